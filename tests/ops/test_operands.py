@@ -294,3 +294,57 @@ def test_other_quantities_divided_by_tensors_are_multiplied() -> None:
             return other.tolist()
 
     assert (Length() / tinytorch.tensor([2.0])) == (Length() / oracle.tensor([2.0])) == [0.5]
+
+
+#: Numbers beyond the dtype of the integers `a` (int8), `b` (uint8), `i` (int64), and integers where floats are due.
+OF_INTEGERS = """
+    a.clamp(max=200)
+    a.clamp(-200, 5)
+    a.clamp(-2, 0)
+    a.clip_(max=500)
+    torch.clamp_min(a, -500)
+    b.clamp(-1)
+    b.clamp(-1, 300)
+    b.clamp(min=-1.5)
+    a.int().clamp(max=2**40)
+    torch.add(a, a, alpha=300)
+    torch.add(b, b, alpha=-1)
+    torch.sub(b, b, alpha=-300)
+    torch.addcmul(a, a, a, value=300)
+    torch.where(a > 0, a, 300)
+    torch.where(b > 1, b, -1)
+    torch.where(a > 0, a.half(), 1e6)
+    torch.tensor([-0.5], dtype=torch.uint8)
+    torch.full((2,), -0.5, dtype=torch.uint8)
+    torch.nn.functional.pad(b, (1, 1), value=-1)
+    torch.nn.functional.pad(a.int(), (1, 1), value=2**40)
+    torch.nn.functional.pad(i, (1, 1), value=1.5)
+    torch.constant_pad_nd(b, (1, 1), -1)
+    torch.nn.utils.rnn.pad_sequence([b, b[:1]], padding_value=-1)
+    torch.nn.utils.rnn.pad_sequence([i, i[:1]], padding_value=2.5)
+    a ** torch.tensor([-(2**63), -3, 3])
+    torch.all(a, out=torch.empty(0, dtype=torch.uint8))
+    torch.any(a, 0, out=torch.empty(0, dtype=torch.int16))
+    torch.equal(a, a.int())
+    torch.take_along_dim(i[:1], torch.tensor([0], dtype=torch.int32))
+    torch.softmax(i[:0], 0)
+    torch.nn.functional.kl_div(i, i, reduction="sum")
+    torch.nn.functional.kl_div(i.float(), i, reduction="sum", log_target=True)
+    torch.nn.functional.binary_cross_entropy(i, i)
+    torch.nn.functional.rms_norm(i, (3,))
+    torch.nn.functional.hinge_embedding_loss(i, i)
+    torch.nn.functional.hinge_embedding_loss(i, i, reduction="none")
+    torch.nn.functional.nll_loss(i[None], i[:1].int())
+    torch.nn.functional.nll_loss(torch.ones(1, 3, 1, dtype=torch.int64), torch.tensor([[0]]))
+    torch.nn.functional.grid_sample(torch.ones(1, 1, 1, 1, 1).long(), torch.zeros(1, 1, 1, 1, 3))
+    torch.ormqr(i[:, None], i[:1], i[:, None])
+"""
+
+
+@pytest.mark.parametrize("line", [each.strip() for each in OF_INTEGERS.strip().splitlines()])
+def test_integers(line: str) -> None:
+    def program(torch: Any) -> Any:
+        a, b = torch.tensor([1, -3, 127], dtype=torch.int8), torch.tensor([1, 3, 255], dtype=torch.uint8)
+        return eval(line, {"torch": torch, "a": a, "b": b, "i": torch.tensor([1, -2, 7])})
+
+    same_as_pytorch(program)

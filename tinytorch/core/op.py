@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -236,6 +237,17 @@ def modified(node: Node, array: Any, producer: str, found: int, expected: int) -
     )
 
 
+_ops: list[Op] = []  # those that have not been told of unsigned integers
+
+
+def _refuse_unsigned() -> None:
+    while _ops:
+        import_module("tinytorch.core.unsigned").refuse(_ops.pop())
+
+
+dtypes.on_unsigned.append(_refuse_unsigned)
+
+
 class Op:
     """A kernel, its formulas, and what is known about calling it.
 
@@ -254,6 +266,7 @@ class Op:
     elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
     linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
     in_float32 = False  # see `pointwise`
+    looking = staticmethod(lambda kernel: kernel)  # makes a kernel look at the dtypes first (see `unsigned.py`)
 
     def __init__(
         self,
@@ -305,6 +318,10 @@ class Op:
         if overload is not None:
             argument, class_name = overload
             self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
+        self.callers: list[Any] = []
+        _ops.append(self)
+        if not dtypes.on_unsigned:
+            _refuse_unsigned()
 
     # Calling --------------------------------------------------------------------------------------
 
@@ -704,6 +721,7 @@ def operator_of(function: Any) -> Any:
     """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
     call = _binary(function.op, operator=True)
     call.op = function.op  # type: ignore[attr-defined]
+    function.op.callers.append(call)
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__
     return call
@@ -712,6 +730,7 @@ def operator_of(function: Any) -> Any:
 def _public(made: Op, call: Any) -> Any:
     call.op = made
     made.caller = call
+    made.callers.append(call)
     return call
 
 

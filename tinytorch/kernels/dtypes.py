@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = [
 ]  # fmt: skip
 
 FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
+
+RARE = "?HILQ"  # NumPy's characters of bool and the wide unsigned integers, which many of PyTorch's kernels lack
 
 BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
 
@@ -48,9 +51,9 @@ class dtype:
         self.category = category
         self.itemsize = itemsize
         self.is_floating_point = category == FLOATING
-        self.is_signed = name not in ("bool", "uint8")
-        # bfloat16 is not NumPy's own: it is looked up when first used.
-        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" else np.dtype(name)
+        self.is_signed = name != "bool" and not name.startswith("uint")
+        # bfloat16 is not NumPy's own: it is looked up when first used. The wide unsigned ones wait for `_begin`.
+        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" or tensor_name[0] == "U" else np.dtype(name)
 
     is_complex = False
 
@@ -62,6 +65,9 @@ class dtype:
             NotImplementedError: there are no tensors of this type.
         """
         if self._numpy is None:
+            if self in UNSIGNED:
+                _begin()
+                return np.dtype(self.name)
             if self is not bfloat16:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -93,6 +99,11 @@ bfloat16 = dtype("bfloat16", "BFloat16", FLOATING, 2)
 float32 = float = dtype("float32", "Float", FLOATING, 4)
 float64 = double = dtype("float64", "Double", FLOATING, 8)
 bool = dtype("bool", "Bool", BOOL, 1)
+uint16 = dtype("uint16", "UInt16", INTEGER, 2)
+uint32 = dtype("uint32", "UInt32", INTEGER, 4)
+uint64 = dtype("uint64", "UInt64", INTEGER, 8)
+UNSIGNED = (uint16, uint32, uint64)  # few operations take them; none promotes them with other integers
+LACKING = (bool, *UNSIGNED)
 
 
 class Absent(dtype):
@@ -105,12 +116,9 @@ class Absent(dtype):
         self.name = name
         self.is_complex = name.startswith("complex")
         self.is_floating_point = name.startswith("float")
-        self.is_signed = not name.startswith("uint") and name != "float8_e8m0fnu"  # which has no sign
+        self.is_signed = name != "float8_e8m0fnu"  # which has no sign
 
 
-uint16 = Absent("uint16", "UInt16", INTEGER, 2)
-uint32 = Absent("uint32", "UInt32", INTEGER, 4)
-uint64 = Absent("uint64", "UInt64", INTEGER, 8)
 float8_e4m3fn = Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
 float8_e4m3fnuz = Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
 float8_e5m2 = Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
@@ -120,15 +128,26 @@ complex32 = chalf = Absent("complex32", "ComplexHalf", FLOATING, 4)
 complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
 complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
-ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED)
+#: What is called before there is the first array of an unsigned type (see `core/unsigned.py`).
+on_unsigned: list[Callable[[], None]] = []
 #: What PyTorch's messages call the dtypes where they come from C++.
 C_NAMES = {
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",
     "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
 _FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
+
+
+def _begin() -> None:
+    for kind in UNSIGNED:
+        kind._numpy = np.dtype(kind.name)
+        _FROM_NUMPY[kind._numpy] = kind
+    while on_unsigned:
+        on_unsigned.pop()()
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
@@ -138,11 +157,13 @@ def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
         if numpy_dtype.name == "bfloat16":
             bfloat16.numpy  # noqa: B018  (enters it in the table)
             return bfloat16
+        if numpy_dtype.kind == "u":
+            _begin()
         found = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
     if found is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
-            "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."
+            "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
     return found
 
@@ -171,13 +192,26 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a if a.category > b.category else b
     if {a, b} == {float16, bfloat16}:
         return float32
-    if uint8 in (a, b):  # the only unsigned type: with int8 neither holds the other
+    if uint8 in (a, b):  # the only unsigned type here: with int8 neither holds the other
         other = b if a is uint8 else a
         return int16 if other is int8 else other
     return a if a.itemsize > b.itemsize else b
 
 
-_PROMOTED = {(a, b): _promote(a, b) for a, b in itertools.product(ALL, ALL)}
+class _Promoted(dict[tuple[dtype, dtype], dtype]):
+    def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
+        a, b = pair
+        if isinstance(a, Absent) or isinstance(b, Absent):
+            raise NotImplementedError(f"tinytorch has no tensors of dtype {a!r} or {b!r}")
+        what = f"attempted to promote {a.tensor_name} and {b.tensor_name}"
+        raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, {what}")
+
+
+_PROMOTED = _Promoted(
+    ((a, b), _promote(a, b))
+    for a, b in itertools.product(ALL, ALL)
+    if a is b or FLOATING in (a.category, b.category) or not (a in UNSIGNED or b in UNSIGNED)
+)
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
@@ -189,14 +223,11 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     type1 = checked("promote_types", "type1", 1, type1)
     type2 = checked("promote_types", "type2", 2, type2)
-    if isinstance(type1, Absent) or isinstance(type2, Absent):
-        raise NotImplementedError(f"tinytorch has no tensors of dtype {type1!r} or {type2!r}")
     return _PROMOTED[type1, type2]
 
 
 def checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
-    """Return `value`, an argument of a function that must be a dtype; raise PyTorch's error if it is none."""
-    """Return a dtype, which may also be given as Python's `float`, `int` or `bool`."""
+    """Return a function's argument that must be a dtype, or Python's `float`, `int` or `bool`, else raise an error."""
     if not isinstance(value, dtype):
         if value in (builtins.float, builtins.int, builtins.bool):
             return as_dtype(value)
@@ -231,7 +262,7 @@ def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
     for lower in (best[1], best[0]):
         if lower is not None and (result is None or lower.category > result.category):
             # A higher category decides alone, as in PyTorch: int64 tensor with a 0-d float16 gives float16.
-            result = lower
+            result = lower if result is None else _PROMOTED[result, lower]
     if result is None:
         raise ValueError("result_dtype needs an operand")
     return result

@@ -80,16 +80,19 @@ def _of_floats(name: str, ufunc: Any) -> Any:
 
 def _factor(value: Any, x: Any) -> Any:
     """Return a number as the kernels multiply by it: in the dtype of `x`, as PyTorch's scalars."""
-    return value if x.dtype.kind == "f" else np.asarray(value).astype(x.dtype)
+    if x.dtype.kind == "f":
+        return value
+    return np.asarray(limits.fits(value, dtypes.from_numpy_dtype(x.dtype))).astype(x.dtype)
 
 
 def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     """Return `_alike` of operands, some of them None; numbers as 0-d tensors of the common dtype."""
     given = _alike(x, *bounds)
-    dtype = given[0].dtype.numpy
-    return [
-        each if each is None or isinstance(each, Tensor) else wrap(np.asarray(each).astype(dtype)) for each in given
-    ]
+    kind = given[0].dtype
+    for k, each in enumerate(given):
+        if each is not None and not isinstance(each, Tensor):
+            given[k] = wrap(np.asarray(limits.fits(each, kind)).astype(kind.numpy))
+    return given
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -642,20 +645,21 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
 
 _REAL = frozenset((builtins.int, builtins.float))
 _SMALL = 1 << 12
+_FLOAT = np.dtype(np.float32)
 _LARGE = 1e38  # float32 holds numbers up to it, and some beyond
 
 
-def check_fits(x: Any, *values: Any) -> None:
-    """Raise PyTorch's error if a number is out of the range of the dtype of `x`."""
-    if x.itemsize < 4 or builtins.any(builtins.abs(each) > _LARGE for each in values):
-        for each in values:
-            limits.fits(each, dtypes.from_numpy_dtype(x.dtype))
+def check_fits(x: Any, *values: Any) -> Any:
+    """Return the last number as it fits into the dtype of `x`; raise PyTorch's error if one is out of its range."""
+    if x.dtype is not _FLOAT or builtins.any(builtins.abs(each) > _LARGE for each in values):
+        values = tuple([limits.fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
+    return values[-1]
 
 
 def _bound(value: Any, x: Any) -> Any:
     """Return a bound in the dtype of `x`; NumPy would widen bfloat16 with a Python number."""
-    if type(value) in _REAL and x.dtype.kind in FLOATS:
-        check_fits(x, value)
+    if type(value) in _REAL:
+        value = check_fits(x, value)
     return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
 
 
@@ -1045,4 +1049,7 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
         True
     """
-    return builtins.bool(np.array_equal(input._array, other._array))
+    x, y = input._array, other._array
+    if x.dtype != y.dtype and x.shape == y.shape:
+        dtypes.promote_types(input.dtype, other.dtype)  # raises where there is no common dtype
+    return builtins.bool(np.array_equal(x, y))

@@ -341,14 +341,16 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
     kinds = set(map(type, level))
     if kinds <= {float, int, bool}:
         if float in kinds or not kinds or (wanted is not None and wanted.is_floating_point):
+            if wanted is dtypes.uint64 and kinds:
+                raise TypeError("an integer is required")
             return dtypes.get_default_dtype(), np.array(level, np.float64).reshape(shape)
+        kind = dtypes.bool if int not in kinds else dtypes.uint64 if wanted is dtypes.uint64 else dtypes.int64
         try:
-            return (
-                (dtypes.int64, np.array(level, np.int64).reshape(shape))
-                if int in kinds
-                else (dtypes.bool, np.array(level, np.bool_).reshape(shape))
-            )
+            return kind, np.array(level, kind.numpy).reshape(shape)
         except OverflowError:
+            if kind is dtypes.uint64:
+                wrong = "can't convert negative int to unsigned" if min(level) < 0 else "int too big to convert"
+                raise OverflowError(wrong) from None
             raise ValueError("Overflow when unpacking long long") from None
     return _mixed(level, shape, wanted)
 
@@ -409,11 +411,11 @@ def _invalid(value: Any, first: Any = None, kind: Dtype | None = None, wanted: D
 
 
 def _check_range(array: Array, kind: Dtype) -> None:
-    """Raise an error if a number is out of the range of integer `kind`; uint8's is [-255, 255]."""
+    """Raise an error if a number is out of the range of integer `kind`; that of uint8 begins with -255, and so on."""
     if array.size == 0 or array.dtype == kind.numpy or array.dtype.kind == "b":
         return
     least, greatest = limits_of(kind)
-    if kind is dtypes.uint8:
+    if not kind.is_signed and array.dtype.kind != "f":
         least = -greatest
     # `not … <=` rather than `>`, for not-a-number.
     if not least <= array.min().item() or not array.max().item() <= greatest:

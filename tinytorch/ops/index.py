@@ -21,9 +21,9 @@ from tinytorch.core.view import announce, count_write, expanded, needs_grad, sha
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names
+from tinytorch.ops.arguments import check_tensor, numpy_names, refused
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -52,12 +52,20 @@ def _fitting(value: Any, x: Any) -> Any:
     return fits(value, dtypes.from_numpy_dtype(x.dtype))
 
 
-def _fitting_item(value: Any, x: Any) -> Any:
+def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
     """Return a number that is assigned by `x[...] = value`: in less than float32 it may become infinity."""
     dtype = x.dtype
     if dtype.kind in FLOATS and (dtype.itemsize < 4 or -_GREATEST["f"] <= value <= _GREATEST["f"]):
         return value
+    if indices:
+        _check_kernel(x, kernels.is_mask(indices))
     return fits(value, dtypes.from_numpy_dtype(dtype))
+
+
+def _check_kernel(x: Any, is_fill: bool) -> None:
+    """Raise PyTorch's error for dtypes that it cannot write by indices."""
+    if x.dtype.kind == "u" and x.dtype.char in RARE:
+        raise refused("masked_fill" if is_fill else "index_put", x)
 
 
 def _scalar(name: str, value: Any) -> Any:
@@ -537,7 +545,7 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = _without_leading_ones(value, region, indices)._array
             _check_same_dtype(region, given, indices, False)
         else:
-            given = _fitting_item(value, region)
+            given = _fitting_item(value, region, indices)
         kernels.put(region, indices, given, False)
     elif isinstance(value, Tensor):
         given = value._array
@@ -578,6 +586,8 @@ def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool
             f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
             f"destination and {kernels.name_of(y)} for the source."
         )
+    if x.dtype.kind not in FLOATS:
+        _check_kernel(x, y.size == 1 and not accumulate and kernels.is_mask(indices))
 
 
 def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:

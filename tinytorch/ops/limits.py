@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, float64, get_default_dtype, uint8
+from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, float64, get_default_dtype
 
 __all__ = ["finfo", "iinfo"]
 
@@ -94,10 +94,7 @@ class iinfo(_Limits):
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
-_C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-}  # fmt: skip
+_C_NAMES = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float"}
 
 
 @functools.cache
@@ -110,7 +107,7 @@ def limits_of(kind: dtype) -> tuple[Any, Any]:
 
 
 def fits(value: Any, kind: dtype) -> Any:
-    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
+    """Return `value` as a number that fits into arrays of `kind`; unsigned integers wrap negative ones.
 
     Raises:
         RuntimeError: it is out of the range of `kind`.
@@ -123,10 +120,11 @@ def fits(value: Any, kind: dtype) -> Any:
     elif not math.isfinite(value):
         overflows = True
     else:
-        wraps = kind is uint8 and isinstance(value, builtins.int)
+        wraps = not kind.is_signed and isinstance(value, builtins.int)
         overflows = not (-greatest if wraps else least) <= value <= greatest
     if overflows:
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow")
+        name = _C_NAMES.get(kind.name, f"{kind.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     if kind.is_floating_point:
         return value
-    return builtins.int(value) % 256 if kind is uint8 else builtins.int(value)
+    return builtins.int(value) if kind.is_signed else builtins.int(value) % (greatest + 1)

@@ -13,8 +13,10 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.kernels.dtypes import RARE
+from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
+from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
 from tinytorch.ops.writing import writing
@@ -27,10 +29,7 @@ def _check_mask(name: str, mask: Any) -> None:
         )
 
 
-_C_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double",
-}  # fmt: skip
+_C_NAMES = dtypes.C_NAMES | {"int16": "short"}
 
 
 def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
@@ -234,7 +233,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         common = dtypes.result_dtype(*ranked)
         for i, each in enumerate(pair):
             if not isinstance(each, Tensor):
-                pair[i] = wrap(np.asarray(each).astype(common.numpy))
+                number = each if common.is_floating_point else fits(each, common)
+                pair[i] = wrap(np.asarray(number).astype(common.numpy))
             elif each.dtype is not common:
                 pair[i] = each.to(common)
     try:
@@ -288,6 +288,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is not None:  # the function's is seen to in `ops/out.py`
         raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
     array = input._array
+    if array.dtype.char in RARE and array.dtype.kind == "u":
+        raise refused("nonzero_count_cpu", array)
     if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
     # In memory, as PyTorch's, the indices of one dimension after those of another.

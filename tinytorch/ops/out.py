@@ -123,7 +123,7 @@ _MEDIAN = _same(
 
 
 def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if want is not dtypes.bool and want is not have:
+    if want not in (dtypes.bool, dtypes.uint8, have):
         _ONLY_BOOL(name, have, want)
 
 

@@ -30,7 +30,7 @@ from tinytorch.core.view import check_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
 from tinytorch.kernels.dtypes import dtype as Dtype
-from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arguments import check_floating, check_tensor, refused, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.limits import limits_of
@@ -324,9 +324,9 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     return int(value)
 
 
-def _check_floating(x: Tensor, kernel: str) -> None:
-    if not x.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
+def _check_unsigned(x: Tensor, kernel: str) -> None:
+    if x.dtype in dtypes.UNSIGNED:
+        raise refused(kernel, x._array)
 
 
 _C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
@@ -350,7 +350,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """
     low, high = _bounds("uniform_", args, bounds, (0.0, 1.0))
     low, high = _real("uniform_", "from", 1, low), _real("uniform_", "to", 2, high)
-    _check_floating(x, "check_uniform_bounds")
+    check_floating("check_uniform_bounds", x._array)
     limit = limits_of(x.dtype)[1]
     for name, value in (("from", low), ("to", high)):
         if not -limit <= value <= limit:
@@ -394,7 +394,7 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if x._array.size:
-        _check_floating(x, "normal_kernel_cpu")
+        check_floating("normal_kernel_cpu", x._array)
     return _fill(_NORMAL, x, kernels.normal, _source("normal_", generator), mean, std)
 
 
@@ -413,7 +413,7 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if x._array.size:
-        _check_floating(x, "log_normal_cpu")
+        check_floating("log_normal_cpu", x._array)
     return _fill(_LOG_NORMAL, x, kernels.log_normal, _source("log_normal_", generator), mean, std)
 
 
@@ -476,8 +476,8 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
     p = _real("geometric_", "p", 1, p)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    if x.dtype is dtypes.bool and x._array.size:
-        raise NotImplementedError("\"geometric_cpu\" not implemented for 'Bool'")
+    if x.dtype in dtypes.LACKING and x._array.size:
+        raise refused("geometric_cpu", x._array)
     return _fill(_GEOMETRIC, x, kernels.geometric, _source("geometric_", generator), p)
 
 
@@ -500,6 +500,7 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
     """
     source = _source("random_", generator)
     if not args and not bounds:
+        _check_unsigned(x, "random_kernel_cpu")
         return _fill(_RANDOM, x, kernels.integers_of_dtype, source, _digits(x.dtype))
     if len(args) == 1 and not bounds:
         args = (0, *args)
@@ -596,6 +597,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         tensor([0., 0., 1., 0.])
     """
     source = _source("bernoulli_", generator)
+    _check_unsigned(x, f"bernoulli_{'tensor_cpu_self' if isinstance(p, Tensor) else 'scalar_cpu'}_")
     if not isinstance(p, Tensor):
         p = _real("bernoulli_", "p", 1, p)
         if not 0 <= p <= 1:
@@ -796,7 +798,7 @@ def rand(
                 [0.1320, 0.3074, 0.6341]])
     """
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
-    _check_floating(made, "check_uniform_bounds")
+    check_floating("check_uniform_bounds", made._array)
     _fill(_UNIFORM, made, kernels.uniform, _source("rand", generator))
     return _requiring(made, requires_grad, out)
 
@@ -822,7 +824,7 @@ def randn(
     """
     made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
     if made._array.size:
-        _check_floating(made, "normal_kernel_cpu")
+        check_floating("normal_kernel_cpu", made._array)
     _fill(_NORMAL, made, kernels.normal, _source("randn", generator))
     return _requiring(made, requires_grad, out)
 
@@ -909,8 +911,8 @@ def randperm(
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     kind = kind if out is None else out.dtype
     made = blank(shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout)
-    if kind is dtypes.bool:
-        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if kind in dtypes.LACKING:
+        raise refused("randperm", made._array)
     if kind.is_floating_point and n > (1 << _digits(kind)) + 1:
         raise RuntimeError(f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type.")
     if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:

@@ -9,6 +9,7 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused
 from tinytorch.ops.arithmetic import check_fits
@@ -124,7 +125,7 @@ def repeat_interleave(
 
 def _interleaved(counts: Any, output_size: Any) -> Any:
     """Return each index as often as `counts` says."""
-    if counts.dtype.kind not in "iu":
+    if counts.dtype.kind not in "iu" or counts.dtype.char in RARE:
         raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -318,7 +319,7 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
         if length + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
     shape = tuple([length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)])
-    check_fits(x, value)
+    value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
     inner = tuple([slice(max(before, 0), n - max(after, 0)) for n, (before, after) in zip(shape, widths, strict=True)])

@@ -17,7 +17,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, numpy_names, refused, renamed
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sign
 from tinytorch.ops.compare import isnan
@@ -55,6 +55,8 @@ def _cast(x: Any, dtype: Any, name: str) -> Any:
             dtype = dtypes.as_dtype(dtype)
         except TypeError:
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+    if dtype in dtypes.UNSIGNED:
+        raise refused(f"{name}_{'out_' * name.startswith('cum')}cpu", x.astype(dtype.numpy))
     return x.astype(dtype.numpy, copy=False)
 
 
@@ -473,13 +475,13 @@ def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Calla
 def _extreme(name: str, reduce: Any) -> Any:
     """Return the op of the extreme of all elements."""
 
-    @op(x=_shared_by_all, name=name.capitalize())
     def of_all(x: Any) -> Any:
         _check_some(x, None, name)
         return reduce(x, axis=None)
 
-    of_all.op.name = f"_{name}_all"
-    return renamed(of_all, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
+    of_all.__name__ = f"_{name}_all"
+    made = op(x=_shared_by_all, name=name.capitalize())(of_all)
+    return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
 _max_all, _min_all = _extreme("max", _largest), _extreme("min", _smallest)
@@ -726,12 +728,11 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         if x.ndim:
             _check_some(x, (dim,), "median")
         if x.dtype.kind == "b":
-            raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
+            raise refused("median_cpu", x)
         if not x.size:
             return _nothing(x, dim, keepdim)
         return _selected(x, dim, keepdim, kernels.median_index(x, dim, skip_nan))
 
-    @op(x=_shared_by_all, name=name.capitalize())
     def of_all(x: Any) -> Any:
         if x.size:
             return choose(x.reshape(-1), 0, False)[0]
@@ -739,11 +740,13 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
         if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
             missing = np.iinfo(x.dtype).min
+        elif x.dtype == np.uint64:
+            missing = 1 << 63
         return np.full_like(x, missing, shape=())
 
-    along = _selection(name)(choose)
-    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
-    return of_all, renamed(along, f"{name.capitalize()}Backward1")
+    of_all.__name__, choose.__name__ = f"_{name}_all", f"_{name}_dim"
+    along = renamed(_selection(name)(choose), f"{name.capitalize()}Backward1")
+    return op(x=_shared_by_all, name=name.capitalize())(of_all), along
 
 
 _median_all, _median_dim = _medians("median", skip_nan=False)

@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, implicit, rejection
 from tinytorch.kernels import random as kernels
-from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented, refused
+from tinytorch.ops.arguments import check_floating, check_tensor, check_tensors, not_derived, not_implemented, refused
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
@@ -20,8 +20,7 @@ from tinytorch.ops.register import public
 def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any) -> Any:
     """Return what `draw` makes of arrays, in the dtype of the first; `kernel` names it in errors."""
     kind = dtypes.from_numpy_dtype(first.dtype)
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
+    check_floating(kernel, first)
     for other in others:
         if other.dtype != first.dtype:
             found = dtypes.from_numpy_dtype(other.dtype).tensor_name

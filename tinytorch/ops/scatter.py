@@ -13,9 +13,10 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import check_tensor, numpy_names
+from tinytorch.ops.arguments import check_tensor, numpy_names, refused
 from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -418,8 +419,8 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
     x, rows, places = input._array, source._array, index._array
     axis = _rows_of("index_reduce", x, dim, places, rows)
     _check_rows("index_reduce", x, axis, places, rows)
-    if x.dtype.kind == "b":
-        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    if x.dtype.char in RARE and x.size:
+        raise refused("index_func_", x)
     kernels.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
     return wrap(np.broadcast_to(wide, rows.shape))
@@ -547,12 +548,12 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
         )
+    if dim is None:
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     if indices._array.dtype != _INT64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
         )
-    if dim is None:
-        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     axis = axis_of(dim, len(shape), "take_along_dim")
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")

@@ -12,6 +12,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.random import fused
+from tinytorch.ops.arguments import refused
 from tinytorch.ops.create import Array, _is_size, blank, check_options, finished, number
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import no_such_call, public
@@ -70,8 +71,8 @@ def arange(
     if kind is None:
         whole = all(isinstance(each, int) for each in (start, end, step))
         kind = dtypes.int64 if whole else dtypes.get_default_dtype()
-    if kind is dtypes.bool:
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if kind in dtypes.LACKING:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.tensor_name}'")
     count = _count(start, end, step, kind)
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
     if kind.is_floating_point:
@@ -114,8 +115,8 @@ def inclusive_range(
     step = number("range", "step", 3, step)
     kind = out.dtype if out is not None else dtypes.get_default_dtype()
     kind = kind if dtype is None else dtypes.as_dtype(dtype)
-    if kind is dtypes.bool:
-        raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
+    if kind in dtypes.LACKING:
+        raise NotImplementedError(f"\"range_cpu\" not implemented for '{kind.tensor_name}'")
     if step == 0 or (int(step) == 0 and not kind.is_floating_point):
         raise RuntimeError("step must be nonzero")
     _check_ends(start, end, step)
@@ -253,8 +254,8 @@ def _spaced(
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
-    if made.dtype is dtypes.bool and steps > 1:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    if made.dtype in dtypes.LACKING and steps > 1:
+        raise refused(f"{name}_cpu", made._array)
     return made
 
 
@@ -326,6 +327,8 @@ def eye(
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     made = blank((int(n), int(m)), out, dtype, device, layout, requires_grad)
+    if made.dtype in dtypes.UNSIGNED:
+        raise refused("eye", made._array)
     made._array[...] = 0
     np.fill_diagonal(made._array[:m], 1)
     return made

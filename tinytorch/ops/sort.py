@@ -11,9 +11,10 @@ from tinytorch.core.op import as_array, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, renamed
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -192,8 +193,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if array.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'")
+    if array.dtype.kind not in "iu" or array.dtype.char in RARE:
+        raise refused("bincount_cpu", array)
     if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights._array.shape != array.shape and array.size:
@@ -278,8 +279,8 @@ def searchsorted(
         kind = dtypes.of_number(input) if rank == 0 else input.dtype
         common = dtypes.result_dtype((sorted_sequence.dtype, 2), (kind, rank)).numpy
         sequence, values = sequence.astype(common), values.astype(common)
-    if sequence.dtype.kind == "b" and values.size:
-        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'Bool'")
+    if sequence.dtype.char in RARE and values.size:
+        raise refused("searchsorted_out_cpu", sequence)
     found = as_array(kernels.search(sequence, values, right or side == "right"))
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
@@ -332,6 +333,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     given, among = (each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements))
     if given.dtype.kind == "b" or among.dtype.kind == "b":
         raise RuntimeError("Unsupported input type encountered for isin(): Bool")
+    if isinstance(test_elements, Tensor) and among.dtype.char in RARE:
+        raise refused("isin_default_cpu", among)
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
@@ -356,6 +359,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     array = indices._array
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    dtypes.promote_types(indices.dtype, dtypes.int64)
     for size in sizes:
         if not isinstance(size, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")

@@ -45,9 +45,7 @@ def _refusing(
                 or (integers and kind.kind in "iub")
                 or (floats and kind.kind in "fVb")
             ):
-                raise NotImplementedError(
-                    f"\"{name}_cpu\" not implemented for '{dtypes.from_numpy_dtype(kind).tensor_name}'"
-                )
+                raise refused(f"{name}_cpu", each)
         return kernel(*operands)
 
     return call

@@ -529,7 +529,7 @@ def _typed_storage(self: Tensor) -> TypedStorage:
 @public("", method="storage_type")
 def storage_type(self: Tensor) -> Any:
     """Return the type of the tensor's storage."""
-    return _BY_DTYPE[self.dtype]
+    return _BY_DTYPE.get(self.dtype)
 
 
 # Memory that processes share ----------------------------------------------------------------------

@@ -58,7 +58,7 @@ def _power(a: Any, b: Any) -> Any:
             return _power(a, builtins.float(b))  # a number, which has become bfloat16
         if b.dtype.kind == "i" and np.any(b < 0):
             # Of integers: 1 / a ** -b towards zero, so 0 but where a is 1 or -1.
-            out = np.power(a, np.abs(b))
+            out = np.power(a, np.where(b < 0, b & 1, b))
             return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
     return np.power(a, b)
 

@@ -77,6 +77,7 @@ def _in_place(
     caller: Any, write: Callable[..., Any], repeats: Callable[..., bool] | None, reads: str | dict[str, str]
 ) -> Any:
     made = caller.op
+    write = made.looking(write)
     permitted = [reads if isinstance(reads, str) else reads.get(argument, "other") for argument in made.arguments]
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,6 +117,7 @@ def _in_place(
 
     call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
     call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    made.callers.append(call)
     return call
 
 

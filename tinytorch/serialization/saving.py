@@ -108,6 +108,7 @@ class _Global:
 
 
 _REBUILD_TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_UNSIGNED = _Global("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
@@ -161,11 +162,15 @@ class _Pickler(pickle._Pickler):
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
         if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
             storage, offset, strides = self.locate(obj._array)
-            arguments = (storage, offset, tuple(obj._array.shape), strides, obj.requires_grad, OrderedDict())
+            rebuild, arguments = _REBUILD_TENSOR, (
+                storage, offset, tuple(obj._array.shape), strides, obj.requires_grad, OrderedDict()
+            )  # fmt: skip
+            if obj.dtype in dtypes.UNSIGNED:  # their storages are bytes
+                rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
             if kind is Tensor and not obj.__dict__:
-                return _REBUILD_TENSOR, arguments
+                return rebuild, arguments
             named = _TENSOR if kind is Tensor else kind
-            return _REBUILD_ATTRIBUTES, (_REBUILD_TENSOR, named, arguments, obj.__dict__)
+            return _REBUILD_ATTRIBUTES, (rebuild, named, arguments, obj.__dict__)
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:
@@ -174,14 +179,16 @@ class _Pickler(pickle._Pickler):
             return _GET_LAYOUT, (repr(obj),)
         return NotImplemented
 
-    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Storage, int, tuple[int, ...]]:
+    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Any, int, tuple[int, ...]]:
         """Return the storage that `array` lies in, its offset, and its strides in elements."""
         memory, strides = _memory(array), _element_strides(array)
         if memory is None or strides is None:
             # PyTorch could not describe this view (negative strides): it gets memory of its own.
             array = array.astype(array.dtype.newbyteorder("="), order="C")
             memory, strides = array.reshape(-1), _element_strides(array)
-        storage = self.keep(memory, dtypes.from_numpy_dtype(array.dtype))
+        dtype = dtypes.from_numpy_dtype(array.dtype)
+        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in dtypes.UNSIGNED else None
+        storage = self.keep(memory, dtype) if storage is None else storage.as_users_see_it(untyped=True)
         ahead = _address(array) - _address(memory)
         offset = ahead // array.itemsize if array.size else 0
         return storage, offset, cast("tuple[int, ...]", strides)

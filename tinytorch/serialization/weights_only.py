@@ -61,6 +61,13 @@ def _rebuild_tensor_v2(
     return tensor
 
 
+def _rebuild_tensor_v3(storage: Any, *arguments: Any) -> Tensor:
+    *others, kind = arguments[:6]
+    if type(storage) is not UntypedStorage or kind not in dtypes.ALL:
+        raise pickle.UnpicklingError("a tensor is not described by bytes and a dtype")
+    return _rebuild_tensor_v2(TypedStorage(wrap_storage=storage, dtype=kind), *others)
+
+
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
     if type(data) is not Tensor:
         raise pickle.UnpicklingError(f"a parameter is made from a {type(data).__name__}")
@@ -73,7 +80,7 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, sta
 
 def _rebuild_from_type_v2(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
     # PyTorch would convert to any class; here the function has made what the class says.
-    if (function, cls) != (_rebuild_tensor_v2, Tensor):
+    if function not in (_rebuild_tensor_v2, _rebuild_tensor_v3) or cls is not Tensor:
         raise pickle.UnpicklingError("only a plain Tensor can be rebuilt with attributes")
     return _set_attributes(function(*arguments), state)
 
@@ -140,6 +147,7 @@ def _get_layout(name: Any) -> layout:
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,

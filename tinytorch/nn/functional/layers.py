@@ -15,7 +15,7 @@ from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
 from tinytorch.ops import autocast, limits
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_floating, check_tensor
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
@@ -525,6 +525,7 @@ def rms_norm(
             "Cannot dispatch to fused implementation.",
             stacklevel=2,
         )
+    check_floating("rms_norm", input._array)
     dims = tuple(range(-len(shape), 0))
     x = input.float() if input._array.dtype.itemsize == 2 else input
     if not x._array.flags.c_contiguous and not channels_last(x._array):

@@ -420,7 +420,6 @@ def nll_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    check_floating("nll_loss_out_frame", input._array)
     _check_labels(input, target, weight)
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
@@ -500,6 +499,7 @@ def kl_div(
 
     Raises:
         ValueError: there is no such reduction.
+        RuntimeError: an argument is not of floating point.
 
     Example:
         >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
@@ -517,6 +517,8 @@ def kl_div(
             "same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
+    if not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     by_batch = reduction == "batchmean"
     reduction = "sum" if by_batch else checked_reduction(None, None, reduction)
     losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
@@ -735,6 +737,7 @@ def hinge_embedding_loss(
     if autocast.on:
         input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
+    margin = margin if input.is_floating_point() else int(margin)
     unlike = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
     alike = (input + wrap(np.zeros_like(unlike._array))).masked_fill(target == -1, 0)
     return _reduced(unlike + alike, reduction)
@@ -761,6 +764,7 @@ def soft_margin_loss(
     if shape != input.shape:
         raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
     if not input.dtype.is_floating_point:
+        -input  # noqa: B018  (some dtypes have no negative numbers)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
         raise RuntimeError(
             f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.nn.resample import borders
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
@@ -57,7 +58,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        return constant_pad(input, widths, 0 if value is None else value)
+        return constant_pad(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -82,9 +83,8 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
     """Raise PyTorch's error where there is too little for a border, or too much is cut off."""
     shape = input._array.shape
     if mode != "circular":
-        if input._array.dtype.kind == "b":
-            name = "reflection" if mode == "reflect" else "replication"
-            raise NotImplementedError(f"\"{name}_pad{n}d\" not implemented for 'Bool'")
+        if input._array.dtype.char in RARE:
+            raise refused(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d", input._array)
         if 0 in shape[-n - 1 :]:
             raise RuntimeError(
                 f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "

@@ -17,14 +17,14 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of, refused
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
-from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_system
+from tinytorch.ops.linalg.solve import check_matrix, check_system
 from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
@@ -415,7 +415,8 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                 f"{input.dtype.tensor_name} and {name} has dtype {each.dtype.tensor_name}"
             )
-    check_floating("torch.ormqr", input)
+    if not input.is_floating_point():
+        raise refused("ormqr_cpu", input._array)
     return decompose.reflect(input, tau, other, left, transpose)
 
 
@@ -527,6 +528,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
     if not x.dtype.is_floating_point:
+        x - y  # (some dtypes have no difference)
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )

@@ -19,9 +19,9 @@ import numpy as np
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import renamed
+from tinytorch.ops.arguments import refused, renamed
 from tinytorch.ops.arguments import tensor_name as _name
 from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
@@ -45,8 +45,8 @@ def _dot(a: Any, b: Any, name: str) -> Any:
 
 def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:
     kind = a.dtype
-    if kind.kind == "b":
-        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    if kind.char in RARE and (kind.kind == "b" or (a.size and b.size)):
+        raise refused(name, a)
     if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
         return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
     return product(a, b)

@@ -40,14 +40,14 @@ def _axis_for_dim(name: str, axis: Any) -> Any:
 
 @op(name="Softmax", x=_softmax_x)
 def _softmax(x: Any, dim: int) -> Any:
-    if x.dtype.kind not in FLOATS:
+    if x.dtype.kind not in FLOATS and x.size:
         check_floating("softmax_lastdim_kernel_impl", x)
     return activation.softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
 @op(name="LogSoftmax", x=lambda g, out, dim: g - out.exp() * g.sum(dim, True))
 def _log_softmax(x: Any, dim: int) -> Any:
-    if x.dtype.kind not in FLOATS:
+    if x.dtype.kind not in FLOATS and x.size:
         check_floating("log_softmax_lastdim_kernel_impl", x)
     return activation.log_softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 

@@ -17,7 +17,7 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import op_of
+from tinytorch.ops.arguments import op_of, refused
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -215,8 +215,8 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
         raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
     if x.dtype is not w.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {w.dtype.tensor_name}")
-    if x.dtype is dtypes.bool:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    if x.dtype in dtypes.LACKING:
+        raise refused(kernel, x._array)
     if 0 in w.shape[2:]:
         names = ("kernel_depth", "kernel_height", "kernel_width")[-max(w.ndim - 2, 2) :]
         sizes = (1,) * (2 - (w.ndim - 2)) + tuple(w.shape[2:])

@@ -86,6 +86,7 @@ def binary_cross_entropy(x: Any, y: Any, weight: Any, reduction: str) -> Any:
 
     The logarithms are at least -100.
     """
+    check_floating("binary_cross_entropy", x)
     for name, values in (("input", x), ("target", y)):
         if values.size and not (np.min(values) >= 0 and np.max(values) <= 1):
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
@@ -159,7 +160,7 @@ _NLL_NODES = ("NllLoss", "NllLoss2D")
 
 
 def _nll(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
-    check_floating("nll_loss_out_frame", x)
+    check_floating("nll_loss2d_forward_out_frame" if x.ndim > 2 else "nll_loss_out_frame", x)
     return loss.nll(x, target, weight, ignore_index, reduction)
 
 

@@ -19,7 +19,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, pool
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted
@@ -343,7 +343,7 @@ def max_pool(
         name, input, kernel_size, stride, padding, dilation, ceil_mode, n
     )
     x = input._array
-    if x.dtype.kind in ("b", "c") or (n == 1 and x.dtype.kind in "iu"):
+    if x.dtype.char in RARE or (n == 1 and x.dtype.kind in "iu"):
         raise refused("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input._array)
     spatial = x.shape[x.ndim - n :]
     recording = n > 1 and (return_indices or _recording(input))

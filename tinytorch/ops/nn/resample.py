@@ -21,7 +21,7 @@ from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.register import public
 
 
@@ -187,9 +187,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
     if mode == 2 and len(x) == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if not input.dtype.is_floating_point:
-        raise NotImplementedError(
-            f"\"grid_sampler_{len(x) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.tensor_name}'"
-        )
+        raise refused("grid_sampler3d_cpu" if len(x) == 5 else "grid_sampler_2d_cpu_kernel_impl", input._array)
     if input.dtype is not grid.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}")
 

@@ -15,10 +15,12 @@ from tinytorch.core.engine import gradients
 from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.join import cat, chunk, stack, unbind
+from tinytorch.ops.limits import fits
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import relu, sigmoid, tanh
@@ -593,7 +595,7 @@ def packed(x: Any, steps: Any, sequences: Any) -> Any:
 @op(x=lambda g, steps, sequences: packed(g, steps, sequences))
 def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: float) -> Any:
     """Return an array of `value`, of this shape, that holds x (count, ...) at these steps of these sequences."""
-    out = np.full_like(x, value, order="C", shape=shape)
+    out = np.full_like(x, fits(float(value), dtypes.from_numpy_dtype(x.dtype)), order="C", shape=shape)
     out[steps, sequences] = x
     return out
 
