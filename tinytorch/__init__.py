@@ -186,7 +186,7 @@ _SUBMODULES = """
     _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler core cpu
     cuda data distributed distributions fft foreach func functional functorch futures fx hub inspect jit kernels
     legacy library linalg moved mps multiprocessing nn onnx ops optim overrides profiler random return_types
-    serialization special storage switches testing torch_version torchvision_ops types utils version xpu
+    serialization special storage switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

@@ -43,6 +43,21 @@ class InterpolationMode(Enum):
 _RESAMPLING = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
 
 
+def mode_of(interpolation: Any) -> InterpolationMode:
+    """Return the mode that is meant by itself, or by Pillow's number.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(interpolation, int):
+        interpolation = InterpolationMode(next(k for k, number in _RESAMPLING.items() if number == interpolation))
+    if not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )  # fmt: skip
+    return interpolation
+
+
 # What an image is ---------------------------------------------------------------------------------
 
 
@@ -57,7 +72,7 @@ def _checked(image: Any) -> Any:
         if image.ndim < 2:
             raise TypeError("Tensor is not a torch image.")
     elif not is_pil(image):
-        raise TypeError(f"Unexpected type {type(image)}")
+        raise TypeError(f"Unexpected type: img should be PIL Image or Tensor. Got {type(image)}")
     return image
 
 
@@ -100,10 +115,10 @@ def get_image_num_channels(img: Any) -> int:
 # To and from tensors ------------------------------------------------------------------------------
 
 
-def _from_pil(image: Any) -> np.ndarray[Any, Any]:
+def _from_pil(image: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a Pillow image as an array (C, H, W)."""
-    array = np.array(image, _PIL_DTYPES.get(image.mode, np.uint8))
-    if image.mode == "1":
+    array = np.array(image, dtype)
+    if image.mode == "1" and dtype is not None:
         array *= 255
     return array.reshape(image.size[1], image.size[0], len(image.getbands())).transpose(2, 0, 1)
 
@@ -126,17 +141,14 @@ def to_tensor(pic: Any) -> Tensor:
         return scaled((pic if pic.ndim == 3 else pic[:, :, None]).transpose(2, 0, 1))
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
-    return scaled(_from_pil(pic))
+    return scaled(_from_pil(pic, _PIL_DTYPES.get(pic.mode, np.uint8)))
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
     """Return a Pillow image as a tensor (C, H, W) with the same values."""
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    array = _from_pil(pic)
-    if pic.mode == "1":
-        array //= 255
-    return from_numpy(np.ascontiguousarray(array))
+    return from_numpy(np.ascontiguousarray(_from_pil(pic, None)))
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:
@@ -325,11 +337,11 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
         if not isinstance(fill or 0, (int, float)):
             raise TypeError("Got inappropriate fill arg")
         return _padded(img, [left, right, top, bottom], value=float(fill or 0))
-    ends = ((top, bottom), (left, right))
-    rows, columns = (
-        np.pad(np.arange(length), end, cast(Any, padding_mode))
-        for length, end in zip(img.shape[-2:], ends, strict=True)
-    )
+    if padding_mode == "symmetric" and img.ndim < 3:
+        raise RuntimeError("Symmetric padding of N-D tensors are not supported yet")
+    mode = cast(Any, padding_mode)
+    rows = np.pad(np.arange(img.shape[-2]), (top, bottom), mode)
+    columns = np.pad(np.arange(img.shape[-1]), (left, right), mode)
     return img[..., wrap(rows)[:, None], wrap(columns)]
 
 
@@ -382,14 +394,7 @@ def resize(
         >>> resize(torch.rand(3, 20, 30), 10).shape
         torch.Size([3, 10, 15])
     """
-    if isinstance(interpolation, int):
-        how = next(name for name, number in _RESAMPLING.items() if number == interpolation)
-    elif isinstance(interpolation, InterpolationMode):
-        how = interpolation.value
-    else:
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )  # fmt: skip
+    how = mode_of(interpolation).value
     _, rows, columns = get_dimensions(img)
     sizes = [size] if isinstance(size, int) else list(size)
     if len(sizes) not in (1, 2):
@@ -415,26 +420,24 @@ def resize(
         return img
     if not isinstance(img, Tensor):
         return img.resize(sizes[::-1], _RESAMPLING[how])
-    if how not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
-        raise ValueError("This interpolation mode is unsupported with Tensor input")
-    smooth = how in ("bilinear", "bicubic")
-    given = img if img.ndim == 4 else img.reshape(-1, get_dimensions(img)[0], rows, columns)
-    if given.dtype not in (dtypes.float32, dtypes.float64) and (smooth or given.dtype is not dtypes.uint8):
+    given = img if img.ndim >= 4 else img[None]
+    if img.dtype not in (dtypes.float32, dtypes.float64):
         given = given.float()
+    smooth = how in ("bilinear", "bicubic")
     options: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
     found = interpolate(given, size=sizes, mode=how, **options)
     if how == "bicubic" and img.dtype is dtypes.uint8:
         found = found.clamp(0, 255)
     if not img.is_floating_point():
         found = found.round()
-    return found.to(img.dtype).reshape(*img.shape[:-2], *sizes)
+    return (found if img.ndim >= 4 else found[0]).to(img.dtype)
 
 
 # Colours ------------------------------------------------------------------------------------------
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Return a colour image in shades of grey, in 1 or 3 equal channels.
+    """Return a colour image (…, 3, H, W) in shades of grey, in 1 or 3 equal channels.
 
     Example:
         >>> from tinytorch.data.images import rgb_to_grayscale
@@ -443,15 +446,18 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     """
     if not isinstance(img, Tensor):
         return to_grayscale(img, num_output_channels)
-    channels = get_dimensions(_checked(img))[0]
+    if img.ndim < 3:
+        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
+    channels = img.shape[-3]
     if channels not in (1, 3):
         raise TypeError(f"Input image tensor permitted channel values are [1, 3], but found {channels}")
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
+    grey = img
     if channels == 3:
         red, green, blue = img.unbind(-3)
-        img = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
-    return img if num_output_channels == 1 else img.expand(*img.shape[:-3], 3, *img.shape[-2:])
+        grey = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
+    return grey if num_output_channels == 1 else grey.expand(img.shape)  # one channel stays one, as in torchvision
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:

@@ -219,14 +219,15 @@ class Resize(Module):
             raise TypeError(f"Size should be int or sequence. Got {type(size)}")
         if isinstance(size, Sequence) and len(size) not in (1, 2):
             raise ValueError("If size is a sequence, it should have 1 or 2 values")
-        self.size, self.max_size, self.interpolation, self.antialias = size, max_size, interpolation, antialias
+        self.size, self.max_size, self.antialias = size, max_size, antialias
+        self.interpolation = functional.mode_of(interpolation) if isinstance(interpolation, int) else interpolation
 
     def forward(self, img: Any) -> Any:
         """Return the image in the size."""
         return functional.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def __repr__(self) -> str:
-        how = getattr(self.interpolation, "value", self.interpolation)
+        how = self.interpolation.value
         detail = f"(size={self.size}, interpolation={how}, max_size={self.max_size}, antialias={self.antialias})"
         return f"{self.__class__.__name__}{detail}"
 
@@ -298,7 +299,7 @@ class RandomCrop(Module):
         >>> _ = torch.manual_seed(0)
         >>> RandomCrop(2, padding=1)(torch.arange(9).view(1, 3, 3))
         tensor([[[0, 0],
-                 [3, 4]]])
+                 [2, 0]]])
     """
 
     def __init__(
