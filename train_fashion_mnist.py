@@ -6,8 +6,9 @@
     python train_fashion_mnist.py --evaluate model.pth
 
 The data is downloaded (30 MB) to --data if it is not there. If it cannot be downloaded either, drawn
-pictures take its place: see --dataset. After each epoch a checkpoint is written beside the model, for
---resume; Ctrl-C stops at once and leaves the files as they are.
+pictures take its place: see --dataset. --torchvision reads it through torchvision, without PyTorch, or,
+where that is not installed, through what tinytorch has of it. After each epoch a checkpoint is written
+beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are.
 """
 
 import argparse
@@ -90,6 +91,8 @@ def predict(data, model, device):
 def load_data(args):
     """Return the pictures to learn from (none for --evaluate) and those to test with."""
     if args.torchvision:
+        if "torch" not in sys.modules:
+            torch.compat.install()  # what torchvision calls torch is tinytorch, then
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
@@ -135,7 +138,11 @@ def parse(argv):
     option("--save", default="model.pth", metavar="FILE", help="where the model goes (model.pth)")
     option("--resume", metavar="FILE", help="go on from this checkpoint, up to --epochs")
     option("--evaluate", metavar="FILE", help="do not train: test this saved model")
-    option("--torchvision", action="store_true", help="read the data through torchvision")
+    option(
+        "--torchvision",
+        action="store_true",
+        help="read the data through torchvision (pip install --no-deps torchvision pillow)",
+    )
     option("--no-progress", action="store_true", help="no progress bar")
     args = parser.parse_args(argv)
     if args.torchvision and args.dataset == "drawn":

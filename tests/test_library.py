@@ -150,3 +150,23 @@ def test_what_is_compiled_for_pytorch_is_not_loaded() -> None:
     assert tinytorch.library.register_fake("torchvision::nms")(len) is len
     with pytest.raises(NotImplementedError, match="no operator aten::nothing"):
         tinytorch.ops.aten.nothing.default()
+
+
+@needs_oracle
+def test_a_kernel_for_autocasting() -> None:
+    def program(torch: Any) -> list[Any]:
+        library = torch.library.Library("tests_autocast", "DEF")
+        library.define("double(Tensor x) -> Tensor")
+        library.impl("double", lambda x: x * 2, "CPU")
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+
+        def autocast(x: Any) -> Any:
+            with torch._C._ExcludeDispatchKeyGuard(keys):
+                return torch.ops.tests_autocast.double(x.double()).float()
+
+        library.impl("double", autocast, "AutocastCPU")
+        with torch.autocast("cpu", torch.bfloat16):
+            inside = torch.ops.tests_autocast.double(torch.ones(2, dtype=torch.int64))
+        return [inside, torch.ops.tests_autocast.double(torch.ones(2, dtype=torch.int64))]
+
+    same_as_pytorch(program)

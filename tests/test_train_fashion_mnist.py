@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,28 @@ def test_data_through_torchvision(train, monkeypatch):
     output = train("--epochs", 1, "--torchvision")
     assert losses(output) == losses(train("--epochs", 1))
     assert evaluations(output) == evaluations(train("--evaluate", "model.pth", "--torchvision"))
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_data_through_torchvision_without_pytorch(train, data, installed):
+    if installed and find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed")
+    program = f"""
+import runpy, sys
+from importlib.machinery import PathFinder
+plain, hidden = PathFinder.find_spec, {set() if installed else {"torchvision", "PIL"}}
+PathFinder.find_spec = lambda name, *more: None if name.partition(".")[0] in hidden else plain(name, *more)
+runpy.run_path({str(SCRIPT)!r})["main"]()
+import tinytorch
+assert sys.modules["torch"] is tinytorch
+assert (sys.modules["torchvision"] is sys.modules.get("tinytorch.torchvision")) is not {installed}
+"""
+    expected = train("--epochs", 1)
+    options = ["--data", data, "--epochs", "1", "--torchvision", "--no-progress"]
+    known = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
+    done = subprocess.run([sys.executable, "-c", program, *options], capture_output=True, text=True, env=known)
+    assert done.returncode == 0, done.stderr
+    assert losses(done.stdout) == losses(expected) and evaluations(done.stdout) == evaluations(expected)
 
 
 # Mistakes ----------------------------------------------------------------------------------------

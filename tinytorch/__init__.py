@@ -22,7 +22,9 @@ __path__.append(f"{__path__[0]}/compat")
 
 for _name in "moved autograd.node autograd.references".split():
     _import_module(f"tinytorch.{_name}")
-_import_module("tinytorch.ops").enter_aten = lambda: _import_module("tinytorch.library")
+_ops = _import_module("tinytorch.ops")
+_ops.enter_aten = lambda: _import_module("tinytorch.library")
+_ops.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import bind_later as _bind_later
@@ -184,7 +186,7 @@ _SUBMODULES = """
     _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler core cpu
     cuda data distributed distributions fft foreach func functional functorch futures fx hub inspect jit kernels
     legacy library linalg moved mps multiprocessing nn onnx ops optim overrides profiler random return_types
-    serialization special storage switches testing torch_version types utils version xpu
+    serialization special storage switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

@@ -678,6 +678,8 @@ from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
 from tinytorch.compat import torch_version as torch_version
+from tinytorch.compat import torchvision as torchvision
+from tinytorch.compat import torchvision_ops as torchvision_ops
 from tinytorch.compat import types as types
 from tinytorch import utils as utils
 from tinytorch.compat import version as version

@@ -15,6 +15,7 @@ from tinytorch import ops
 from tinytorch.autograd.function import Function
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.ops.autocast import active, outside
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "register_autocast",
@@ -40,6 +41,7 @@ class CustomOpDef:
         self._composite = False
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
+        self._autocast: Callable[..., Any] | None = None
         self._node: Any = type(
             f"GeneratedBackwardFor_{namespace}_{rest}_default",
             (Function,),
@@ -57,6 +59,8 @@ class CustomOpDef:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator."""
+        if self._autocast is not None and active():
+            return outside(self._autocast, *args, **kwargs)
         if self._kernel is None or self._signature is None:
             raise NotImplementedError(
                 f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: it has no kernel there"
@@ -148,6 +152,8 @@ class CustomOpDef:
         """Take the dtype for autocast on other devices."""
 
     def _implement(self, fn: Callable[..., Any], key: str) -> None:
+        if key == "AutocastCPU":
+            self._autocast = fn
         if key in _ON_CPU:
             self._kernel = fn
             self._signature = inspect.signature(fn)

@@ -20,6 +20,8 @@ from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSu
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
 from tinytorch.ops.random import Generator
 
+from .absent import Idle
+
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
     "Value", "device", "dtype", "layout", "memory_format",
@@ -65,6 +67,13 @@ class DispatchKeySet:
     def has(self, key: DispatchKey) -> bool:
         """Return whether `key` is in the set."""
         return key in self._keys
+
+
+class _ExcludeDispatchKeyGuard(Idle):
+    """Calls an operator without what it has registered for some keys: a kernel for autocasting is called so."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        pass
 
 
 def _log_api_usage_once(event: str) -> None:

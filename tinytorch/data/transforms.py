@@ -1,4 +1,4 @@
-"""Transforms of images with torchvision's names: ToTensor, Normalize, Compose, Lambda.
+"""Transforms of images with torchvision's names: ToTensor, Normalize, Compose, RandomCrop and others.
 
 A transform is any callable of one image. One that can work on many images at once says so by a second method,
 `__batch__(images)`, which returns what stacking the results of the single calls would give:
@@ -6,28 +6,32 @@ A transform is any callable of one image. One that can work on many images at on
 - one that begins with raw images takes an array (N, H, W) or (N, H, W, C) and returns a Tensor (N, C, H, W);
 - one that comes after it takes and returns a Tensor (N, C, H, W). It may write into it: the batch is a fresh one.
 
-Datasets of raw arrays (`FashionMNIST`) use it; other transforms are called image by image.
+Datasets of raw arrays (`FashionMNIST`) use it; other transforms are called image by image. What they do to an image is
+in `images`. Random ones draw the numbers that torchvision's draw.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
+from tinytorch.data import images as functional
 from tinytorch.data.dataset import has_last_word
-from tinytorch.kernels.dtypes import get_default_dtype
-from tinytorch.ops.create import as_tensor, from_numpy
+from tinytorch.data.images import InterpolationMode
+from tinytorch.kernels import dtypes
+from tinytorch.nn.modules.module import Module
+from tinytorch.ops.random import rand, randint
 
-__all__ = ["Compose", "Lambda", "Normalize", "ToTensor"]
+__all__ = [
+    "CenterCrop", "Compose", "ConvertImageDtype", "Grayscale", "InterpolationMode", "Lambda", "Normalize",
+    "PILToTensor", "Pad", "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Resize", "ToPILImage",
+    "ToTensor",
+]  # fmt: skip
 
 Transform = Callable[[Any], Any]
-
-#: The element types of Pillow's modes that are not bytes.
-_PIL_DTYPES = {"I": np.int32, "F": np.float32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16}
 
 
 class ToTensor:
@@ -50,38 +54,17 @@ class ToTensor:
 
     def __call__(self, pic: Any) -> Tensor:
         """Return the image as a tensor (C, H, W)."""
-        if isinstance(pic, np.ndarray):
-            if pic.ndim not in (2, 3):
-                raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
-            image = pic if pic.ndim == 3 else pic[:, :, None]  # (H, W, C)
-        elif hasattr(pic, "getbands"):  # what Pillow's images have, and nothing else does
-            image = np.array(pic, _PIL_DTYPES.get(pic.mode, np.uint8))
-            if pic.mode == "1":
-                image *= 255
-            image = image.reshape(pic.size[1], pic.size[0], len(pic.getbands()))
-        else:
-            raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
-        return _scaled(image.transpose(2, 0, 1))  # (C, H, W)
+        return functional.to_tensor(pic)
 
     def __batch__(self, images: np.ndarray[Any, Any]) -> Tensor:
         if not isinstance(images, np.ndarray):
             raise TypeError(f"pic should be PIL Image or ndarray. Got {type(images)}")
         if images.ndim == 3:
             images = images[..., None]  # (N, H, W, C)
-        return _scaled(images.transpose(0, 3, 1, 2))  # (N, C, H, W)
+        return functional.scaled(images.transpose(0, 3, 1, 2))  # (N, C, H, W)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}()"
-
-
-def _scaled(image: np.ndarray[Any, Any]) -> Tensor:
-    """Return bytes as numbers 0 … 1 (of the default dtype), and everything else as it is."""
-    if image.dtype != np.uint8:
-        return from_numpy(np.ascontiguousarray(image))
-    # Divided, not multiplied by 1/255: the products are off by a rounding error here and there.
-    scaled = image.astype(get_default_dtype().numpy, order="C")
-    scaled /= 255
-    return wrap(scaled)
 
 
 class Normalize:
@@ -108,28 +91,10 @@ class Normalize:
 
     def __call__(self, tensor: Tensor) -> Tensor:
         """Return the image (..., C, H, W) normalized."""
-        return self._normalize(tensor, self.inplace)
+        return functional.normalize(tensor, self.mean, self.std, self.inplace)
 
     def __batch__(self, images: Tensor) -> Tensor:
-        return self._normalize(images, inplace=True)
-
-    def _normalize(self, image: Tensor, inplace: bool) -> Tensor:
-        if not isinstance(image, Tensor):
-            raise TypeError(f"img should be Tensor Image. Got {type(image)}")
-        if not image.is_floating_point():
-            raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
-        if image.ndim < 3:
-            raise ValueError(
-                f"Expected tensor to be a tensor image of size (..., C, H, W). Got tensor.size() = {image.size()}"
-            )
-        mean, std = (as_tensor(numbers, dtype=image.dtype) for numbers in (self.mean, self.std))
-        if (std == 0).any():
-            raise ValueError(f"std evaluated to zero after conversion to {image.dtype}, leading to division by zero.")
-        # One number per channel: (C,) -> (C, 1, 1)
-        mean, std = (per.view(-1, 1, 1) if per.ndim == 1 else per for per in (mean, std))
-        if not inplace:
-            image = image.clone()
-        return image.sub_(mean).div_(std)
+        return functional.normalize(images, self.mean, self.std, inplace=True)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(mean={self.mean}, std={self.std})"
@@ -184,6 +149,226 @@ class Lambda:
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}()"
+
+
+# Pillow images and tensors, one by one ------------------------------------------------------------
+
+
+class PILToTensor:
+    """Turns a Pillow image into a tensor (C, H, W) with the same values."""
+
+    def __call__(self, pic: Any) -> Tensor:
+        """Return the image as a tensor."""
+        return functional.pil_to_tensor(pic)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}()"
+
+
+class ToPILImage:
+    """Turns a tensor (C, H, W) or an array (H, W, C) into a Pillow image; see `images.to_pil_image`.
+
+    Args:
+        mode: Pillow's name for what the channels are.
+    """
+
+    def __init__(self, mode: str | None = None) -> None:
+        self.mode = mode
+
+    def __call__(self, pic: Any) -> Any:
+        """Return the Pillow image."""
+        return functional.to_pil_image(pic, self.mode)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({'' if self.mode is None else f'mode={self.mode}'})"
+
+
+class ConvertImageDtype(Module):
+    """Turns an image into one of another dtype, in which white is white; see `images.convert_image_dtype`."""
+
+    def __init__(self, dtype: dtypes.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Return the image in the dtype."""
+        return functional.convert_image_dtype(image, self.dtype)
+
+
+class Resize(Module):
+    """Changes the size of images.
+
+    Args:
+        size, interpolation, max_size, antialias: those of `images.resize`.
+
+    Example:
+        >>> from tinytorch.data.transforms import Resize
+        >>> Resize(10)(torch.rand(3, 20, 30)).shape
+        torch.Size([3, 10, 15])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        interpolation: Any = InterpolationMode.BILINEAR,
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        if not isinstance(size, (int, Sequence)):
+            raise TypeError(f"Size should be int or sequence. Got {type(size)}")
+        if isinstance(size, Sequence) and len(size) not in (1, 2):
+            raise ValueError("If size is a sequence, it should have 1 or 2 values")
+        self.size, self.max_size, self.antialias = size, max_size, antialias
+        self.interpolation = functional.mode_of(interpolation) if isinstance(interpolation, int) else interpolation
+
+    def forward(self, img: Any) -> Any:
+        """Return the image in the size."""
+        return functional.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
+
+    def __repr__(self) -> str:
+        how = self.interpolation.value
+        detail = f"(size={self.size}, interpolation={how}, max_size={self.max_size}, antialias={self.antialias})"
+        return f"{self.__class__.__name__}{detail}"
+
+
+class CenterCrop(Module):
+    """Cuts out the middle of images, (height, width) or a square."""
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__()
+        self.size = functional.pair(size)
+
+    def forward(self, img: Any) -> Any:
+        """Return the middle of the image."""
+        return functional.center_crop(img, self.size)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size})"
+
+
+class Pad(Module):
+    """Puts a frame around images.
+
+    Args:
+        padding, fill, padding_mode: those of `images.pad`.
+    """
+
+    def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant") -> None:
+        super().__init__()
+        functional.check_padding(padding, fill, padding_mode)
+        self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
+
+    def forward(self, img: Any) -> Any:
+        """Return the image with a frame."""
+        return functional.pad(img, self.padding, self.fill, self.padding_mode)
+
+    def __repr__(self) -> str:
+        detail = f"(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
+        return f"{self.__class__.__name__}{detail}"
+
+
+class Grayscale(Module):
+    """Turns colours into shades of grey, in 1 or 3 equal channels."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__()
+        self.num_output_channels = num_output_channels
+
+    def forward(self, img: Any) -> Any:
+        """Return the image in grey."""
+        return functional.rgb_to_grayscale(img, self.num_output_channels)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(num_output_channels={self.num_output_channels})"
+
+
+class RandomCrop(Module):
+    """Cuts a part out of images, at a place drawn at random.
+
+    Args:
+        size: (height, width) of the part, or one number for both.
+        padding, fill, padding_mode: those of `images.pad`, which is done first.
+        pad_if_needed: whether an image that is smaller than the part gets a frame.
+
+    Raises:
+        ValueError: at a call; the part is larger than the image.
+
+    Example:
+        >>> from tinytorch.data.transforms import RandomCrop
+        >>> _ = torch.manual_seed(0)
+        >>> RandomCrop(2, padding=1)(torch.arange(9).view(1, 3, 3))
+        tensor([[[0, 0],
+                 [2, 0]]])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.size, self.padding, self.pad_if_needed = functional.pair(size), padding, pad_if_needed
+        self.fill, self.padding_mode = fill, padding_mode
+
+    @staticmethod
+    def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """Return where a part is to be cut out: its top, left, height and width."""
+        (_, rows, columns), (height, width) = functional.get_dimensions(img), output_size
+        if rows < height or columns < width:
+            raise ValueError(
+                f"Required crop size {(height, width)} is larger than input image size {(rows, columns)}"
+            )  # fmt: skip
+        if (rows, columns) == (height, width):
+            return 0, 0, rows, columns
+        top, left = (int(randint(0, more + 1, (1,)).item()) for more in (rows - height, columns - width))
+        return top, left, height, width
+
+    def forward(self, img: Any) -> Any:
+        """Return the part of the image."""
+        if self.padding is not None:
+            img = functional.pad(img, self.padding, self.fill, self.padding_mode)
+        if self.pad_if_needed:
+            _, rows, columns = functional.get_dimensions(img)
+            for missing in ([self.size[1] - columns, 0], [0, self.size[0] - rows]):
+                if max(missing) > 0:
+                    img = functional.pad(img, missing, self.fill, self.padding_mode)
+        return functional.crop(img, *self.get_params(img, self.size))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size}, padding={self.padding})"
+
+
+class RandomHorizontalFlip(Module):
+    """Exchanges left and right with the probability `p`.
+
+    Example:
+        >>> from tinytorch.data.transforms import RandomHorizontalFlip
+        >>> RandomHorizontalFlip(p=1.0)(torch.tensor([[1, 2]]))
+        tensor([[2, 1]])
+    """
+
+    _flip = staticmethod(functional.hflip)
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Any) -> Any:
+        """Return the image, or its mirror image."""
+        return self._flip(img) if rand(1).item() < self.p else img
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomVerticalFlip(RandomHorizontalFlip):
+    """Turns images upside down with the probability `p`."""
+
+    _flip = staticmethod(functional.vflip)
 
 
 def split(transform: Transform | None) -> tuple[list[Transform], list[Transform]]:

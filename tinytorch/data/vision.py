@@ -1,6 +1,6 @@
-"""Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST`.
+"""Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST`; `datasets` has others.
 
-`Pictures` is what they have in common with other pictures in memory. Each of them is four files,
+`Pictures` is what they have in common with other pictures in memory. MNIST and its kin are four files,
 images and labels for training and test, in the idx format: a magic number (two zero bytes, the
 element type, the number of dimensions), the sizes as big-endian 32-bit integers, and then the bytes.
 """
@@ -23,7 +23,7 @@ from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
 from tinytorch.data.transforms import Compose, split
 
-__all__ = ["KMNIST", "MNIST", "FashionMNIST"]
+__all__ = ["KMNIST", "MNIST", "FashionMNIST", "VisionDataset"]
 
 ROOT_VARIABLE = "TINYTORCH_DATA"  # the environment variable that names the default root
 CHUNK = 1 << 20  # bytes read at a time
@@ -31,22 +31,90 @@ WAIT = 9.0  # seconds for which the mirrors of a file, one after the other, may 
 TIMEOUT = 30  # seconds for which one that has begun to answer may be silent
 
 
-class Pictures(Dataset[tuple[Any, Any]]):
-    """Grey pictures in memory, with labels: the samples and batches of `MNIST` and its kin.
+class StandardTransform:
+    """A transform of images and one of labels, as one of both."""
 
-    A subclass sets the attributes: those of `MNIST`, and its arguments of these names.
+    def __init__(
+        self, transform: Callable[[Any], Any] | None = None, target_transform: Callable[[Any], Any] | None = None
+    ) -> None:
+        self.transform, self.target_transform = transform, target_transform
+
+    def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
+        """Return image and label as the transforms leave them."""
+        input = input if self.transform is None else self.transform(input)
+        return input, target if self.target_transform is None else self.target_transform(target)
+
+    def __repr__(self) -> str:
+        heads = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
+        lines = [
+            head + repr(made).replace("\n", "\n" + " " * len(head)) for head, made in heads.items() if made is not None
+        ]
+        return "\n".join([type(self).__name__, *lines])
+
+
+class VisionDataset(Dataset[Any]):
+    """The base of datasets of images, for classes of one's own: `__getitem__` and `__len__` are theirs.
+
+    Args:
+        root: the folder of the files.
+        transforms: from (image, label) to what a sample is instead.
+        transform: from an image to what a sample has instead.
+        target_transform: from a label to what a sample has instead.
+
+    Raises:
+        ValueError: `transforms` is given with one of the other two.
     """
 
-    classes: Sequence[str]
-    data: Tensor
-    targets: Tensor
     root: Any
-    train: bool
     transform: Callable[[Any], Any] | None
     target_transform: Callable[[Any], Any] | None
 
+    def __init__(
+        self,
+        root: Any = None,
+        transforms: Callable[[Any, Any], Any] | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.root = os.path.expanduser(root) if isinstance(root, str) else root
+        self.transform, self.target_transform = transform, target_transform
+        single = transform is not None or target_transform is not None
+        if transforms is not None and single:
+            raise ValueError("Only transforms or transform/target_transform can be passed as argument")
+        self.transforms = StandardTransform(transform, target_transform) if single else transforms
+
+    def extra_repr(self) -> str:
+        """Return what `repr` adds."""
+        return ""
+
+    def __repr__(self) -> str:
+        body = [f"Number of datapoints: {len(self)}"]  # type: ignore[arg-type]
+        if self.root is not None:
+            body.append(f"Root location: {self.root}")
+        body += self.extra_repr().splitlines()
+        made = getattr(self, "transforms", None)
+        if made is None and (self.transform is not None or self.target_transform is not None):
+            made = StandardTransform(self.transform, self.target_transform)
+        if made is not None:
+            body.append(repr(made))
+        return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
+
+
+class Pictures(VisionDataset):
+    """Pictures in memory, with labels: the samples and batches of `MNIST` and its kin, and of `CIFAR10`.
+
+    A subclass sets the attributes: those of `MNIST`, and its arguments of these names. `data` is a tensor (N, H, W)
+    with `targets` a tensor, or an array (N, H, W, C) with a list.
+    """
+
+    classes: Sequence[str]
+    data: Any
+    targets: Any
+    train: bool
+
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        array, target = self.data[index].numpy(), int(self.targets[index])
+        picture, target = self.data[index], int(self.targets[index])
+        array = picture.numpy() if isinstance(picture, Tensor) else picture
         whole, single = split(self.transform)
         if whole:  # the first steps take arrays: Pillow is not needed
             batch: Any = Compose(whole)(array[None])
@@ -65,18 +133,23 @@ class Pictures(Dataset[tuple[Any, Any]]):
         where = positions(indices, len(self))
         if not whole or where is None or not self._is_as_loaded():
             return NotImplemented
-        images: Any = Compose(whole)(self.data.numpy()[where])  # (B, 28, 28) -> (B, 1, 28, 28)
-        targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
+        if isinstance(self.targets, Tensor):
+            pictures = self.data.numpy()
+            targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
+        else:
+            pictures, targets = self.data, np.array([self.targets[index] for index in indices], np.int64)
+        images: Any = Compose(whole)(pictures[where])  # (B, H, W) or (B, H, W, C) -> (B, C, H, W)
         if not single and self.target_transform is None:
             return [images, wrap(targets)]
         finish = functools.partial(self._finish, Compose(single))
         return default_collate(list(map(finish, images, targets.tolist())))
 
     def _is_as_loaded(self) -> bool:
-        """Return whether `data` and `targets`, which a program may replace, are still tensors."""
-        if not (isinstance(self.data, Tensor) and isinstance(self.targets, Tensor)):
-            return False
-        return bool(self.targets.shape == self.data.shape[:1])
+        """Return whether `data` and `targets`, which a program may replace, are still tensors, or array and list."""
+        if isinstance(self.data, Tensor) and isinstance(self.targets, Tensor):
+            return bool(self.targets.shape == self.data.shape[:1])
+        of_arrays = isinstance(self.data, np.ndarray) and isinstance(self.targets, list)
+        return of_arrays and len(self.targets) == len(self.data)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -89,20 +162,6 @@ class Pictures(Dataset[tuple[Any, Any]]):
     def extra_repr(self) -> str:
         """Return what `repr` adds about the split."""
         return f"Split: {'Train' if self.train is True else 'Test'}"
-
-    def __repr__(self) -> str:
-        body = [f"Number of datapoints: {len(self)}"]
-        if self.root is not None:
-            body.append(f"Root location: {self.root}")
-        body += self.extra_repr().splitlines()
-        transforms = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
-        if any(transform is not None for transform in transforms.values()):
-            body.append("StandardTransform")
-        lines = [f"Dataset {type(self).__name__}", *("    " + line for line in body)]
-        for head, transform in transforms.items():
-            if transform is not None:
-                lines.append(head + repr(transform).replace("\n", "\n" + " " * len(head)))
-        return "\n".join(lines)
 
 
 class DownloadError(RuntimeError):
@@ -299,7 +358,7 @@ class KMNIST(MNIST):
 
 
 def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
-    """Return an array (H, W) of bytes as a Pillow image."""
+    """Return an array (H, W) or (H, W, 3) of bytes as a Pillow image."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -20,7 +20,8 @@ It is `torch.ops`, too, where PyTorch has operators that programs define: see `t
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from pathlib import PurePath
+from typing import Any
 
 
 class _Namespace:
@@ -39,9 +40,21 @@ _namespaces: dict[str, _Namespace] = {}
 enter_aten: Callable[[], Any] = dict
 
 
-def load_library(path: Any) -> NoReturn:
-    """Raise OSError: `torch.ops.load_library` loads operators compiled for PyTorch, which cannot run here."""
-    raise OSError(f"could not load {path}: it is compiled for PyTorch, not for tinytorch")
+#: What enters operators in place of a compiled library, by the library's folder and name; the package sets it.
+libraries: dict[str, Callable[[], Any]] = {}
+
+
+def load_library(path: Any) -> None:
+    """Enter the operators of a library that is compiled for PyTorch: those of torchvision are here, too.
+
+    Raises:
+        OSError: it is another library: what is compiled for PyTorch cannot run here.
+    """
+    path = PurePath(path)
+    enter = libraries.get(f"{path.parent.name}/{path.name.partition('.')[0]}")
+    if enter is None:
+        raise OSError(f"could not load {path}: it is compiled for PyTorch, not for tinytorch")
+    enter()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,121 @@
+"""`torchvision.utils`, in part: images in a grid, and in a file."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+from tinytorch._atomic import replacing
+from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.tensor import Tensor
+from tinytorch.data.images import pillow
+from tinytorch.kernels import dtypes
+from tinytorch.ops.join import stack
+
+from . import missing as _missing
+
+__all__ = ["make_grid", "save_image"]
+
+
+def make_grid(
+    tensor: Any,
+    nrow: int = 8,
+    padding: int = 2,
+    normalize: bool = False,
+    value_range: tuple[float, float] | None = None,
+    scale_each: bool = False,
+    pad_value: float = 0.0,
+) -> Tensor:
+    """Return images in rows, as one image (C, H, W); grey ones get three equal channels.
+
+    Args:
+        tensor: images (B, C, H, W), or a list of images (C, H, W); one image, (C, H, W) or (H, W), has no frame.
+        nrow: the number of images in a row.
+        padding: the width of the frames.
+        normalize: whether to bring values to 0 … 1.
+        value_range: what 0 and 1 then stand for; by default the least and the greatest value.
+        scale_each: whether each image has its own least and greatest value.
+        pad_value: the value of the frames.
+
+    Raises:
+        TypeError: the images are no tensors, or `value_range` no tuple.
+
+    Example:
+        >>> from tinytorch.torchvision.utils import make_grid
+        >>> make_grid(torch.rand(5, 1, 10, 10), nrow=3).shape
+        torch.Size([3, 26, 38])
+    """
+    if not isinstance(tensor, (Tensor, list)):
+        raise TypeError(f"tensor or list of tensors expected, got {type(tensor)}")
+    if isinstance(tensor, list):
+        for each in tensor:
+            if not isinstance(each, Tensor):
+                raise TypeError(f"tensor or list of tensors expected, got a list containing {type(each)}")
+        tensor = stack(tensor)
+    images: Any = tensor[(None,) * (4 - tensor.ndim)]
+    if images.size(1) == 1:
+        images = images.expand(-1, 3, -1, -1)
+    if normalize:
+        if value_range is not None and not isinstance(value_range, tuple):
+            raise TypeError("value_range has to be a tuple (min, max) if specified. min and max are numbers")
+        images = images.clone()
+        for part in images if scale_each else [images]:
+            low, high = value_range or (part.min().item(), part.max().item())
+            part.clamp_(low, high).sub_(low).div_(max(high - low, 1e-5))
+    count, channels, height, width = images.shape
+    if count == 1:
+        return images[0]
+    columns = min(nrow, count)
+    size = (-(-count // columns) * (height + padding) + padding, columns * (width + padding) + padding)
+    grid = images.new_full((channels, *size), pad_value)
+    for k, image in enumerate(images):
+        top, left = (
+            place * (side + padding) + padding for place, side in zip(divmod(k, columns), (height, width), strict=True)
+        )
+        grid[:, top : top + height, left : left + width] = image
+    return grid
+
+
+def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
+    """Write an image, or images in a grid, into a file; values 0 … 1 are black and white.
+
+    Args:
+        tensor: the images; see `make_grid`.
+        fp: a path, or a file to write bytes into.
+        format: that of the file, such as "png"; by default the one that the path ends with.
+        kwargs: further arguments of `make_grid`.
+
+    Raises:
+        ImportError: it is not PNG, and Pillow is not installed.
+    """
+    with no_grad():
+        grid = make_grid(tensor, **kwargs)
+        pixels = grid.mul(255).add_(0.5).clamp_(0, 255).permute(1, 2, 0).to(dtypes.uint8).numpy()
+    kind = format or os.path.splitext(os.fspath(fp))[1][1:] if not hasattr(fp, "write") else format or ""
+    if kind.lower() != "png" or find_spec("PIL") is not None:
+        pillow(f"save_image writes {kind or 'this'} by Pillow").fromarray(pixels).save(fp, format=format)
+    elif hasattr(fp, "write"):
+        fp.write(_png(pixels))
+    else:
+        with replacing(fp) as file:
+            file.write(_png(pixels))
+
+
+def _png(pixels: Any) -> bytes:
+    """Return the bytes of a PNG file for an array (H, W, 3) of bytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each begins with its filter, none
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, RGB
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(_missing(name))
