@@ -124,7 +124,7 @@ def table() -> dict[str, list[str]]:
         found[path] = set(listed)
     home = homes()
     for name, function in register.functions.items():
-        if "." not in name:
+        if "." not in name and not any(name in listed for listed in found.values()):
             path = home.get(id(function.raw))
             if path is None and (plain := register.functions.get(name.removesuffix("_"))):
                 path = home.get(id(plain.raw))  # of the derived in-place form

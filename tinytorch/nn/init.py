@@ -18,6 +18,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.random import randperm
+from tinytorch.ops.register import functions, public
 from tinytorch.ops.sequences import eye as _eye
 
 __all__ = [
@@ -35,6 +36,13 @@ _GAINS = {
     "relu": math.sqrt(2.0),
     "selu": 3.0 / 4,  # the value found to be stable in practice (Klambauer et al. derive 1)
 }
+
+
+def _asking(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the function as one that asks classes and modes, as PyTorch's four do which the others call."""
+    name = f"nn.init.{function.__name__}"
+    public(name)(function)
+    return functions[name]
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -65,6 +73,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@_asking
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the uniform distribution U(a, b).
 
@@ -77,6 +86,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_asking
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
 
@@ -154,6 +164,7 @@ def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: floa
     return drawn
 
 
+@_asking
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value.
 
@@ -291,6 +302,7 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
     return gain * math.sqrt(2.0 / (fan_in + fan_out))
 
 
+@_asking
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
