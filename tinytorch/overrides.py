@@ -35,15 +35,15 @@ __all__ = [
 #: What modes are asked for, but PyTorch does not list: mostly what makes tensors of none.
 _UNLISTED = frozenset(
     """
-    arange as_strided asarray empty empty_permuted empty_strided eye fft.fftfreq fft.rfftfreq fill from_dlpack from_file
-    frombuffer full linspace logspace nn.functional.hardsigmoid nn.functional.hardswish nn.functional.sigmoid
-    nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear nn.functional.upsample_nearest normal ones
-    rand rand_like randint randint_like randn randn_like randperm range result_type scalar_tensor to_dlpack tril_indices
-    triu_indices vander zeros
-    Tensor.__delitem__ Tensor.__dir__ Tensor.__iter__ Tensor.new Tensor.new_empty Tensor.new_empty_strided
-    Tensor.new_full Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.reinforce Tensor.stride
-    Tensor.to_padded_tensor Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc
-    Tensor.to_sparse_csr Tensor.unflatten
+    arange as_strided as_tensor asarray empty empty_permuted empty_strided eye fft.fftfreq fft.rfftfreq fill
+    from_dlpack from_file frombuffer full linspace logspace nn.functional.hardsigmoid nn.functional.hardswish
+    nn.functional.sigmoid nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear
+    nn.functional.upsample_nearest normal ones rand rand_like randint randint_like randn randn_like randperm range
+    result_type scalar_tensor to_dlpack tensor tril_indices triu_indices vander zeros Tensor.__delitem__
+    Tensor.__dir__ Tensor.__iter__ Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full
+    Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor
+    Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr
+    Tensor.unflatten
     """.split()
 )
 
@@ -57,7 +57,12 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
     for name, function in list(functions.items()):
         home, _, own = name.rpartition(".")
-        if function.asks and name not in _UNLISTED and home != "autograd" and own.strip("_") == own:
+        if (
+            function.asks
+            and name not in _UNLISTED
+            and home not in ("autograd", "nn.utils.rnn")
+            and own.strip("_") == own
+        ):
             for each in (home, "functional") if name in PYTHON else (home,):
                 found.setdefault(importlib.import_module(f"{__package__}.{each}".rstrip(".")), []).append(function)
     for member, path in overrides.members().items():

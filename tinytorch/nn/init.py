@@ -18,7 +18,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.random import randperm
-from tinytorch.ops.register import functions, public
+from tinytorch.ops.register import asking
 from tinytorch.ops.sequences import eye as _eye
 
 __all__ = [
@@ -36,13 +36,6 @@ _GAINS = {
     "relu": math.sqrt(2.0),
     "selu": 3.0 / 4,  # the value found to be stable in practice (Klambauer et al. derive 1)
 }
-
-
-def _asking(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the function as one that asks classes and modes, as PyTorch's four do which the others call."""
-    name = f"nn.init.{function.__name__}"
-    public(name)(function)
-    return functions[name]
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -73,7 +66,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
-@_asking
+@asking("nn.init.uniform_")
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the uniform distribution U(a, b).
 
@@ -86,7 +79,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
-@_asking
+@asking("nn.init.normal_")
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
 
@@ -164,7 +157,7 @@ def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: floa
     return drawn
 
 
-@_asking
+@asking("nn.init.constant_")
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value.
 
@@ -183,7 +176,8 @@ def ones_(tensor: Tensor) -> Tensor:
         >>> torch.nn.init.ones_(torch.empty(2))
         tensor([1., 1.])
     """
-    return constant_(tensor, 1.0)
+    with no_grad():
+        return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -193,7 +187,8 @@ def zeros_(tensor: Tensor) -> Tensor:
         >>> torch.nn.init.zeros_(torch.empty(2))
         tensor([0., 0.])
     """
-    return constant_(tensor, 0.0)
+    with no_grad():
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
@@ -302,7 +297,7 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
     return gain * math.sqrt(2.0 / (fan_in + fan_out))
 
 
-@_asking
+@asking("nn.init.kaiming_uniform_")
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:

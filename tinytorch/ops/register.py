@@ -30,6 +30,7 @@ from tinytorch.ops import autocast, overrides
 __all__ = [
     "Builtin",
     "Function",
+    "asking",
     "autocasting",
     "functions",
     "members",
@@ -63,9 +64,8 @@ PYTHON = frozenset(
 #: Further functions that become methods where a class holds them, as PyTorch's do which are written in Python.
 _METHODS = frozenset(
     """
-    autograd.backward autograd.grad from_dlpack get_rng_state initial_seed is_storage lobpcg manual_seed
-    nn.init.constant_ nn.init.kaiming_uniform_ nn.init.normal_ nn.init.uniform_ seed set_rng_state sym_float sym_ite
-    sym_max sym_min sym_not sym_sqrt sym_sum
+    from_dlpack get_rng_state initial_seed is_storage lobpcg manual_seed seed set_rng_state sym_float sym_ite sym_max
+    sym_min sym_not sym_sqrt sym_sum
     """.split()
 )
 #: The functions of `nn.functional` that do not. Those that `torch` has, too, are one there and here.
@@ -80,9 +80,9 @@ _BUILTIN = frozenset(
 
 #: Functions that ask nobody for an answer, as PyTorch's do not.
 _SILENT = frozenset(
-    "as_tensor broadcast_shapes from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state tensor"
-    "".split()
+    "broadcast_shapes from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state".split()
 )
+_DATA = frozenset(["as_tensor", "tensor"])  # these ask modes, but not what they take the numbers of
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -140,12 +140,15 @@ class Function(Builtin):
         self.asks = name not in _SILENT
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)) or hasattr(raw, "also")
         self.of_tensors = self.names in (("input",), ("input", "other")) and not stars
         call = _of_operands(self) if operands else _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
-        self.binds = own not in _BUILTIN if home == "nn.functional" else name in PYTHON or name in _METHODS
+        if home in ("", "fft", "linalg", "special"):
+            self.binds = name in PYTHON or name in _METHODS
+        else:
+            self.binds = own not in _BUILTIN
         call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
         call.__module__ = f"tinytorch.{home}".rstrip(".")
         call.__wrapped__ = raw
@@ -155,9 +158,9 @@ class Function(Builtin):
         return MethodType(self, instance) if self.binds and instance is not None else self
 
     def __repr__(self) -> str:
-        return (
-            f"<function {self.__name__} at {id(self):#x}>" if self.binds else f"<built-in function torch.{self.name}>"
-        )
+        if self.binds:
+            return f"<function {self.__name__} at {id(self):#x}>"
+        return f"<built-in function torch.{self.name}>"
 
     def __reduce__(self) -> str:
         return self.name.rpartition(".")[2]
@@ -177,9 +180,11 @@ class Function(Builtin):
     @property
     def __signature__(self) -> inspect.Signature:
         signature = inspect.signature(self.raw)
-        if self.rule is None or "out" in signature.parameters:
-            return signature
         parameters = list(signature.parameters.values())
+        if parameters and parameters[0].name in ("self", "x") and "input" not in signature.parameters:
+            parameters[0] = parameters[0].replace(name="input")
+        if self.rule is None or "out" in signature.parameters:
+            return signature.replace(parameters=parameters)
         last = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
         out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
         parameters.insert(len(parameters) - last, out)
@@ -188,7 +193,7 @@ class Function(Builtin):
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call that may ask for more than its result."""
         if overrides.active and self.asks:
-            found = overrides.asked(args, kwargs)
+            found = overrides.asked(args, kwargs) if self.name not in _DATA else overrides.asked((), {})
             if found is not None:
                 return overrides.handle_torch_function(self, found, *args, **kwargs)
         out = None
@@ -224,10 +229,11 @@ class Function(Builtin):
         return self.run(function, args, renamed)
 
     def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return arguments with NumPy's names replaced; None if the function has none but its own."""
-        if NUMPY.keys().isdisjoint(kwargs):
+        """Return arguments with NumPy's names, and `input` of methods, replaced; None if all are the function's."""
+        theirs = {"input": "self"} if "self" in self.names else NUMPY
+        if theirs.keys().isdisjoint(kwargs):
             return None
-        renamed = {key if key in self.names else NUMPY.get(key, key): kwargs[key] for key in kwargs}
+        renamed = {key if key in self.names else theirs.get(key, key): kwargs[key] for key in kwargs}
         return None if renamed.keys() == kwargs.keys() else renamed
 
     def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -417,8 +423,20 @@ def public(
             for each in own:
                 _bind(f"{each}_", written)
                 if in_place == "function":
-                    functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
+                    shared = functions.get(f"nn.functional.{each}_")
+                    functions[f"{each}_"] = shared or Function(f"{each}_", written, None, None, written, None)
         return function
+
+    return declare
+
+
+def asking(name: str) -> Callable[[F], F]:
+    """Make the function below public as `public` does, and ask for it, too, where other modules call it."""
+
+    def declare(function: F) -> F:
+        public(name)(function)
+        made: Any = functions[name]
+        return made
 
     return declare
 

@@ -16,12 +16,12 @@ from tinytorch.nn.utils.rnn import PackedSequence
 from tinytorch.ops import autocast
 from tinytorch.ops.create import empty, zeros
 from tinytorch.ops.index import index_select
-from tinytorch.ops.nn import rnn
+from tinytorch.ops.nn import rnn as _rnn  # noqa: F401
+from tinytorch.ops.register import functions
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-_FUNCTIONS = {"LSTM": rnn.lstm, "GRU": rnn.gru, "RNN_TANH": rnn.rnn_tanh, "RNN_RELU": rnn.rnn_relu}
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
@@ -245,7 +245,7 @@ class RNNBase(_Recurrent):
             ValueError: the input has a number of dimensions or a dtype that does not fit.
             RuntimeError: the sizes do not fit.
         """
-        function = _FUNCTIONS[self.mode]
+        function = functions[self.mode.lower()]
         settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
@@ -536,10 +536,9 @@ class RNNCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the next state; `hx` is zeros by default."""
         self._check(input, hx)
-        functions = {"tanh": rnn.rnn_tanh_cell, "relu": rnn.rnn_relu_cell}
-        if self.nonlinearity not in functions:
+        if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._stepped(functions[self.nonlinearity], input, hx)
+        return self._stepped(functions[f"rnn_{self.nonlinearity}_cell"], input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -578,7 +577,7 @@ class LSTMCell(RNNCellBase):
             hx = (zero, zero)
         elif not batched:
             hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        h, c = rnn.lstm_cell(input, hx, *self._weights())
+        h, c = functions["lstm_cell"](input, hx, *self._weights())
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -604,4 +603,4 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the next state; `hx` is zeros by default."""
-        return self._stepped(rnn.gru_cell, input, hx)
+        return self._stepped(functions["gru_cell"], input, hx)

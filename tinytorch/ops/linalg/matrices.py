@@ -362,6 +362,7 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
 
 
 @public(method=True, out="ormqr", autocast="float32")
+@also_by(input2="tau", input3="other")
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Return the product of a matrix with the orthogonal Q that Householder reflections make.
 
