@@ -75,11 +75,8 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 def get_ignored_functions() -> set[Any]:
     """Return functions of `torch`, and methods of Tensor, that cannot be overridden."""
     root = importlib.import_module("tinytorch")
-    found: set[Any] = {
-        function
-        for name in root.__all__
-        if inspect.isroutine(function := getattr(root, name)) and not getattr(function, "asks", False)
-    }
+    public = {each for name in root.__all__ if inspect.isroutine(each := getattr(root, name))}
+    found: set[Any] = {each for each in public if not getattr(each, "asks", False)}
     found |= {function for name, function in functions.items() if name in _UNLISTED}
     found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.") in _UNLISTED}
     return found | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}

@@ -72,33 +72,30 @@ def _log_api_usage_once(event: str) -> None:
     """Do nothing: nobody counts who uses what."""
 
 
+# Who is asked in this thread (`__torch_function__`), and the modes that are on.
+
+
 def _get_torch_function_state() -> _TorchFunctionState:
-    """Return who is asked in this thread (`__torch_function__`): all, modes alone, or nobody."""
     return _overrides.state.asks
 
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
-    """Say who is to be asked in this thread."""
     _overrides.state.asks = state
 
 
 def _is_torch_function_enabled() -> bool:
-    """Return whether classes and modes are asked in this thread."""
     return _overrides.state.asks is _overrides.ENABLED
 
 
 def _is_torch_function_all_disabled() -> bool:
-    """Return whether nobody is asked in this thread."""
     return _overrides.state.asks is _overrides.ALL_DISABLED
 
 
 def _len_torch_function_stack() -> int:
-    """Return how many modes are on."""
     return len(_overrides.state.modes)
 
 
 def _get_function_stack_at(k: int) -> Any:
-    """Return one of the modes that are on, the outermost as 0."""
     return _overrides.state.modes[k]
 
 

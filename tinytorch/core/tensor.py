@@ -80,17 +80,9 @@ class Tensor:
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
     __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_accumulator",
-        "_array",
-        "_cell",
-        "_edge",
-        "_grad",
-        "_hooks",
-        "_requires_grad",
+        "__dict__", "__weakref__", "_accumulator", "_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad",
         "_view",
-    )
+    )  # fmt: skip
 
     _array: Any
     _cell: list[int] | None

@@ -75,12 +75,13 @@ def _has_say(kind: type) -> bool:
     return known
 
 
-def _concerned(values: Iterable[Any], found: list[Any]) -> None:
+def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
     """Add what has a say among the arguments, one of each type: derived types first, else from left to right."""
     for value in values:
         kind = type(value)
         if kind is list or kind is tuple:
-            _concerned(value, found)
+            if depth < 3:  # (a list may hold itself)
+                _concerned(value, found, depth + 1)
         elif _has_say(kind) and not any(type(each) is kind for each in found):
             place = len(found)
             for k, each in enumerate(found):
@@ -100,9 +101,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         True
     """
     activate()
-    if state.asks is ALL_DISABLED or _skipped():
-        return False
-    return bool(state.modes) or (state.asks is ENABLED and any(_has_say(type(each)) for each in relevant_args))
+    return asked(tuple(relevant_args), {}) is not None
 
 
 def handle_torch_function(
@@ -242,8 +241,8 @@ def pop_mode() -> TorchFunctionMode:
     """Take away the mode that calls go to first, and return it."""
     if not state.modes:
         raise RuntimeError("trying to pop from empty mode stack")
-    *rest, last = state.modes
-    state.modes = tuple(rest)
+    *_, last = state.modes
+    state.modes = state.modes[:-1]
     return last
 
 
@@ -258,15 +257,10 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 # The wrappers -------------------------------------------------------------------------------------
 
 
-def _skipped() -> bool:
-    """Return whether this call is the one that `redispatch_function` has asked for."""
-    skips, state.skips = state.skips, False
-    return skips
-
-
 def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     """Return the arguments that have a say; None if nobody is to be asked, neither they nor a mode."""
-    if state.asks is ALL_DISABLED or _skipped():
+    skips, state.skips = state.skips, False
+    if skips or state.asks is ALL_DISABLED:
         return None
     found: list[Any] = []
     if state.asks is ENABLED:
@@ -328,14 +322,10 @@ _CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
 
 #: Operators of two; where they cannot be computed Python goes on to the other operand's.
 _BINARY = frozenset(
-    """
-    __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __ifloordiv__ __imod__ __imul__ __ior__ __ipow__
-    __isub__ __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __or__ __pow__ __radd__
-    __rand__ __rdiv__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__
-    __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__
-    """.split()
+    f"__{form}{name}__"
+    for form in ("", "r", "i")
+    for name in "add and div eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv xor".split()
 )
-
 _ACCESSORS = ("__get__", "__set__", "__delete__")
 
 #: Members of Tensor that ask nobody, and private ones that ask.
@@ -348,12 +338,9 @@ as_they_are: set[Any] = set()  # whose results are not made instances of the cla
 
 
 class _Member:
-    """A function of Tensor's that asks its arguments. Equal to what it stands for, by which tables may have been made.
+    """A function of Tensor's, or `__get__`, `__set__` or `__delete__` of a property, that asks its arguments.
 
-    Args:
-        name: what it is called.
-        function: the function that computes.
-        stands_for: the function itself, or `__get__`, `__set__` or `__delete__` of a property.
+    Equal to what it stands for, by which tables may have been made.
     """
 
     __wrapped__: Any
@@ -435,9 +422,8 @@ def activate() -> None:
         if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
             continue
         function = member.fget if isinstance(member, property) else member
-        # (What a program has put there is its own.)
-        home = getattr(function, "__globals__", {}).get("__name__", ROOT)
-        if not callable(function) or home.partition(".")[0] != ROOT:
+        home = getattr(function, "__globals__", {"__name__": ""}).get("__name__", ROOT)
+        if home.partition(".")[0] != ROOT:  # what a program has put there is its own
             continue
         if function is not member:
             _put(Tensor, name, _Property(name, member))

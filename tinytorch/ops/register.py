@@ -28,18 +28,9 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
 __all__ = [
-    "Builtin",
-    "Function",
-    "asking",
-    "autocasting",
-    "functions",
-    "members",
-    "methods",
-    "namespace",
-    "no_such_call",
-    "pointwise",
-    "public",
-]
+    "Builtin", "Function", "asking", "autocasting", "functions", "members", "methods", "namespace", "no_such_call",
+    "pointwise", "public",
+]  # fmt: skip
 
 F = TypeVar("F")
 
@@ -331,8 +322,8 @@ def _of_operands(function: Function) -> Any:
     return call
 
 
-def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module that has public functions, and imports where they are declared.
+def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and the names of a module's functions, which imports where they are declared.
 
     Args:
         module: its name, as `tinytorch.linalg`.
@@ -350,7 +341,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
         own = sys.modules[module]
         return sorted({*vars(own), *own.__all__})
 
-    return find, names
+    return find, names, sorted(name.rpartition(".")[2] for name in functions if name.rpartition(".")[0] == home)
 
 
 # Declaring ----------------------------------------------------------------------------------------
@@ -423,8 +414,7 @@ def public(
             for each in own:
                 _bind(f"{each}_", written)
                 if in_place == "function":
-                    shared = functions.get(f"nn.functional.{each}_")
-                    functions[f"{each}_"] = shared or Function(f"{each}_", written, None, None, written, None)
+                    functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
         return function
 
     return declare
