@@ -424,8 +424,8 @@ def asking(name: str) -> Callable[[F], F]:
     """Make the function below public as `public` does, and ask for it, too, where other modules call it."""
 
     def declare(function: F) -> F:
-        public(name)(function)
-        made: Any = functions[name]
+        made: Any = Function(name, function, None, None, function, None)
+        functions[name] = made
         return made
 
     return declare
