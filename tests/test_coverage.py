@@ -159,11 +159,11 @@ KNOWN = {
     "scalar": r"torch\.result_type", "tensor": r"torch\.(result_type|to_dlpack)",
     # Documented by another name or by a type.
     "int": r"torch\.set_num_\w*threads",
-    "src": r"torch\.Tensor\.copy_", "input2": r"torch(\.Tensor)?\.ormqr", "input3": r"torch(\.Tensor)?\.ormqr",
+    "src": r"torch\.Tensor\.copy_",
     "mode": r"torch\.set_flush_denormal", "qtensor": r"torch\.Tensor\.dequantize",
     "qtensors": r"torch\.Tensor\.dequantize", "tensors": r"torch\.Tensor\.dequantize",
-    # The callers of one and two tensors take the tensors by position.
-    "input": r"torch\.(detach|\w+_)", "other": r"torch\.result_type",
+    # Methods, whose first argument is called `self`: functions take it by the name of `input`.
+    "input": r"torch\.(detach|\w+_)",
 }  # fmt: skip
 
 

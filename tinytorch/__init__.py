@@ -28,6 +28,7 @@ _ops.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import bind_later as _bind_later
+from tinytorch.ops.register import Builtin as _Builtin
 from tinytorch.ops.register import functions as _functions
 
 newaxis = None
@@ -57,7 +58,7 @@ _NAMES = {
         channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
         sparse_coo sparse_csc sparse_csr strided
     """,
-    "core.tensor": "Size Tensor is_inference is_tensor",
+    "core.tensor": "Size Tensor is_tensor",
     "func": "vmap",
     "futures": "Future",
     "inspect.summary": "summary",
@@ -133,7 +134,7 @@ _NAMES = {
     """,
     "ops.nn.resample": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     "ops.nn.rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
-    "ops.operators": "clamp_ clip_ detach detach_",
+    "ops.operators": "clamp_ clip_ detach detach_ is_inference",
     "ops.random": """
         Generator bernoulli default_generator get_rng_state initial_seed manual_seed multinomial native_dropout
         normal rand rand_like randint randint_like randn randn_like randperm seed set_rng_state
@@ -299,20 +300,42 @@ _MEMBERS = {
 _bind_later(_MEMBERS)
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
 _HIDDEN = frozenset("absent alias moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
+#: Those that do not become methods where a class holds them; most are declared as `register.Function`s.
+_BUILTINS = frozenset(
+    """
+    _assert_async autocast_decrement_nesting autocast_increment_nesting can_cast clear_autocast_cache
+    get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_dtype get_num_interop_threads
+    get_num_threads is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cache_enabled is_autocast_cpu_enabled
+    is_autocast_enabled is_grad_enabled is_inference_mode_enabled promote_types set_autocast_cache_enabled
+    set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+    set_flush_denormal set_num_interop_threads set_num_threads _dirichlet_grad _sample_dirichlet _standard_gamma
+    _standard_gamma_grad
+    """.split()
+)
+
+
+def _builtin(function: object) -> _Builtin:
+    made = _Builtin(function)
+    made.__module__ = __name__  # where it is pickled from
+    return made
 
 
 def __getattr__(name: str) -> object:
     path = _WHERE.get(name)
     if path is not None:
         module = _import_module(f"tinytorch.{path}")
-        found = globals()[name] = _functions.get(name) or getattr(module, name)
+        found = _functions.get(name) or getattr(module, name)
+        found = globals()[name] = _builtin(found) if name in _BUILTINS else found
+        _WHERE.pop(name, None)  # (what a program deletes stays deleted)
         return found
     if name in _SUBMODULES.split():
         return _import_module(f"tinytorch.{name}")
     if name.startswith("_foreach_"):
-        return getattr(_import_module("tinytorch.foreach"), name)
+        return globals().setdefault(name, _builtin(getattr(_import_module("tinytorch.foreach"), name)))
     if name == "torch":  # PyTorch's own name is one of its names
         return _import_module("tinytorch")
+    if name in globals():  # another thread was faster
+        return globals()[name]
     raise AttributeError(f"module 'tinytorch' has no attribute {name!r}")
 
 

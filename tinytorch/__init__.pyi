@@ -57,7 +57,6 @@ from tinytorch.core.layout import sparse_csr as sparse_csr
 from tinytorch.core.layout import strided as strided
 from tinytorch.core.tensor import Size as Size
 from tinytorch.core.tensor import Tensor as Tensor
-from tinytorch.core.tensor import is_inference as is_inference
 from tinytorch.core.tensor import is_tensor as is_tensor
 from tinytorch.func import vmap as vmap
 from tinytorch.compat.futures import Future as Future
@@ -722,6 +721,7 @@ arccosh_: Any
 arccos_: Any
 acosh_: Any
 acos_: Any
+is_inference: Any
 detach_: Any
 detach: Any
 addmv_: Any

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -19,36 +21,149 @@ from tinytorch.ops.overrides import (
     resolve_name,
     wrap_torch_function,
 )
-from tinytorch.ops.register import functions
+from tinytorch.ops.overrides import pop_mode as _pop_mode
+from tinytorch.ops.overrides import push_mode as _push_mode
+from tinytorch.ops.register import PYTHON, functions
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
-    "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "resolve_name",
-    "wrap_torch_function",
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
+    "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+    "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
+
+#: What modes are asked for, but PyTorch does not list: mostly what makes tensors of none.
+_UNLISTED = frozenset(
+    """
+    arange as_strided as_tensor asarray empty empty_permuted empty_strided eye fft.fftfreq fft.rfftfreq fill
+    from_dlpack from_file frombuffer full linspace logspace nn.functional.hardsigmoid nn.functional.hardswish
+    nn.functional.sigmoid nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear
+    nn.functional.upsample_nearest normal ones rand rand_like randint randint_like randn randn_like randperm range
+    result_type scalar_tensor to_dlpack tensor tril_indices triu_indices vander zeros Tensor.__delitem__
+    Tensor.__dir__ Tensor.__iter__ Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full
+    Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor
+    Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr
+    Tensor.unflatten
+    """.split()
+)
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return what can be overridden: the functions of each module, and the methods of Tensor."""
-    for declaring in ("ops", "nn.functional"):
+    """Return what can be overridden: the functions of each module, Tensor's methods, and what reads each property."""
+    for declaring in ("ops", "nn", "checks"):
         package = importlib.import_module(f"{__package__}.{declaring}")
-        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(each.name)
+        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
+            importlib.import_module(module.name)
     found: dict[Any, list[Any]] = {}
     for name, function in list(functions.items()):
         home, _, own = name.rpartition(".")
-        if function.asks and not own.startswith("_"):
-            found.setdefault(importlib.import_module(f"{__package__}.{home}".rstrip(".")), []).append(function)
-    found[Tensor] = overrides.methods()
+        if (
+            function.asks
+            and name not in _UNLISTED
+            and home not in ("autograd", "nn.utils.rnn")
+            and own.strip("_") == own
+        ):
+            for each in (home, "functional") if name in PYTHON else (home,):
+                found.setdefault(importlib.import_module(f"{__package__}.{each}".rstrip(".")), []).append(function)
+    for member, path in overrides.members().items():
+        name, _, accessor = path.removeprefix("torch.Tensor.").partition(".")
+        if f"Tensor.{name}" not in _UNLISTED and accessor in ("", "__get__"):
+            found.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
     return found
 
 
 def get_ignored_functions() -> set[Any]:
     """Return functions of `torch`, and methods of Tensor, that cannot be overridden."""
     root = importlib.import_module("tinytorch")
-    own = {
-        function
-        for name in root.__all__
-        if inspect.isroutine(function := getattr(root, name)) and not getattr(function, "asks", False)
-    }
-    return own | overrides.silent()
+    public = {each for name in root.__all__ if inspect.isroutine(each := getattr(root, name))}
+    found: set[Any] = {each for each in public if not getattr(each, "asks", False)}
+    found |= {function for name, function in functions.items() if name in _UNLISTED}
+    found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.") in _UNLISTED}
+    return found | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Return the members of Tensor whose results `Tensor.__torch_function__` leaves what they are."""
+    overrides.activate()
+    return set(overrides.as_they_are)
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., int]]:
+    """Return for each function that can be overridden one of the same parameters that returns -1.
+
+    Example:
+        >>> torch.overrides.get_testing_overrides()[torch.add](1, other=2)
+        -1
+    """
+    listed = [each for found in get_overridable_functions().values() for each in found]
+    listed += [function for name, function in functions.items() if name.startswith("nn.init.")]
+    return {function: _dummy(inspect.signature(function)) for function in listed}
+
+
+def _dummy(signature: inspect.Signature) -> Callable[..., int]:
+    def dummy(*args: Any, **kwargs: Any) -> int:
+        signature.bind(*args, **kwargs)
+        return -1
+
+    dummy.__signature__ = signature  # type: ignore[attr-defined]
+    return dummy
+
+
+def has_torch_function_unary(tensor: Any) -> bool:
+    """Return `has_torch_function((tensor,))`."""
+    return has_torch_function((tensor,))
+
+
+def has_torch_function_variadic(*tensors: Any) -> bool:
+    """Return `has_torch_function(tensors)`."""
+    return has_torch_function(tensors)
+
+
+def redispatch_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Return `func(*args, **kwargs)`, computed without asking for it; what it calls is asked for.
+
+    Example:
+        >>> class Names(torch.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return torch.overrides.redispatch_function(func, types, args, kwargs)
+        >>> type(torch.exp(Names([1.0]))).__name__
+        exp
+        'Tensor'
+    """
+    overrides.state.skips = True
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        overrides.state.skips = False
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    return overrides.state.modes[-1] if overrides.state.modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    return list(overrides.state.modes)
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    return bool(overrides.state.modes) and overrides.state.asks is not overrides.ALL_DISABLED
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+@contextlib.contextmanager
+def _enable_torch_function() -> Iterator[None]:
+    was, overrides.state.asks = overrides.state.asks, overrides.ENABLED
+    try:
+        yield
+    finally:
+        overrides.state.asks = was

@@ -488,9 +488,10 @@ def _is_view(self: Tensor) -> bool:
     return self._view is not None
 
 
-def is_inference(self: Tensor) -> bool:
+@public(method=True)
+def is_inference(input: Tensor) -> bool:
     """Return whether this tensor was made in `inference_mode` (and so can never be part of a graph)."""
-    return self._cell is None
+    return input._cell is None
 
 
 def detach(self: Tensor) -> Tensor:
@@ -593,7 +594,6 @@ members(
         "_version": property(_version),
         "_base": property(_base),
         "_is_view": _is_view,
-        "is_inference": is_inference,
         "detach": detach,
         "detach_": detach_,
         "data": property(_data, _set_data, _delete_data),

@@ -16,7 +16,8 @@ from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.layout import layout, memory_format
 from tinytorch.kernels.dtypes import dtype
 from tinytorch.nn.modules.module import _parse_to
-from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from tinytorch.ops import overrides as _overrides
+from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _TorchFunctionState
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
 from tinytorch.ops.random import Generator
 
@@ -78,6 +79,33 @@ class _ExcludeDispatchKeyGuard(Idle):
 
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: nobody counts who uses what."""
+
+
+# Who is asked in this thread (`__torch_function__`), and the modes that are on.
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    return _overrides.state.asks
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    _overrides.state.asks = state
+
+
+def _is_torch_function_enabled() -> bool:
+    return _overrides.state.asks is _overrides.ENABLED
+
+
+def _is_torch_function_all_disabled() -> bool:
+    return _overrides.state.asks is _overrides.ALL_DISABLED
+
+
+def _len_torch_function_stack() -> int:
+    return len(_overrides.state.modes)
+
+
+def _get_function_stack_at(k: int) -> Any:
+    return _overrides.state.modes[k]
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.ops.register import asking
 
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async",
@@ -149,16 +150,19 @@ def sym_int(a: Any) -> int:
     return int(a)
 
 
+@asking("sym_float")
 def sym_float(a: Any) -> float:
     """Return a number as a float."""
     return float(a)
 
 
+@asking("sym_not")
 def sym_not(a: Any) -> bool:
     """Return `not a`."""
     return not a
 
 
+@asking("sym_max")
 def sym_max(a: Any, b: Any) -> Any:
     """Return the greater of two numbers: a float if one of them is.
 
@@ -170,17 +174,20 @@ def sym_max(a: Any, b: Any) -> Any:
     return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
 
 
+@asking("sym_min")
 def sym_min(a: Any, b: Any) -> Any:
     """Return the lesser of two numbers: a float if one of them is."""
     lesser = builtins.min(a, b)
     return float(lesser) if isinstance(a, float) or isinstance(b, float) else lesser
 
 
+@asking("sym_sqrt")
 def sym_sqrt(a: Any) -> float:
     """Return the square root of a number."""
     return math.sqrt(a)
 
 
+@asking("sym_ite")
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """Return `t` if `b` holds, else `f`.
 
@@ -194,6 +201,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     return t if b else f
 
 
+@asking("sym_sum")
 def sym_sum(args: Any) -> Any:
     """Return the sum of numbers."""
     return builtins.sum(args)

@@ -44,33 +44,33 @@ def in_place(caller: Any, name: str | None = None) -> Any:
     needs_before = any(first in names for names in made.wants.values())
     plain_ufunc = isinstance(made.kernel, np.ufunc)
 
-    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
         state = local.state
         if state.modes is not None:
-            return dispatch(made, call, (x, *args), kwargs)
-        if not isinstance(x, Tensor):
-            made.refuse(x, 0)
-        values = made.bind((x, *args), kwargs)
-        edges = edges_of_write(made, x, values) if state.grad else None
-        if expanded(x._array):
+            return dispatch(made, call, (input, *args), kwargs)
+        if not isinstance(input, Tensor):
+            made.refuse(input, 0)
+        values = made.bind((input, *args), kwargs)
+        edges = edges_of_write(made, input, values) if state.grad else None
+        if expanded(input._array):
             raise shared_places()
-        target = x._array
+        target = input._array
         for i in made.inputs[1:]:
-            if isinstance(values[i], Tensor) and values[i]._cell is x._cell:
+            if isinstance(values[i], Tensor) and values[i]._cell is input._cell:
                 check_overlap(target, values[i]._array)
         residuals: tuple[Any, ...] = ()
         before = None
         try:
             if made.broadcasts and made.positional == 2:
-                a, b = promoted(made, x, values[1])
+                a, b = promoted(made, input, values[1])
                 if edges is None and plain_ufunc and a is target and _fits(b, target):
                     # The short way: nothing is recorded, nothing converted.
                     if target.size < LARGE:
                         made.kernel(a, b, out=target)
                     else:
                         each(made.kernel, a, b, out=target)
-                    count_write(x)
-                    return x
+                    count_write(input)
+                    return input
                 result = made.kernel(a, b)
             elif made.floating and target.dtype.kind not in FLOATS:
                 result = made.kernel(target.astype(dtypes.get_default_dtype().numpy))
@@ -85,13 +85,13 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         if edges is not None and needs_before:
             before = target.copy()
         np.copyto(target, result, casting="unsafe")
-        count_write(x)
+        count_write(input)
         if edges is not None:
             recorded = made if made.wants else _constant(made)
-            node = recorded.record(edges, values, (target,), x._cell, residuals, written_to=x, before=before)
+            node = recorded.record(edges, values, (target,), input._cell, residuals, written_to=input, before=before)
             if node is not None:
-                written(x, (node, 0))
-        return x
+                written(input, (node, 0))
+        return input
 
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
     call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."

@@ -870,6 +870,8 @@ def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
             else:
                 a, b = promoted(made, x, y)
         except TypeError:
+            if first_contact((x, y), {}):
+                return getattr(Tensor, made.name)(x, y)
             if operator:  # Python asks the other operand
                 return NotImplemented
             raise
@@ -935,6 +937,11 @@ def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
         return out
 
     return call
+
+
+def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether operands have a say (`__torch_function__`), and were not asked so far: `ops/overrides` knows."""
+    raise NotImplementedError
 
 
 _PLAIN_NUMBERS = frozenset((float, int, bool))

@@ -13,7 +13,7 @@ from tinytorch.kernels import dtypes
 if TYPE_CHECKING:
     from tinytorch.core.view import View
 
-__all__ = ["Size", "Tensor", "is_inference", "is_tensor"]
+__all__ = ["Size", "Tensor", "is_tensor"]
 
 
 class Size(tuple[int, ...]):
@@ -80,17 +80,9 @@ class Tensor:
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
     __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_accumulator",
-        "_array",
-        "_cell",
-        "_edge",
-        "_grad",
-        "_hooks",
-        "_requires_grad",
+        "__dict__", "__weakref__", "_accumulator", "_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad",
         "_view",
-    )
+    )  # fmt: skip
 
     _array: Any
     _cell: list[int] | None
@@ -104,9 +96,9 @@ class Tensor:
     __module__ = "tinytorch"  # where users find it
     __array_priority__ = 1000  # `ndarray * tensor` is Tensor's to answer
 
-    is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_xpu = is_mkldnn = is_nested = False
-    is_cpu = True
-    layout = strided
+    is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_xpu = is_mkldnn = is_nested = property(lambda _: False)
+    is_cpu = property(lambda _: True)
+    layout = property(lambda _: strided)
     names: Any = None
 
     @property
@@ -166,8 +158,3 @@ def is_tensor(obj: Any, /) -> bool:
         (True, False)
     """
     return isinstance(obj, Tensor)
-
-
-def is_inference(input: Tensor) -> bool:
-    """Return whether a tensor was made in `inference_mode`: the function form of `Tensor.is_inference`."""
-    return input.is_inference()

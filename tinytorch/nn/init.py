@@ -18,6 +18,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.random import randperm
+from tinytorch.ops.register import asking
 from tinytorch.ops.sequences import eye as _eye
 
 __all__ = [
@@ -65,6 +66,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@asking("nn.init.uniform_")
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the uniform distribution U(a, b).
 
@@ -77,6 +79,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
+@asking("nn.init.normal_")
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
 
@@ -154,6 +157,7 @@ def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: floa
     return drawn
 
 
+@asking("nn.init.constant_")
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value.
 
@@ -172,7 +176,8 @@ def ones_(tensor: Tensor) -> Tensor:
         >>> torch.nn.init.ones_(torch.empty(2))
         tensor([1., 1.])
     """
-    return constant_(tensor, 1.0)
+    with no_grad():
+        return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -182,7 +187,8 @@ def zeros_(tensor: Tensor) -> Tensor:
         >>> torch.nn.init.zeros_(torch.empty(2))
         tensor([0., 0.])
     """
-    return constant_(tensor, 0.0)
+    with no_grad():
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
@@ -291,6 +297,7 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
     return gain * math.sqrt(2.0 / (fan_in + fan_out))
 
 
+@asking("nn.init.kaiming_uniform_")
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:

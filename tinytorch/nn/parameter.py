@@ -53,13 +53,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         """Return the parameter, on the memory of `data`."""
         data = _empty() if data is None else data
-        detached = data.detach()
+        kind = type(data)
+        plain = kind in (Tensor, Parameter, cls)
+        detached = data if plain else data.detach()
         if requires_grad and not detached.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if requires_grad and detached._cell is None and not local.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        kind = type(data)
-        plain = kind in (Tensor, Parameter, cls)
         made = wrap(detached._array, cls if plain else kind)
         made._cell = detached._cell
         made._requires_grad = bool(requires_grad)

@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import elementwise, not_implemented, refused, renamed
+from tinytorch.ops.arguments import also_by, elementwise, not_implemented, refused, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -963,7 +963,8 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
 
 
 @public()
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+@also_by(scalar1="tensor", scalar2="other")
+def result_type(tensor: Any, other: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two, tensors or numbers, gives.
 
     Example:
@@ -972,7 +973,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """
     operands = [
         (each.dtype, 2 if each.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
-        for each in (tensor1, tensor2)
+        for each in (tensor, other)
     ]
     return dtypes.result_dtype(*operands)
 

@@ -284,7 +284,7 @@ MEMBERS: dict[str, Any] = {
     "__cuda_array_interface__": property(_cuda_array),
     "__dlpack__": dlpack,
     "__dlpack_device__": dlpack_device,
-    "_cdata": property(id),  # programs compare it, to know a tensor from another
+    "_cdata": property(lambda self: id(self)),  # programs compare it, to know a tensor from another
     "_typed_storage": _typed_storage,
     "const_data_ptr": const_data_ptr,
     "dense_dim": dense_dim,

@@ -37,7 +37,7 @@ def _comparison(op: Any) -> Any:
     """Return the operator: unlike the function it answers False for what is no number, as Python expects."""
 
     def compare(self: Any, other: Any) -> Any:
-        if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype"):
+        if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype") or hasattr(other, "__torch_function__"):
             try:
                 return op(self, other)
             except TypeError:

@@ -10,13 +10,15 @@ The classes that a package derives from Parameter are left out, as in PyTorch: r
 
 from __future__ import annotations
 
+import enum
 import functools
-import inspect
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tinytorch.core import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import load
 
@@ -27,15 +29,20 @@ __all__ = [
 ]  # fmt: skip
 
 
+_TorchFunctionState = enum.Enum("_TorchFunctionState", "ENABLED SUBCLASSES_DISABLED ALL_DISABLED", start=0)
+ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = _TorchFunctionState  # who is asked: all, modes alone, nobody
+
+
 class _State(threading.local):
-    """What a thread's calls look at: whether classes and modes are to be asked, and the modes that are on."""
+    """What a thread's calls look at: who is asked, the modes that are on, and whether the next call asks nobody."""
 
     def __init__(self) -> None:
-        self.off = False
+        self.asks = ENABLED
         self.modes: tuple[TorchFunctionMode, ...] = ()
+        self.skips = False
 
 
-_state = _State()
+state = _State()
 active = False
 _before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, and what was there
 
@@ -68,12 +75,13 @@ def _has_say(kind: type) -> bool:
     return known
 
 
-def _concerned(values: Iterable[Any], found: list[Any]) -> None:
+def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
     """Add what has a say among the arguments, one of each type: derived types first, else from left to right."""
     for value in values:
         kind = type(value)
         if kind is list or kind is tuple:
-            _concerned(value, found)
+            if depth < 3:  # (a list may hold itself)
+                _concerned(value, found, depth + 1)
         elif _has_say(kind) and not any(type(each) is kind for each in found):
             place = len(found)
             for k, each in enumerate(found):
@@ -93,9 +101,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         True
     """
     activate()
-    if _state.modes:
-        return True
-    return not _state.off and any(_has_say(type(each)) for each in relevant_args)
+    return asked(tuple(relevant_args), {}) is not None
 
 
 def handle_torch_function(
@@ -113,26 +119,33 @@ def handle_torch_function(
         TypeError: none of them answers.
     """
     found: list[Any] = []
-    if not _state.off:
+    if state.asks is ENABLED:
         _concerned(relevant_args, found)
     kinds = tuple([type(each) for each in found])
-    modes = _state.modes
+    modes = state.modes
     if modes:
-        _state.modes = modes[:-1]
+        state.modes = modes[:-1]
         try:
             result = modes[-1].__torch_function__(public_api, kinds, args, kwargs)
         finally:
-            _state.modes = modes
+            state.modes = modes
         if result is not NotImplemented:
             return result
     for each in found:
         result = each.__torch_function__(public_api, kinds, args, kwargs)
         if result is not NotImplemented:
             return result
-    lines = "".join(f"\n  - tensor subclass {kind}" for kind in kinds)
+    name = resolve_name(public_api)
+    if name is None:
+        raise TypeError(
+            f"no implementation found for '{public_api.__module__}.{public_api.__name__}' on types that implement "
+            f"__torch_function__: {list(kinds)}{f' nor in mode {modes[-1]}' if modes else ''}"
+        )
+    lines = "".join([f"\n  - mode object {each}" for each in modes[-1:]])
+    lines += "".join([f"\n  - tensor subclass {kind}" for kind in kinds])
     raise TypeError(
-        f"Multiple dispatch failed for '{resolve_name(public_api) or public_api}'; all __torch_function__ handlers "
-        f"returned NotImplemented:\n{lines}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n{lines}\n\n"
+        "For more information, try re-running with TORCH_LOGS=not_implemented"
     )
 
 
@@ -142,7 +155,7 @@ def _default(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    return result if func in _as_they_are else _converted(result, cls)
+    return result if func in as_they_are else _converted(result, cls)
 
 
 def _converted(result: Any, cls: type) -> Any:
@@ -169,25 +182,21 @@ class DisableTorchFunctionSubclass:
         'Tensor'
     """
 
+    _asks = SUBCLASSES_DISABLED
+
     def __enter__(self) -> None:
-        self._was = _state.off
-        _state.off = True
+        self._was = state.asks
+        if self._was is not ALL_DISABLED:
+            state.asks = self._asks
 
     def __exit__(self, *exc: object) -> None:
-        _state.off = self._was
+        state.asks = self._was
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
     """Do what is inside a `with` block without asking classes or modes."""
 
-    def __enter__(self) -> None:
-        super().__enter__()
-        self._modes = _state.modes
-        _state.modes = ()
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        _state.modes = self._modes
+    _asks = ALL_DISABLED
 
 
 class TorchFunctionMode:
@@ -209,12 +218,32 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        activate()
-        _state.modes = (*_state.modes, self)
+        push_mode(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _state.modes = _state.modes[:-1]
+        pop_mode()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a mode, as `cls(...)` does, with a warning."""
+        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        return cls(*args, **kwargs)
+
+
+def push_mode(mode: TorchFunctionMode) -> None:
+    """Let a mode be the first that calls go to."""
+    activate()
+    state.modes = (*state.modes, mode)
+
+
+def pop_mode() -> TorchFunctionMode:
+    """Take away the mode that calls go to first, and return it."""
+    if not state.modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    *_, last = state.modes
+    state.modes = state.modes[:-1]
+    return last
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
@@ -230,20 +259,26 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     """Return the arguments that have a say; None if nobody is to be asked, neither they nor a mode."""
+    skips, state.skips = state.skips, False
+    if skips or state.asks is ALL_DISABLED:
+        return None
     found: list[Any] = []
-    if not _state.off:
+    if state.asks is ENABLED:
         _concerned(args, found)
         if kwargs:
             _concerned(kwargs.values(), found)
-    return found if found or _state.modes else None
+    return found if found or state.modes else None
 
 
-def _called(function: Any, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a call of a member of Tensor gives: asked of modes and types, else the member's result."""
-    found = asked(args, kwargs)
-    if found is not None:
-        return handle_torch_function(public, found, *args, **kwargs)
-    return function(*args, **kwargs)
+def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether arguments of a call that failed have a say, and nobody was asked so far; from now on all are."""
+    if active or asked(args, kwargs) is None:
+        return False
+    activate()
+    return True
+
+
+op.first_contact = first_contact
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -278,88 +313,91 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 _NAMES = {
     "__abs__": "abs", "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
     "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_",
-    "__mod__": "remainder", "__imod__": "remainder_", "__pow__": "pow", "__ipow__": "pow_", "__neg__": "neg",
-    "__pos__": "positive", "__matmul__": "matmul", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
-    "__ge__": "ge", "__rtruediv__": "__rdiv__",
+    "__mod__": "remainder", "__imod__": "remainder_", "__neg__": "neg", "__pos__": "positive", "__matmul__": "matmul",
+    "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__rdiv__": "__rtruediv__",
+    "__ifloordiv__": "floor_divide_", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
 }  # fmt: skip
+#: Operators that are asked for under their own names, but are called otherwise.
+_CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
 
 #: Operators of two; where they cannot be computed Python goes on to the other operand's.
 _BINARY = frozenset(
-    """
-    __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __ifloordiv__ __imod__ __imul__ __ior__ __ipow__
-    __isub__ __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __or__ __pow__ __radd__
-    __rand__ __rdiv__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__
-    __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__
-    """.split()
+    f"__{form}{name}__"
+    for form in ("", "r", "i")
+    for name in "add and div eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv xor".split()
 )
+_ACCESSORS = ("__get__", "__set__", "__delete__")
 
-#: Members of Tensor that ask nobody.
-_SILENT = frozenset(
-    """
-    __array_priority__ __deepcopy__ __dict__ __dir__ __doc__ __hash__ __init_subclass__ __module__ __new__
-    __reduce_ex__ __slots__ __torch_function__ __weakref__ as_subclass
-    """.split()
-)
+#: Members of Tensor that ask nobody, and private ones that ask.
+_SILENT = frozenset("__hash__ __init_subclass__ __module__ __new__ __torch_function__ as_subclass".split())
+_ASKING = frozenset("_base _cdata _indices _is_view _nnz _values _version".split())
 
+ROOT = __name__.partition(".")[0]
 _names: dict[Any, str] = {}  # of Tensor's members, as they are asked for
-_as_they_are: set[Any] = set()
+as_they_are: set[Any] = set()  # whose results are not made instances of the class that is asked
 
 
-class _Method:
-    """A method of Tensor that asks its arguments. Equal to the method itself, by which tables may have been made."""
+class _Member:
+    """A function of Tensor's, or `__get__`, `__set__` or `__delete__` of a property, that asks its arguments.
+
+    Equal to what it stands for, by which tables may have been made.
+    """
 
     __wrapped__: Any
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(self, name: str, function: Any, stands_for: Any) -> None:
         functools.update_wrapper(self, function)
-        self.__name__, self.__qualname__ = name, f"Tensor.{name}"
+        self.__name__, self.__qualname__ = _CALLED.get(name, name), f"Tensor.{name}"
         self.__module__ = Tensor.__module__
-        self._public, self._binary = _NAMES.get(name, name), name in _BINARY
+        self._stands_for, self._binary = stands_for, name in _BINARY
+        self._public = None if name in _ACCESSORS else _NAMES.get(name, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return _called(self.__wrapped__, vars(Tensor)[self._public], args, kwargs)
+            found = asked(args, kwargs)
+            if found is None:
+                return self.__wrapped__(*args, **kwargs)
+            public = self if self._public is None else vars(Tensor)[self._public]
+            return handle_torch_function(public, found, *args, **kwargs)
         except TypeError:
             if self._binary and len(args) == 2:
                 return NotImplemented
             raise
 
     def __eq__(self, other: object) -> bool:
-        return other is self or other is self.__wrapped__
+        return other is self or (not isinstance(other, _Member) and other == self._stands_for)
 
     def __hash__(self) -> int:
-        return hash(self.__wrapped__)
+        return hash(self._stands_for)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return repr(self.__wrapped__)
+        return repr(self._stands_for)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (Tensor, self.__name__)
+        return getattr, (Tensor, self.__qualname__.removeprefix("Tensor."))
+
+
+class _Property(property):
+    """A property that asks: its `__get__`, `__set__` and `__delete__` are what is asked for."""
+
+    def __init__(self, name: str, was: property) -> None:
+        parts = zip(_ACCESSORS, (was.fget, was.fset, was.fdel), strict=True)
+        made = {key: part and _Member(key, part, getattr(was, key)) for key, part in parts}
+        read, write, delete = made.values()
+        super().__init__(read, write, delete, was.__doc__)
+        for key, each in made.items():
+            if each is not None:
+                vars(self)[key] = each
+                _names[each] = f"torch.Tensor.{name}.{key}"
 
 
 def _iterate(self: Any) -> Iterator[Any]:
     if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
-
-
-def _property(member: property) -> property:
-    def get(self: Any) -> Any:
-        return _called(member.fget, made.__get__, (self,), {})
-
-    def put(self: Any, value: Any) -> None:
-        _called(member.fset, made.__set__, (self, value), {})
-
-    def delete(self: Any) -> None:
-        _called(member.fdel, made.__delete__, (self,), {})
-
-    made = property(
-        get, put if member.fset is not None else None, delete if member.fdel is not None else None, member.__doc__
-    )
-    return made
 
 
 def quiet(function: Any) -> Any:
@@ -381,20 +419,20 @@ def activate() -> None:
     load()
     active = True
     for name, member in list(vars(Tensor).items()):
-        if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
+        if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
             continue
-        if isinstance(member, property):
-            made_property = _property(member)
-            _put(Tensor, name, made_property)
-            _names[made_property.__get__] = f"torch.Tensor.{name}.__get__"
-            if member.fset is not None:
-                _names[made_property.__set__] = f"torch.Tensor.{name}.__set__"
-        elif callable(member) and not isinstance(member, (type, classmethod, staticmethod)):
-            made_method = _Method(name, quiet(member) if name == "backward" else member)
-            _put(Tensor, name, made_method)
-            _names[made_method] = f"torch.Tensor.{name}"
+        function = member.fget if isinstance(member, property) else member
+        home = getattr(function, "__globals__", {"__name__": ""}).get("__name__", ROOT)
+        if home.partition(".")[0] != ROOT:  # what a program has put there is its own
+            continue
+        if function is not member:
+            _put(Tensor, name, _Property(name, member))
+        else:
+            asking = _Member(name, quiet(member) if name == "backward" else member, member)
+            _put(Tensor, name, asking)
+            _names[asking] = f"torch.Tensor.{name}"
     _put(Tensor, "__iter__", _iterate)
-    _as_they_are.add(vars(Tensor)["grad"].__get__)
+    as_they_are.update((vars(Tensor)["grad"].__get__, vars(Tensor)["_base"].__get__))
 
 
 def _put(owner: Any, name: str, made: Any) -> None:
@@ -412,7 +450,7 @@ def deactivate() -> None:
         else:
             setattr(owner, name, member)
     _names.clear()
-    _as_they_are.clear()
+    as_they_are.clear()
     active = False
 
 
@@ -456,7 +494,7 @@ def is_tensor_like(inp: Any) -> bool:
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Return whether a function that a `__torch_function__` was given is a method of Tensor, or reads a property."""
     activate()
-    return func in _names or func in vars(Tensor).values()
+    return func.__name__ == "__get__" or (func in _names and func.__name__ not in _ACCESSORS)
 
 
 def resolve_name(f: Any) -> str | None:
@@ -467,18 +505,11 @@ def resolve_name(f: Any) -> str | None:
         'torch.nn.functional.gelu'
     """
     activate()
-    name = getattr(f, "name", None)
-    if isinstance(name, str) and isinstance(f, staticmethod):  # a `register.Function`
-        return f"torch.{name}"
-    return _names.get(f)
+    found: str | None = getattr(f, "path", None) if isinstance(f, staticmethod) else _names.get(f)
+    return found
 
 
-def silent() -> set[Any]:
-    """Return the methods of Tensor that ask nobody."""
-    return {member for name, member in vars(Tensor).items() if name in _SILENT and inspect.isfunction(member)}
-
-
-def methods() -> list[Any]:
-    """Return the members of Tensor that ask, as a `__torch_function__` gets them."""
+def members() -> dict[Any, str]:
+    """Return the members of Tensor that ask, as a `__torch_function__` gets them, with their names."""
     activate()
-    return list(_names)
+    return _names

@@ -18,6 +18,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
@@ -27,16 +28,9 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
 __all__ = [
-    "Function",
-    "autocasting",
-    "functions",
-    "members",
-    "methods",
-    "namespace",
-    "no_such_call",
-    "pointwise",
-    "public",
-]
+    "Builtin", "Function", "asking", "autocasting", "functions", "members", "methods", "namespace", "no_such_call",
+    "pointwise", "public",
+]  # fmt: skip
 
 F = TypeVar("F")
 
@@ -51,8 +45,35 @@ Operands = tuple[bool, tuple[str, ...]]
 
 _NOT_GIVEN: Any = object()
 
+#: The functions of `torch.functional`, which PyTorch has under this name.
+PYTHON = frozenset(
+    """
+    atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
+    einsum lu meshgrid norm pca_lowrank split svd_lowrank tensordot unique unique_consecutive unravel_index
+    """.split()
+)
+#: Further functions that become methods where a class holds them, as PyTorch's do which are written in Python.
+_METHODS = frozenset(
+    """
+    from_dlpack get_rng_state initial_seed is_storage lobpcg manual_seed seed set_rng_state sym_float sym_ite sym_max
+    sym_min sym_not sym_sqrt sym_sum
+    """.split()
+)
+#: The functions of `nn.functional` that do not. Those that `torch` has, too, are one there and here.
+_BUILTIN = frozenset(
+    """
+    adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_
+    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
+    rrelu_ scaled_dot_product_attention selu_ softplus softshrink threshold_
+    """.split()
+)
+
 #: Functions that ask nobody for an answer, as PyTorch's do not.
-_SILENT = frozenset("as_tensor broadcast_shapes from_dlpack from_numpy is_storage manual_seed tensor".split())
+_SILENT = frozenset(
+    "broadcast_shapes from_dlpack from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state".split()
+)
+_DATA = frozenset(["as_tensor", "tensor"])  # these ask modes, but not what they take the numbers of
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -64,10 +85,32 @@ def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) 
     )
 
 
-class Function(staticmethod):  # type: ignore[type-arg]
-    """A public function. Like PyTorch's, which are builtins, it does not become a method where a class holds it.
+class Builtin(staticmethod):  # type: ignore[type-arg]
+    """A function that does not become a method where a class holds it, as PyTorch's builtins do not."""
+
+    __slots__ = ()
+    __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<built-in function torch.{self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__  # pickled by its name, copied as itself
+
+    @property
+    def path(self) -> str:
+        """The name by which `overrides.resolve_name` knows it."""
+        return f"torch.{self.__name__}"
+
+
+class Function(Builtin):
+    """A public function. Where a class holds it, it becomes a method if PyTorch's does; its builtins do not.
 
     Attributes:
+        binds: whether it becomes a method.
         name: the dotted name below `torch`.
         raw: the function that computes.
         of_tensors: whether it takes one or two tensors, and nothing else.
@@ -78,8 +121,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
         operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
     """
 
-    __slots__ = ("__weakref__", "asks", "autocast", "lowered", "name", "names", "operands", "raw", "rule")
-    __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
+    __slots__ = ("__weakref__", "asks", "autocast", "binds", "lowered", "name", "names", "operands", "raw", "rule")
 
     def __init__(
         self, name: str, raw: Any, rule: str | None, autocast: str | None, lowered: Any, operands: Operands | None
@@ -89,24 +131,36 @@ class Function(staticmethod):  # type: ignore[type-arg]
         self.asks = name not in _SILENT
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)) or hasattr(raw, "also")
         self.of_tensors = self.names in (("input",), ("input", "other")) and not stars
         call = _of_operands(self) if operands else _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
-        call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("linalg", "special") else own
+        if home in ("", "fft", "linalg", "special"):
+            self.binds = name in PYTHON or name in _METHODS
+        else:
+            self.binds = own not in _BUILTIN
+        call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
         call.__module__ = f"tinytorch.{home}".rstrip(".")
         call.__wrapped__ = raw
         super().__init__(call)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self
+        return MethodType(self, instance) if self.binds and instance is not None else self
 
     def __repr__(self) -> str:
+        if self.binds:
+            return f"<function {self.__name__} at {id(self):#x}>"
         return f"<built-in function torch.{self.name}>"
 
     def __reduce__(self) -> str:
-        return self.name.rpartition(".")[2]  # pickled by its name, copied as itself
+        return self.name.rpartition(".")[2]
+
+    @property
+    def path(self) -> str:
+        """The name by which `overrides.resolve_name` knows it; PyTorch finds it in several modules, too."""
+        shared = functions.get(f"nn.functional.{self.name}") is self
+        return f"torch.{'functional.' if self.name in PYTHON else 'nn.functional.' if shared else ''}{self.name}"
 
     @property
     def op(self) -> core.Op:
@@ -117,9 +171,11 @@ class Function(staticmethod):  # type: ignore[type-arg]
     @property
     def __signature__(self) -> inspect.Signature:
         signature = inspect.signature(self.raw)
-        if self.rule is None or "out" in signature.parameters:
-            return signature
         parameters = list(signature.parameters.values())
+        if parameters and parameters[0].name in ("self", "x") and "input" not in signature.parameters:
+            parameters[0] = parameters[0].replace(name="input")
+        if self.rule is None or "out" in signature.parameters:
+            return signature.replace(parameters=parameters)
         last = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
         out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
         parameters.insert(len(parameters) - last, out)
@@ -128,10 +184,12 @@ class Function(staticmethod):  # type: ignore[type-arg]
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call that may ask for more than its result."""
         if overrides.active and self.asks:
-            found = overrides.asked(args, kwargs)
+            found = overrides.asked(args, kwargs) if self.name not in _DATA else overrides.asked((), {})
             if found is not None:
                 return overrides.handle_torch_function(self, found, *args, **kwargs)
-        out = kwargs.pop("out", None) if self.rule is not None else None
+        out = None
+        if self.rule is not None and "out" in kwargs:
+            out = (kwargs := dict(kwargs)).pop("out")
         if self.of_tensors:
             args, kwargs = self._given(args, kwargs), {}
             if self.operands is not None:
@@ -140,6 +198,14 @@ class Function(staticmethod):  # type: ignore[type-arg]
             write = importlib.import_module("tinytorch.ops.out").into
             return self.run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
+
+    def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the first arguments that have a say make of a call that failed with them, or raise its error."""
+        if self.asks and overrides.first_contact(args, kwargs):
+            return self.called(args, kwargs)
+        if isinstance(error, AttributeError):
+            raise self.not_a_tensor(error, args, kwargs) from None
+        raise error
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return `function(*args, **kwargs)`, also where keywords are NumPy's names; raise PyTorch's errors."""
@@ -154,10 +220,11 @@ class Function(staticmethod):  # type: ignore[type-arg]
         return self.run(function, args, renamed)
 
     def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return arguments with NumPy's names replaced; None if the function has none but its own."""
-        if NUMPY.keys().isdisjoint(kwargs):
+        """Return arguments with NumPy's names, and `input` of methods, replaced; None if all are the function's."""
+        theirs = {"input": "self"} if "self" in self.names else NUMPY
+        if theirs.keys().isdisjoint(kwargs):
             return None
-        renamed = {key if key in self.names else NUMPY.get(key, key): kwargs[key] for key in kwargs}
+        renamed = {key if key in self.names else theirs.get(key, key): kwargs[key] for key in kwargs}
         return None if renamed.keys() == kwargs.keys() else renamed
 
     def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -215,16 +282,22 @@ def _call(function: Function) -> Any:
     raw, of_tensors = function.raw, function.of_tensors
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or overrides.active or autocast.on:
-            if of_tensors or "out" in kwargs or overrides.active or autocast.on:
-                return function.called(args, kwargs)
-            return function.run(raw, args, kwargs)
         try:
+            if kwargs or overrides.active or autocast.on:
+                if of_tensors or "out" in kwargs or overrides.active or autocast.on:
+                    return function.called(args, kwargs)
+                return function.run(raw, args, kwargs)
             return raw(*args)
-        except AttributeError as error:
-            raise function.not_a_tensor(error, args, kwargs) from None
+        except Exception as error:
+            if overrides.active:
+                raise
+            return function.failed(error, args, kwargs)
 
     return call
+
+
+def _given(*args: Any) -> tuple[Any, ...]:
+    return tuple([each for each in args if each is not _NOT_GIVEN])
 
 
 def _of_operands(function: Function) -> Any:
@@ -233,19 +306,24 @@ def _of_operands(function: Function) -> Any:
     both = function.operands is not None and function.operands[0]
 
     def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
-        if (
-            type(x) is Tensor
-            and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
-            and not (more or kwargs or overrides.active or autocast.on)
-        ):
-            return raw(x, y)
-        return function.called(tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN]), kwargs)
+        try:
+            if (
+                type(x) is Tensor
+                and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
+                and not (more or kwargs or overrides.active or autocast.on)
+            ):
+                return raw(x, y)
+            return function.called(_given(x, y, *more), kwargs)
+        except TypeError as error:
+            if overrides.active:
+                raise
+            return function.failed(error, _given(x, y, *more), kwargs)
 
     return call
 
 
-def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module that has public functions, and imports where they are declared.
+def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and the names of a module's functions, which imports where they are declared.
 
     Args:
         module: its name, as `tinytorch.linalg`.
@@ -263,7 +341,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
         own = sys.modules[module]
         return sorted({*vars(own), *own.__all__})
 
-    return find, names
+    return find, names, sorted(name.rpartition(".")[2] for name in functions if name.rpartition(".")[0] == home)
 
 
 # Declaring ----------------------------------------------------------------------------------------
@@ -323,7 +401,9 @@ def public(
         if autocast is not None:
             lowered = _lowered[raw] = AUTOCAST[autocast](raw)
         for each in filter(None, names):
-            made = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
+            home, _, own = each.rpartition(".")
+            made = functions.get(own) if home == "nn.functional" and own in _BUILTIN else None
+            made = made or Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
             if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
@@ -336,6 +416,17 @@ def public(
                 if in_place == "function":
                     functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
         return function
+
+    return declare
+
+
+def asking(name: str) -> Callable[[F], F]:
+    """Make the function below public as `public` does, and ask for it, too, where other modules call it."""
+
+    def declare(function: F) -> F:
+        made: Any = Function(name, function, None, None, function, None)
+        functions[name] = made
+        return made
 
     return declare
 

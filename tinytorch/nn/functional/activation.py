@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import warnings
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 from tinytorch.core.inplace import in_place
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (it has `relu_`)
 from tinytorch.ops.arguments import check_floating, check_tensor, renamed
 from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.register import public
@@ -63,19 +66,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         raise
 
 
-@public("nn.functional.relu_")
-def relu_(input: Tensor) -> Tensor:
-    """In-place version of `relu`.
-
-    Example:
-        >>> x = torch.tensor([-1.0, 2.0])
-        >>> _ = torch.nn.functional.relu_(x)
-        >>> x
-        tensor([0., 2.])
-    """
-    return input.relu_()
-
-
 @public("nn.functional.relu6")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input, 0), 6)`, elementwise; in place if `inplace`.
@@ -120,19 +110,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return (_threshold_in_place if inplace else ops.threshold)(input, threshold, value)
 
 
-@public(also="nn.functional.threshold_")
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """In-place version of `threshold`.
-
-    Example:
-        >>> x = torch.tensor([0.0, 2.0])
-        >>> _ = torch.nn.functional.threshold_(x, 1.0, 9.0)
-        >>> x
-        tensor([9., 2.])
-    """
-    return _threshold_in_place(input, threshold, value)
-
-
 @public("nn.functional.hardtanh")
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `min(max(input, min_val), max_val)`, elementwise; in place if `inplace`.
@@ -149,19 +126,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if type(min_val) is not float or type(max_val) is not float:
         min_val, max_val = _numbers("hardtanh", min_val=min_val, max_val=max_val)
     return (_hardtanh_in_place if inplace else ops.hardtanh)(input, min_val, max_val)
-
-
-@public("nn.functional.hardtanh_")
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """In-place version of `hardtanh`.
-
-    Example:
-        >>> x = torch.tensor([-3.0, 0.5])
-        >>> _ = torch.nn.functional.hardtanh_(x)
-        >>> x
-        tensor([-1.0000,  0.5000])
-    """
-    return hardtanh(input, min_val, max_val, True)
 
 
 @public("nn.functional.hardsigmoid")
@@ -197,26 +161,9 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
         tensor([-0.1000,  2.0000])
     """
-    if inplace:
-        return leaky_relu_(input, negative_slope)
     if type(negative_slope) is not float:
         (negative_slope,) = _numbers("leaky_relu", negative_slope=negative_slope)
-    return ops.leaky_relu(input, negative_slope)
-
-
-@public("nn.functional.leaky_relu_")
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """In-place version of `leaky_relu`.
-
-    Example:
-        >>> x = torch.tensor([-1.0, 2.0])
-        >>> _ = torch.nn.functional.leaky_relu_(x, 0.5)
-        >>> x
-        tensor([-0.5000,  2.0000])
-    """
-    if type(negative_slope) is not float:
-        (negative_slope,) = _numbers("leaky_relu_", negative_slope=negative_slope)
-    return _leaky_relu_in_place(input, negative_slope)
+    return (_leaky_relu_in_place if inplace else ops.leaky_relu)(input, negative_slope)
 
 
 @public(also="nn.functional.rrelu")
@@ -253,19 +200,6 @@ def rrelu(
     return (_rrelu_in_place if inplace else ops.rrelu)(input, slopes)
 
 
-@public(also="nn.functional.rrelu_")
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """In-place version of `rrelu`.
-
-    Example:
-        >>> x = torch.tensor([-4.0, 2.0])
-        >>> _ = torch.nn.functional.rrelu_(x, 0.25, 0.75)
-        >>> x
-        tensor([-2.,  2.])
-    """
-    return rrelu(input, lower, upper, training, True)
-
-
 @public("nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + min(alpha * (exp(input) - 1), 0)`; in place if `inplace`.
@@ -282,19 +216,6 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return (_elu_in_place if inplace else ops.elu)(input, alpha)
 
 
-@public("nn.functional.elu_")
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of `elu`.
-
-    Example:
-        >>> x = torch.tensor([0.0, 2.0])
-        >>> _ = torch.nn.functional.elu_(x)
-        >>> x
-        tensor([0., 2.])
-    """
-    return elu(input, alpha, True)
-
-
 @public(also="nn.functional.selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `scale * elu(input, alpha)` with constants that keep mean 0 and variance 1.
@@ -307,19 +228,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     return (_elu_in_place if inplace else ops.elu)(input, SELU_ALPHA, SELU_SCALE)
-
-
-@public(also="nn.functional.selu_")
-def selu_(input: Tensor) -> Tensor:
-    """In-place version of `selu`.
-
-    Example:
-        >>> x = torch.tensor([0.0, 1.0])
-        >>> _ = torch.nn.functional.selu_(x)
-        >>> x
-        tensor([0.0000, 1.0507])
-    """
-    return selu(input, True)
 
 
 @public(also="nn.functional.celu")
@@ -341,19 +249,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if type(alpha) is not float:
         (alpha,) = _numbers("celu", alpha=alpha)
     return (_celu_in_place if inplace else ops.celu)(input, alpha)
-
-
-@public(also="nn.functional.celu_")
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of `celu`.
-
-    Example:
-        >>> x = torch.tensor([0.0, 2.0])
-        >>> _ = torch.nn.functional.celu_(x)
-        >>> x
-        tensor([0., 2.])
-    """
-    return celu(input, alpha, True)
 
 
 @public("nn.functional.silu")
@@ -548,3 +443,30 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     chosen = np.zeros_like(soft._array)
     np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
     return wrap(chosen) - soft.detach() + soft
+
+
+# In place -----------------------------------------------------------------------------------------
+
+
+def _in_place(function: Any, name: str) -> Any:
+    """Make the in-place version of a function whose last parameter is `inplace` public, and return it."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs, inplace=True)
+
+    own = inspect.signature(function)
+    call.__signature__ = own.replace(parameters=list(own.parameters.values())[:-1])  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = f"{function.__name__}_"
+    call.__doc__ = f"In-place version of `{function.__name__}`."
+    return public(name, also=f"nn.functional.{call.__name__}")(call)
+
+
+relu_ = _in_place(relu, "")
+threshold_ = _in_place(threshold, "threshold_")
+hardtanh_ = _in_place(hardtanh, "")
+leaky_relu_ = _in_place(leaky_relu, "")
+rrelu_ = _in_place(rrelu, "rrelu_")
+elu_ = _in_place(elu, "")
+selu_ = _in_place(selu, "selu_")
+celu_ = _in_place(celu, "celu_")

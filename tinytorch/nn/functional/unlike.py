@@ -7,6 +7,7 @@ the mean, 2 for the sum.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -45,18 +46,6 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 @public()
-def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`.
-
-    Example:
-        >>> torch.dropout_(torch.ones(3), 0.5, False)
-        tensor([1., 1., 1.])
-    """
-    _check_probability(p)
-    return layers.dropout(input, p, train, True)
-
-
-@public()
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Return `nn.layers.alpha_dropout(input, p, train)`.
 
@@ -66,18 +55,6 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """
     _check_probability(p)
     return layers.alpha_dropout(input, p, train)
-
-
-@public()
-def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `nn.functional.alpha_dropout` in place, if `train`.
-
-    Example:
-        >>> torch.alpha_dropout_(torch.ones(3), 0.5, False)
-        tensor([1., 1., 1.])
-    """
-    _check_probability(p)
-    return layers.alpha_dropout(input, p, train, True)
 
 
 @public()
@@ -99,18 +76,6 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 @public()
-def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_alpha_dropout` in place.
-
-    Example:
-        >>> torch.feature_alpha_dropout_(torch.ones(1, 2), 0.5, False)
-        tensor([[1., 1.]])
-    """
-    _check_probability(p)
-    return layers.feature_alpha_dropout(input, p, train, True)
-
-
-@public()
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels, the second dimension, with probability `p`, and scale the others by 1 / (1 - p), if `train`.
 
@@ -126,17 +91,23 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return layers._channels_dropped(input, p, train, False)
 
 
-@public()
-def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_dropout` in place.
+def _in_place(function: Any, dropped: Any) -> Any:
+    """Make the in-place version of a dropout public, and return it; `dropped` has `inplace` last."""
 
-    Example:
-        >>> torch.feature_dropout_(torch.ones(1, 2), 0.5, False)
-        tensor([[1., 1.]])
-    """
-    _check_probability(p)
-    return layers._channels_dropped(input, p, train, True)
+    @functools.wraps(function)
+    def call(input: Tensor, p: float, train: bool) -> Any:
+        _check_probability(p)
+        return dropped(input, p, train, True)
 
+    call.__name__ = call.__qualname__ = f"{function.__name__}_"
+    call.__doc__ = f"In-place version of `{function.__name__}`."
+    return public()(call)
+
+
+dropout_ = _in_place(dropout, layers.dropout)
+alpha_dropout_ = _in_place(alpha_dropout, layers.alpha_dropout)
+feature_alpha_dropout_ = _in_place(feature_alpha_dropout, layers.feature_alpha_dropout)
+feature_dropout_ = _in_place(feature_dropout, layers._channels_dropped)
 
 # Losses -------------------------------------------------------------------------------------------
 

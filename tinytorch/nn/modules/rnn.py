@@ -22,7 +22,6 @@ from tinytorch.ops.register import functions
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-_FUNCTIONS = {mode: functions[mode.lower()] for mode in _GATES}  # the public ones: users' classes of tensors see them
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
@@ -246,7 +245,7 @@ class RNNBase(_Recurrent):
             ValueError: the input has a number of dimensions or a dtype that does not fit.
             RuntimeError: the sizes do not fit.
         """
-        function = _FUNCTIONS[self.mode]
+        function = functions[self.mode.lower()]
         settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input

@@ -13,6 +13,7 @@ from tinytorch.ops.create import as_tensor, tensor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.nn import rnn
+from tinytorch.ops.register import asking
 from tinytorch.ops.sequences import arange
 from tinytorch.ops.sort import sort
 
@@ -310,6 +311,7 @@ def pad_packed_sequence(
     return index_select(padded, 0 if batch_first else 1, unsorted), wrap(lengths[unsorted._array])
 
 
+@asking("nn.utils.rnn.pad_sequence")
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
