@@ -7,6 +7,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.data.worker import ExceptionWrapper
 from tinytorch.ops.join import cat
 from tinytorch.serialization.weights_only import (
     _rebuild_parameter,
@@ -16,8 +17,9 @@ from tinytorch.serialization.weights_only import (
 )
 
 __all__ = [
-    "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter", "_rebuild_parameter_with_state",
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors", "_unflatten_dense_tensors",
+    "ExceptionWrapper", "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter",
+    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors",
+    "_unflatten_dense_tensors",
 ]  # fmt: skip
 
 

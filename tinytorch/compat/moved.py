@@ -1,4 +1,4 @@
-"""Modules that had another name in 0.1, which pickles of that time have: each is found as the module that it is now."""
+"""Modules with another name, in 0.1, which pickles of that time have, or in PyTorch: found as what they are now."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ MOVED = {
     "ops.rnn": "ops.nn.rnn",
     "ops.solve": "ops.linalg.solve",
     "summary": "inspect.summary",
+    "utils.data._utils.fetch": "data.worker",
+    "utils.data._utils.worker": "data.worker",
 }
 
 
