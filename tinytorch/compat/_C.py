@@ -20,6 +20,8 @@ from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSu
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
 from tinytorch.ops.random import Generator
 
+from .named import names_of
+
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
     "Value", "device", "dtype", "layout", "memory_format",
@@ -162,3 +164,6 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Return whether the tensor is gone."""
         return self._reference() is None
+
+
+globals().update(names_of(__name__))

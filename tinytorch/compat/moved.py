@@ -20,6 +20,8 @@ MOVED = {
     "autograd.view": "core.view",
     "blas": "kernels.blas",
     "device": "core.device",
+    "distributed.constants": "distributed",
+    "distributed.distributed_c10d": "distributed",
     "dtypes": "kernels.dtypes",
     "functions": "nn.functional.unlike",
     "layout": "core.layout",
@@ -41,28 +43,42 @@ MOVED = {
     "ops.rnn": "ops.nn.rnn",
     "ops.solve": "ops.linalg.solve",
     "summary": "inspect.summary",
+    "utils._contextlib": "autograd.grad_mode",
     "utils.data._utils.fetch": "data.worker",
     "utils.data._utils.worker": "data.worker",
 }
 
 
 class _Finder:
-    """Finds and loads them; not derived from `importlib.abc`, which imports much."""
+    """Finds and loads them, and modules of the table in `named`; not from `importlib.abc`, which imports much."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.partition(".")
         loader: Any = self
-        return importlib.machinery.ModuleSpec(fullname, loader) if package == "tinytorch" and name in MOVED else None
+        if package != "tinytorch" or name == "named":
+            return None
+        if name in MOVED:
+            return importlib.machinery.ModuleSpec(fullname, loader)
+        if importlib.import_module("tinytorch.named").is_module(name):
+            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+        return None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        if spec.submodule_search_locations is not None:
+            return None
         module = importlib.import_module(f"tinytorch.{MOVED[spec.name.partition('.')[2]]}")
         self._own = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own  # it stays what it is
+        spec: Any = module.__spec__
+        if spec.name.partition(".")[2] in MOVED:
+            module.__spec__ = self._own  # it stays what it is
+        else:
+            module.__doc__ = "Names of PyTorch's, of what is not there: `tinytorch/compat/named.py` has them."
+            vars(module).update(importlib.import_module("tinytorch.named").names_of(spec.name))
 
 
 sys.meta_path.append(_Finder())
