@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 TABLE, NAMES = ROOT / "docs" / "packages.md", ROOT / "tests" / "asked_names.txt"
 
+ROOTS = ("torch", "functorch")
 CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
 OF_TESTS = {"test", "tests", "testing", "testsuite", "benchmarks", "examples", "docs"}
 
@@ -64,12 +65,12 @@ class Asked(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:  # noqa: D102
         for each in node.names:
-            if each.name.split(".")[0] == "torch":
+            if each.name.split(".")[0] in ROOTS:
                 self.add(each.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: D102
         module = node.module or ""
-        if not node.level and module.split(".")[0] == "torch":
+        if not node.level and module.split(".")[0] in ROOTS:
             for each in node.names:
                 self.add(module if each.name == "*" else f"{module}.{each.name}")
 
@@ -113,9 +114,9 @@ def aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that an import binds, with what of torch they are."""
     if isinstance(node, ast.Import):
         for each in node.names:
-            if each.name.split(".")[0] == "torch":
-                yield (each.asname, each.name) if each.asname else ("torch", "torch")
-    elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
+            if each.name.split(".")[0] in ROOTS:
+                yield (each.asname, each.name) if each.asname else (each.name.split(".")[0],) * 2
+    elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] in ROOTS:
         for each in node.names:
             yield each.asname or each.name, f"{node.module}.{each.name}"
 
@@ -163,11 +164,13 @@ def lookup(name: str) -> tuple[Any, str]:
 
 
 def has(name: str, library: str) -> bool:
-    """Return whether PyTorch ("torch") or tinytorch has a name of torch."""
+    """Return whether PyTorch ("torch") or tinytorch has a name of torch, or of functorch."""
+    if library != "torch":
+        name = f"tinytorch.{name}" if name.startswith("functorch") else f"tiny{name}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of old names
         try:
-            lookup(library + name.removeprefix("torch"))
+            lookup(name)
         except Exception:
             return False
     return True
@@ -179,7 +182,7 @@ def pytorchs(names: Iterable[str]) -> set[str]:
     for name in names:
         if has(name, "torch") and not name.startswith(("torch.ops.", "torch.classes.")):
             found.add(lookup(name)[1])
-    return found - {"torch"}
+    return found - set(ROOTS)
 
 
 # Packages -----------------------------------------------------------------------------------------
@@ -227,10 +230,10 @@ def imported(module: str) -> str:
 
 
 def grouped(names: Iterable[str]) -> str:
-    """Return names as lines, one for each module: `nn.functional: gelu relu`."""
+    """Return names as lines, one for each module: `torch.nn.functional: gelu relu`."""
     lines = collections.defaultdict(list)
     for name in sorted(names):
-        module, _, last = name.removeprefix("torch.").rpartition(".")
+        module, _, last = name.rpartition(".")
         lines[module].append(last)
     return "".join(f"{module}: {' '.join(listed)}\n" for module, listed in sorted(lines.items()))
 
