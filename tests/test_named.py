@@ -127,6 +127,12 @@ STREAMS = """
     torch.get_device_module("meta")
     torch.get_device_module("nothing")
     torch.get_device_module(3)
+    torch._C._get_accelerator(), torch._utils._element_size(torch.float16), torch.cuda._is_in_bad_fork()
+    torch.cuda._lazy_call(len), torch._C._is_tracing(), torch._C._jit_set_profiling_mode(True)
+    of(torch, "nn.modules.module")._EXTRA_STATE_KEY_SUFFIX
+    of(torch, "nn.modules.transformer")._get_activation_fn("relu")(torch.tensor([-1.0, 2.0]))
+    of(torch, "nn.modules.transformer")._get_activation_fn("tanh")
+    torch.backends.mps.is_macos_or_newer(13, 0)
     str(torch.legacy_contiguous_format), str(torch.jagged)
     [(str(d), d.itemsize, d.is_floating_point, d.is_complex) for d in (torch.qint8, torch.quint8, torch.quint4x2)]
     [(each.name, each.value) for each in of(torch, "amp.grad_scaler").OptState]

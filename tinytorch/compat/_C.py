@@ -78,6 +78,11 @@ def _are_functorch_transforms_active() -> bool:
     return False
 
 
+def _get_accelerator() -> device:
+    """Return the CPU: there is no other device."""
+    return device("cpu")
+
+
 def _get_tracing_state() -> None:
     """Return None: nothing is traced."""
 

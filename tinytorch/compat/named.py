@@ -176,6 +176,7 @@ tinytorch has no data pipes
         _set_worker_signal_handlers
 
 there is no such device
+    cuda: _is_in_bad_fork->False _lazy_call->None
     cuda.amp: amp_definitely_not_available->True
     cuda.amp.common: *:cuda.amp
     cuda.comm: broadcast broadcast_coalesced gather reduce_add scatter
