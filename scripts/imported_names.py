@@ -18,6 +18,7 @@ import functools
 import importlib
 import importlib.metadata
 import inspect
+import re
 import subprocess
 import sys
 import types
@@ -217,13 +218,17 @@ def source(paths: Iterable[Path]) -> list[Path]:
 
 
 def imported(module: str) -> str:
-    """Import a module by a process where torch is tinytorch; return "yes", or the error's last line."""
+    """Import a module by a process where torch is tinytorch; return "yes", or what is in the way."""
     command = [sys.executable, "-m", "tinytorch", "-c", f"import {module}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
-        return "no end within ten minutes"
-    return "yes" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1][:140]
+        return "no end within two minutes"
+    if done.returncode == 0:
+        return "yes"
+    error = (done.stderr.strip().splitlines() or ["?"])[-1]
+    other = re.fullmatch(r"ModuleNotFoundError: No module named '(?!torch\b|tinytorch|functorch)([\w.]+)'.*", error)
+    return f"not tried: {other[1]} is not installed" if other else f"no: {error[:140]}"
 
 
 # What is written ----------------------------------------------------------------------------------
