@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Modules all of whose `__all__` is public, and others with the names that are.
 OTHERS: dict[str, str] = {
     "absent": "OutOfMemoryError",
+    "alias": "load_ipython_extension",
     "amp": """
         GradScaler autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
         get_autocast_cpu_dtype
@@ -77,7 +78,7 @@ NAMESPACES = ("fft", "linalg", "special")
 
 #: Submodules that are no part of the public face.
 HIDDEN = frozenset(
-    "absent moved named checks compat core dtypes foreach inspect kernels legacy ops streams switches".split()
+    "absent alias moved named checks compat core dtypes foreach inspect kernels legacy ops streams switches".split()
 )
 BEGIN, END = "# The tables (scripts/make_names.py writes them).\n", "# End of the tables.\n"
 

@@ -18,7 +18,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
     _version _atomic kernels core ops linalg special fft random autograd amp nn func inspect optim data serialization
-    distributions testing overrides library hub multiprocessing distributed utils compat
+    distributions testing overrides library hub multiprocessing distributed utils compat __main__
 """.split()
 
 

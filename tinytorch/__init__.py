@@ -33,6 +33,7 @@ newaxis = None
 # The tables (scripts/make_names.py writes them).
 _NAMES = {
     "absent": "OutOfMemoryError",
+    "alias": "load_ipython_extension",
     "amp": """
         GradScaler autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
         get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
@@ -185,12 +186,12 @@ _NAMES = {
     "version": "__version__",
 }
 _SUBMODULES = """
-    _C _VF __config__ __future__ _atomic _custom_ops _dynamo _guards _higher_order_ops _inductor _logging
-    _subclasses _tensor_str _utils absent accelerator amp ao autograd backends checks compat compiler core cpu cuda
-    data distributed distributions export fft foreach func functional functorch futures fx hub inspect jit kernels
-    legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim overrides
-    profiler quantization random return_types serialization sparse special storage streams switches testing
-    torch_version types utils version xpu
+    _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _guards _higher_order_ops _inductor _logging
+    _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler core cpu
+    cuda data distributed distributions export fft foreach func functional functorch futures fx hub inspect jit
+    kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim
+    overrides profiler quantization random return_types serialization sparse special storage streams switches
+    testing torch_version types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """
@@ -302,7 +303,9 @@ _MEMBERS = {
 
 _bind_later(_MEMBERS)
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
-_HIDDEN = frozenset("absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
+_HIDDEN = frozenset(
+    "absent alias moved named checks compat core dtypes foreach inspect kernels legacy ops streams switches".split()
+)
 
 
 def __getattr__(name: str) -> object:

@@ -3,6 +3,7 @@ import builtins
 from typing import Any
 
 from tinytorch.compat.absent import OutOfMemoryError as OutOfMemoryError
+from tinytorch.compat.alias import load_ipython_extension as load_ipython_extension
 from tinytorch.amp import GradScaler as GradScaler
 from tinytorch.amp import autocast as autocast
 from tinytorch.amp import autocast_decrement_nesting as autocast_decrement_nesting

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -49,36 +50,71 @@ MOVED = {
 }
 
 
-class _Finder:
-    """Finds and loads them, and modules of the table in `named`; not from `importlib.abc`, which imports much."""
+class Finder:
+    """Finds modules under names that are not theirs, as the modules that they are.
+
+    Not derived from `importlib.abc`, which imports much.
+
+    Args:
+        own: returns the name of the module that is meant, or None for what is not looked for here.
+    """
+
+    def __init__(self, own: Callable[[str], str | None]) -> None:
+        self._own = own
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return where a module is found, if it is one of those."""
+        own = self._own(fullname)
+        if own is None or (found := importlib.util.find_spec(own)) is None:
+            return None
+        loader: Any = self
+        spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin, loader_state=found)
+        spec.submodule_search_locations = found.submodule_search_locations
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """Return the module that is meant."""
+        return importlib.import_module(spec.loader_state.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module, which has run under its own name, as it is."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__spec__ = spec.loader_state
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the code of a module, for `python -m`."""
+        spec = importlib.util.find_spec(self._own(fullname) or fullname)
+        assert spec is not None
+        loader: Any = spec.loader
+        return loader.get_code(spec.name)
+
+
+def _moved(name: str) -> str | None:
+    package, _, rest = name.partition(".")
+    return f"tinytorch.{MOVED[rest]}" if package == "tinytorch" and rest in MOVED else None
+
+
+class _Named:
+    """Finds and makes the modules of the table in `named`, which is not read before."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.partition(".")
         loader: Any = self
-        if package != "tinytorch" or name == "named":
+        if package != "tinytorch" or name == "named" or not importlib.import_module("tinytorch.named").is_module(name):
             return None
-        if name in MOVED:
-            return importlib.machinery.ModuleSpec(fullname, loader)
-        if importlib.import_module("tinytorch.named").is_module(name):
-            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         return None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        if spec.submodule_search_locations is not None:
-            return None
-        module = importlib.import_module(f"tinytorch.{MOVED[spec.name.partition('.')[2]]}")
-        self._own = module.__spec__
-        return module
-
     def exec_module(self, module: ModuleType) -> None:
-        spec: Any = module.__spec__
-        if spec.name.partition(".")[2] in MOVED:
-            module.__spec__ = self._own  # it stays what it is
-        else:
-            module.__doc__ = "Names of PyTorch's, of what is not there: `tinytorch/compat/named.py` has them."
-            vars(module).update(importlib.import_module("tinytorch.named").names_of(spec.name))
+        module.__doc__ = "Names of PyTorch's, of what is not there: `tinytorch/compat/named.py` has them."
+        vars(module).update(importlib.import_module("tinytorch.named").names_of(module.__name__))
 
 
-sys.meta_path.append(_Finder())
+sys.meta_path += [Finder(_moved), _Named()]

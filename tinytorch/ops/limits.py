@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import INTEGER, Absent, bfloat16, bool, checked, dtype, float64, get_default_dtype, uint8
+from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, float64, get_default_dtype, uint8
 
 __all__ = ["finfo", "iinfo"]
 
@@ -24,6 +24,17 @@ class _Limits:
 
     def __hash__(self) -> builtins.int:
         return hash(self.dtype)
+
+
+#: Of dtypes that NumPy has not: `eps`, `max`, `tiny`, and how many decimal digits they hold.
+_BEYOND_NUMPY = {
+    "bfloat16": (2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 2),
+    "float8_e4m3fn": (2.0**-3, 448.0, 2.0**-6, 0),
+    "float8_e4m3fnuz": (2.0**-3, 240.0, 2.0**-7, 0),
+    "float8_e5m2": (2.0**-2, 57344.0, 2.0**-14, 0),
+    "float8_e5m2fnuz": (2.0**-3, 57344.0, 2.0**-15, 0),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 0),
+}
 
 
 class finfo(_Limits):
@@ -41,20 +52,16 @@ class finfo(_Limits):
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        info: Any
-        if type is bfloat16 or isinstance(type, Absent):
-            import ml_dtypes
-
-            limits: Any = ml_dtypes.finfo
-            info = limits(getattr(ml_dtypes, type.name))
+        known = _BEYOND_NUMPY.get(type.name)
+        if known is not None:
+            self.eps, self.max, self.tiny, digits = known
+            self.min = self.tiny if type.name == "float8_e8m0fnu" else -self.max  # (it has no sign)
         else:
             info = np.finfo(type.numpy)
+            self.eps, self.max, self.min = builtins.float(info.eps), builtins.float(info.max), builtins.float(info.min)
+            self.tiny, digits = builtins.float(info.smallest_normal), info.precision
         self.bits = type.itemsize * 8
-        self.eps = builtins.float(info.eps)
-        self.max = builtins.float(info.max)
-        self.min = builtins.float(info.min)
-        self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
-        digits = 0 if isinstance(type, Absent) else info.precision
+        self.smallest_normal = self.tiny
         self.resolution = builtins.float(f"1e-{digits}")
         self.dtype = type.name
 
