@@ -6,7 +6,8 @@
 An argument is the name of an installed package, a folder that packages were installed into (`pip install --no-deps
 --target`), or a folder of source. A name counts where it is imported, or read as an attribute of what was; not under
 `try … except ImportError` (or AttributeError), `if TYPE_CHECKING` and `if hasattr(…)`, nor in a package's own tests.
-With `--import` each package's top module is imported, with tinytorch in torch's place, by a process of its own.
+With `--import` the top module of each package that is given by name is imported, with tinytorch in torch's place, by a
+process of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ OF_TESTS = {"test", "tests", "testing", "testsuite", "benchmarks", "examples", "
 
 
 class Package(NamedTuple):
-    """A package: its name and version, its files, and the modules that users import."""
+    """A package: its name and version, its files, and what users import, where it was given by name."""
 
     name: str
     version: str
@@ -196,9 +197,9 @@ def packages(argument: str) -> Iterator[Package]:
         yield installed(importlib.metadata.distribution(argument))
         return
     found = sorted(importlib.metadata.distributions(path=[argument]), key=lambda each: each.name.lower())
-    yield from map(installed, found)
+    yield from (installed(each)._replace(modules=[]) for each in found)
     if not found:
-        yield Package(folder.name, "", source(folder.rglob("*.py")), [folder.name])
+        yield Package(folder.name, "", source(folder.rglob("*.py")), [])
 
 
 def installed(found: importlib.metadata.Distribution) -> Package:
@@ -266,7 +267,7 @@ def table(rows: list[tuple[Package, set[str], set[str], str]]) -> str:
         few = sorted(each.removeprefix("torch.") for each in lacking)
         which = ", ".join(f"`{each}`" for each in few[:4]) + (" …" if len(few) > 4 else "")
         line = f"| {package.name} {package.version} | {len(names)} | {len(lacking)} | {which} |"
-        lines.append(line + (f" {how.replace('|', '/')} |" if imports else ""))
+        lines.append(line + (f" {how.replace('|', '/') or 'not tried'} |" if imports else ""))
     return HEAD + "\n".join(lines) + "\n"
 
 
@@ -280,17 +281,21 @@ def main() -> None:
     rows = []
     everyone: collections.Counter[str] = collections.Counter()
     who = collections.defaultdict(list)
+    seen: set[str] = set()
     for argument in options.packages:
         for package in packages(argument):
-            names = pytorchs(asked(package))
+            key = package.name.lower().replace("_", "-")
+            names = set() if key in seen else pytorchs(asked(package))
             if not names:
                 continue
             lacking = {name for name in names if not has(name, "tinytorch")}
             how = "; ".join(sorted({imported(each) for each in package.modules})) if options.imports else ""
+            seen.add(key)
             rows.append((package, names, lacking, how))
             everyone.update(names)
             for name in lacking:
                 who[name].append(package.name)
+    rows.sort(key=lambda row: row[0].name.lower())
     if options.table:
         TABLE.write_text(table(rows), "utf-8")
         NAMES.write_text(grouped(name for name in everyone if name not in who), "utf-8")
