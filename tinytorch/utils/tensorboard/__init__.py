@@ -32,12 +32,13 @@ def _package() -> ModuleType:
     except ImportError:
         pass
     try:
-        return importlib.import_module("tinytorch.utils.tensorboard._events")
+        import tensorboard.summary.writer.event_file_writer  # noqa: F401
     except ImportError:
         raise ModuleNotFoundError(
             "tinytorch.utils.tensorboard writes its files by tensorboard or tensorboardX, of which none is installed: "
             "pip install tensorboardX"
         ) from None
+    return importlib.import_module("tinytorch.utils.tensorboard._events")
 
 
 def _as_arrays(value: Any) -> Any:
