@@ -99,6 +99,7 @@ GROUPS = """
     d.Backend("GLOO"), d.Backend.NCCL, d.Backend.MPI, d.Backend.default_device_backend_map["cpu"]
     d.Backend(3)
     d.default_pg_timeout.seconds
+    d.get_global_rank(None, 3), d.get_group_rank(None, 1)
     d.get_backend_config()
     d.new_subgroups_by_enumeration([[0]])
     d.send_object_list([1], dst=0)

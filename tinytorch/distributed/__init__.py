@@ -24,8 +24,8 @@ _ASKING = """
 """.split()
 
 __all__ = [
-    "Backend", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Store", "Work", "default_pg_timeout", "group",
-    "init_process_group",
+    "Backend", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Store", "Work", "default_pg_timeout",
+    "get_global_rank", "get_group_rank", "group", "init_process_group",
 ]  # fmt: skip
 __all__ += [each for each in (*_OF_GROUPS, *_ASKING) if not each.startswith("_")]
 
@@ -65,6 +65,14 @@ def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 rendezvous = init_process_group
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """Return the rank among all processes of one with a rank in a group: the same, in the only group there may be."""
+    return group_rank
+
+
+get_group_rank = get_global_rank
 
 
 class ReduceOp(enum.Enum):
