@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tinytorch.absent import Refused, refusing
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs" / "coverage.md", ROOT / "README.md"
 #: The words of README.md that have the count (of `MAIN`).
@@ -101,7 +103,7 @@ FAMILIES = [
         "Other devices, and kernels that only they have",
         "everything runs on the CPU.",
         "(cudnn|miopen|mkldnn|vulkan|mps|xpu)_.* is_vulkan_available .*cuda12 to_mkldnn ipu xpu mtia "
-        "record_stream Stream Event StreamObjType DeviceObjType AcceleratorError get_device_module "
+        "record_stream StreamObjType DeviceObjType AcceleratorError "
         "torch.nn.functional:(scaled|grouped|scaled_grouped)_mm "
         "ScalingType SwizzleType",
     ),
@@ -192,8 +194,12 @@ def torch_of(name: str) -> Any:
 
 def refuses(value: Any, error: str = "NotImplementedError") -> bool:
     """Return whether all that a function (or making an object) does is to raise an error of this name."""
+    if getattr(value, "__code__", None) is refusing(OSError, "").__code__:
+        return error in inspect.getclosurevars(value).nonlocals["error"].__name__
     if isinstance(value, type):
-        return any(refuses(value.__dict__.get(name), error) for name in ("__init__", "__new__"))
+        return issubclass(value, Refused) or any(
+            refuses(value.__dict__.get(name), error) for name in ("__init__", "__new__")
+        )
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
     except (OSError, TypeError, SyntaxError):

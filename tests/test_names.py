@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import importlib
+import inspect
 import os
 import pickle
 import signal
@@ -117,6 +118,31 @@ def test_names_are_where_pytorch_has_them(line: str) -> None:
     for name in names.split():
         assert hasattr(theirs, name), name
         assert getattr(ours, name) is not None
+
+
+#: What packages ask for and is there, by module or class (`scripts/imported_names.py --table` writes it).
+ASKED = Path(__file__).with_name("asked_names.txt").read_text("utf-8").splitlines()
+
+
+def found(name: str) -> Any:
+    """Return what a dotted name is, in tinytorch; the modules on the way are imported."""
+    value: Any = tinytorch
+    way = "tinytorch"
+    for part in name.removeprefix("torch").removeprefix(".").split("."):
+        way += f".{part}"
+        try:
+            value = inspect.getattr_static(value, part) if isinstance(value, type) else getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(way)
+    return value
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("line", ASKED, ids=lambda line: line.split(":")[0])
+def test_no_name_that_packages_ask_for_goes_away(line: str) -> None:
+    path, names = line.split(": ")
+    for name in names.split():
+        found(f"{path}.{name}")
 
 
 @needs_oracle

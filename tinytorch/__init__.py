@@ -38,10 +38,10 @@ _NAMES = {
     "absent": "OutOfMemoryError",
     "alias": "load_ipython_extension",
     "amp": """
-        autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
-        get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled
-        is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
-        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+        GradScaler autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
+        is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+        set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
     """,
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled",
     "autograd.grad_mode": """
@@ -55,8 +55,8 @@ _NAMES = {
     "compiler": "compile cond while_loop",
     "core.device": "device",
     "core.layout": """
-        channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
-        sparse_coo sparse_csc sparse_csr strided
+        channels_last channels_last_3d contiguous_format jagged layout legacy_contiguous_format memory_format
+        preserve_format sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
     """,
     "core.tensor": "Size Tensor is_tensor",
     "func": "vmap",
@@ -66,12 +66,17 @@ _NAMES = {
     "kernels.dtypes": """
         bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype float float16
         float32 float64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu get_default_dtype
-        half int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
+        half int int16 int32 int64 int8 long promote_types qint32 qint8 quint2x4 quint4x2 quint8 set_default_dtype
+        short uint16 uint32 uint64 uint8
     """,
     "kernels.printing": "set_printoptions",
     "legacy": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
         ShortTensor eig lstsq matrix_rank solve symeig
+    """,
+    "named": """
+        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        sparse_csr_tensor
     """,
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
@@ -173,6 +178,7 @@ _NAMES = {
         sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
     "serialization": "PyTorchFileReader load save",
+    "streams": "Event Stream get_device_module",
     "switches": """
         are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device get_deterministic_debug_mode
         get_float32_matmul_precision get_num_interop_threads get_num_threads
@@ -183,11 +189,12 @@ _NAMES = {
     "version": "__version__",
 }
 _SUBMODULES = """
-    _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _higher_order_ops _inductor _logging
+    _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _guards _higher_order_ops _inductor _logging
     _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler core cpu
-    cuda data distributed distributions fft foreach func functional functorch futures fx hub inspect jit kernels
-    legacy library linalg moved mps multiprocessing nn onnx ops optim overrides profiler random return_types
-    serialization special storage switches testing torch_version torchvision torchvision_ops types utils version xpu
+    cuda data distributed distributions export fft foreach func functional functorch futures fx hub inspect jit
+    kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim
+    overrides profiler quantization random return_types serialization sparse special storage streams switches
+    testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """
@@ -299,7 +306,12 @@ _MEMBERS = {
 
 _bind_later(_MEMBERS)
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
-_HIDDEN = frozenset("absent alias moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
+_HIDDEN = frozenset(
+    """
+    absent alias checks compat core dtypes foreach inspect kernels legacy moved named ops streams switches torchvision
+    torchvision_ops
+    """.split()
+)
 #: Those that do not become methods where a class holds them; most are declared as `register.Function`s.
 _BUILTINS = frozenset(
     """

@@ -4,6 +4,7 @@ from typing import Any
 
 from tinytorch.compat.absent import OutOfMemoryError as OutOfMemoryError
 from tinytorch.compat.alias import load_ipython_extension as load_ipython_extension
+from tinytorch.amp import GradScaler as GradScaler
 from tinytorch.amp import autocast as autocast
 from tinytorch.amp import autocast_decrement_nesting as autocast_decrement_nesting
 from tinytorch.amp import autocast_increment_nesting as autocast_increment_nesting
@@ -46,7 +47,9 @@ from tinytorch.core.device import device as device
 from tinytorch.core.layout import channels_last as channels_last
 from tinytorch.core.layout import channels_last_3d as channels_last_3d
 from tinytorch.core.layout import contiguous_format as contiguous_format
+from tinytorch.core.layout import jagged as jagged
 from tinytorch.core.layout import layout as layout
+from tinytorch.core.layout import legacy_contiguous_format as legacy_contiguous_format
 from tinytorch.core.layout import memory_format as memory_format
 from tinytorch.core.layout import preserve_format as preserve_format
 from tinytorch.core.layout import sparse_bsc as sparse_bsc
@@ -91,6 +94,11 @@ from tinytorch.kernels.dtypes import int64 as int64
 from tinytorch.kernels.dtypes import int8 as int8
 from tinytorch.kernels.dtypes import long as long
 from tinytorch.kernels.dtypes import promote_types as promote_types
+from tinytorch.kernels.dtypes import qint32 as qint32
+from tinytorch.kernels.dtypes import qint8 as qint8
+from tinytorch.kernels.dtypes import quint2x4 as quint2x4
+from tinytorch.kernels.dtypes import quint4x2 as quint4x2
+from tinytorch.kernels.dtypes import quint8 as quint8
 from tinytorch.kernels.dtypes import set_default_dtype as set_default_dtype
 from tinytorch.kernels.dtypes import short as short
 from tinytorch.kernels.dtypes import uint16 as uint16
@@ -623,6 +631,9 @@ from tinytorch.ops.transcendental import xlogy as xlogy
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.compat.streams import Event as Event
+from tinytorch.compat.streams import Stream as Stream
+from tinytorch.compat.streams import get_device_module as get_device_module
 from tinytorch.compat.switches import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from tinytorch.compat.switches import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from tinytorch.compat.switches import get_default_device as get_default_device
@@ -677,8 +688,6 @@ from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
 from tinytorch.compat import torch_version as torch_version
-from tinytorch.compat import torchvision as torchvision
-from tinytorch.compat import torchvision_ops as torchvision_ops
 from tinytorch.compat import types as types
 from tinytorch import utils as utils
 from tinytorch.compat import version as version
@@ -735,6 +744,12 @@ floor_: Any
 fix_: Any
 ceil_: Any
 abs_: Any
+sparse_csr_tensor: Any
+sparse_csc_tensor: Any
+sparse_coo_tensor: Any
+sparse_compressed_tensor: Any
+sparse_bsr_tensor: Any
+sparse_bsc_tensor: Any
 e: builtins.float
 inf: builtins.float
 nan: builtins.float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event
 
 import tinytorch
+from tests.oracle import needs_oracle
 from tinytorch.utils import tensorboard
 from tinytorch.utils.tensorboard import SummaryWriter
 
@@ -70,9 +72,87 @@ def test_graphs_are_refused(tmp_path: Path) -> None:
 
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX.writer", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
     tensorboard._summary_writer.cache_clear()
     for name in ("SummaryWriter", "FileWriter", "RecordWriter"):
-        with pytest.raises(ImportError, match=r"pip install tensorboardX"):
+        with pytest.raises(ImportError, match=r"by tensorboard or tensorboardX.*pip install tensorboardX"):
             getattr(tensorboard, name)
     with pytest.raises(AttributeError, match="no attribute 'Writer'"):
         tensorboard.Writer  # noqa: B018
+
+
+# Where tensorboard is installed, and tensorboardX is not ---------------------------------------------
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the writer that goes with tensorboard itself."""
+    pytest.importorskip("tensorboard")
+    monkeypatch.setitem(sys.modules, "tensorboardX.writer", None)
+    tensorboard._summary_writer.cache_clear()
+    yield tensorboard.SummaryWriter
+    tensorboard._summary_writer.cache_clear()
+
+
+def written(torch: Any, Writer: Any, folder: Path) -> Any:
+    """Write a bit of everything, and return what is found."""
+    x = torch.tensor([[0.5, -2.0, 0.0], [1.5, 0.25, 3.0]])
+    with Writer(log_dir=str(folder), purge_step=3, max_queue=5, flush_secs=60, filename_suffix=".x") as writer:
+        writer.add_scalar("loss", torch.tensor(0.5), 1, walltime=5.0)
+        writer.add_scalar("new", torch.tensor(0.25), 1, new_style=True)
+        writer.add_scalar("double", 0.1, 1, new_style=True, double_precision=True)
+        writer.add_scalars("a/b", {"x": torch.tensor(1.0), "y": 2}, 3)
+        writer.add_histogram("weights", x, 7)
+        writer.add_histogram("few", x, 7, bins=4)
+        writer.add_histogram("fewer", x, 7, max_bins=2, bins=[-3, -1, 0, 0.4, 1, 2, 4])
+        writer.add_image("picture", torch.arange(90.0).reshape(3, 5, 6) / 80, 7)
+        writer.add_image("bytes", torch.arange(30).reshape(5, 6).to(torch.uint8), 7, dataformats="HW")
+        writer.add_images("pictures", torch.arange(300.0).reshape(10, 1, 5, 6) / 300, 7)
+        writer.add_text("note", "a word", 7)
+        writer.add_hparams({"lr": 0.1, "name": "x", "on": True}, {"accuracy": torch.tensor(0.75)}, run_name="run")
+    found = []
+    for event in events(folder):
+        for value in event.summary.value:
+            image = value.image
+            if image.encoded_image_string:
+                from PIL import Image
+
+                pixels = np.asarray(Image.open(io.BytesIO(image.encoded_image_string)))
+                found.append((event.step, value.tag, image.height, image.width, image.colorspace, pixels.tolist()))
+            else:
+                found.append((event.step, str(value)))
+        found.append((event.step, event.session_log.status))
+    files = sorted(str(file.relative_to(folder).parent) for file in folder.rglob("events.*"))
+    return sorted(map(str, found)), files
+
+
+@needs_oracle
+def test_what_pytorch_writes(alone: Any, tmp_path: Path) -> None:
+    import torch
+    from torch.utils.tensorboard import SummaryWriter as Theirs
+
+    ours, theirs = written(tinytorch, alone, tmp_path / "ours"), written(torch, Theirs, tmp_path / "theirs")
+    assert ours == theirs
+
+
+def test_what_is_asked_of_tensorboardx(alone: Any, tmp_path: Path) -> None:
+    with alone(tmp_path) as writer:
+        with pytest.raises(NotImplementedError, match="pip install tensorboardX"):
+            writer.add_audio("sound", tinytorch.ones(3))
+        with pytest.raises(NotImplementedError, match="traces the model"):
+            writer.add_graph(tinytorch.nn.Linear(1, 1))
+        with pytest.raises(ValueError, match="no element"):
+            writer.add_histogram("nothing", tinytorch.ones(0))
+        assert writer.get_logdir() == str(tmp_path)
+    assert tensorboard.FileWriter(tmp_path).get_logdir() == str(tmp_path)
+    with pytest.raises(AttributeError, match="RecordWriter"):
+        tensorboard.RecordWriter  # noqa: B018
+
+
+def test_figures(alone: Any, tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    with alone(tmp_path) as writer:
+        writer.add_figure("figure", [Figure((2, 1), dpi=50), Figure((2, 1), dpi=50)], 1)
+    picture = values(tmp_path)["figure", 1].image
+    assert (picture.height, picture.width, picture.colorspace) == (50, 200, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import warnings
 from collections.abc import Iterable
@@ -16,7 +17,13 @@ from tinytorch.ops.create import scalar_tensor
 
 __all__ = ["GradScaler"]
 
-_READY, _UNSCALED, _STEPPED = range(3)  # how far an optimizer has come since the last update
+
+class OptState(enum.Enum):
+    """How far an optimizer has come since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:
@@ -76,7 +83,7 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._scale: Tensor | None = None  # made when first used, as in PyTorch
         self._growth_tracker = 0
-        self._stages: dict[int, int] = {}
+        self._stages: dict[int, OptState] = {}
         self._found: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
@@ -135,10 +142,10 @@ class GradScaler:
         if not self._enabled:
             return
         scale, key = self._check("unscale_"), id(optimizer)
-        stage = self._stages.get(key, _READY)
-        if stage == _UNSCALED:
+        stage = self._stages.get(key, OptState.READY)
+        if stage == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if stage == _STEPPED:
+        if stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is dtypes.float16 for grad in gradients):
@@ -151,7 +158,7 @@ class GradScaler:
                 grad.mul_(inverse.item())
         if gradients:
             self._found[key] = infinite
-        self._stages[key] = _UNSCALED
+        self._stages[key] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Return `optimizer.step(*args, **kwargs)`, with unscaled gradients; None, and no step, if one is not finite.
@@ -175,14 +182,14 @@ class GradScaler:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check("step")
         key = id(optimizer)
-        if self._stages.get(key) == _STEPPED:
+        if self._stages.get(key) == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages.get(key, _READY) == _READY:
+        if self._stages.get(key, OptState.READY) == OptState.READY:
             self.unscale_(optimizer)
         if key not in self._found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if self._found[key] else optimizer.step(*args, **kwargs)
-        self._stages[key] = _STEPPED
+        self._stages[key] = OptState.STEPPED
         return result
 
     def update(self, new_scale: Any = None) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
-from tinytorch.autograd.grad_mode import _Decorator, enable_grad
+from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
@@ -508,7 +508,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return levels[-1].unpack(tensor)
 
 
-class dual_level(_Decorator):
+class dual_level(_DecoratorContextManager):
     """A level of forward mode, as a context manager or decorator: inside, `make_dual` and `unpack_dual` work.
 
     Example:

@@ -18,7 +18,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Decorator:
+class _DecoratorContextManager:
     """A context manager that also decorates functions, generator functions and classes' methods."""
 
     def __call__(self, function: F) -> F:
@@ -31,16 +31,17 @@ class _Decorator:
                 stacklevel=3,
             )
         if inspect.isgeneratorfunction(function):
-            return _wrap_generator(self._again, function)  # type: ignore[return-value]
+            return _wrap_generator(self.clone, function)  # type: ignore[return-value]
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+            with self.clone():
                 return function(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
 
-    def _again(self) -> Any:
+    def clone(self) -> Any:
+        """Return another one like it, for another call."""
         return self.__class__()
 
     def __enter__(self) -> Any:
@@ -84,7 +85,7 @@ def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) ->
     return inside
 
 
-class _GradMode(_Decorator):
+class _GradMode(_DecoratorContextManager):
     """Sets the recording of this thread on entry and puts the old one back on exit."""
 
     mode: bool
@@ -170,11 +171,11 @@ class set_grad_enabled(_GradMode):
         set_grad(self._called_from)  # as a decorator it acts inside the function only
         return super().__call__(function)
 
-    def _again(self) -> Any:
+    def clone(self) -> Any:  # noqa: D102
         return self.__class__(self.mode)
 
 
-class inference_mode(_Decorator):
+class inference_mode(_DecoratorContextManager):
     """Switch recording and version counting off: tensors made inside can never take part in recording.
 
     `inference_mode(False)` inside switches it off again.
@@ -207,11 +208,11 @@ class inference_mode(_Decorator):
         state = local.state
         state.grad, state.inference, state.asked = self._before.pop()
 
-    def _again(self) -> Any:
+    def clone(self) -> Any:  # noqa: D102
         return self.__class__(self.mode)
 
 
-class set_multithreading_enabled(_Decorator):
+class set_multithreading_enabled(_DecoratorContextManager):
     """Accepted for compatibility: backward runs in the thread that calls it, whatever `mode` says.
 
     Example:
@@ -229,7 +230,7 @@ class set_multithreading_enabled(_Decorator):
         local.multithreading = self._before  # as a decorator it acts inside the function only
         return super().__call__(function)
 
-    def _again(self) -> Any:
+    def clone(self) -> Any:  # noqa: D102
         return self.__class__(self.mode)
 
     def __enter__(self) -> None:

@@ -22,6 +22,7 @@ from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  #
 from tinytorch.ops.random import Generator
 
 from .absent import Idle
+from .named import names_of
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
@@ -113,6 +114,11 @@ def _are_functorch_transforms_active() -> bool:
     return False
 
 
+def _get_accelerator() -> device:
+    """Return the CPU: there is no other device."""
+    return device("cpu")
+
+
 def _get_tracing_state() -> None:
     """Return None: nothing is traced."""
 
@@ -199,3 +205,6 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Return whether the tensor is gone."""
         return self._reference() is None
+
+
+globals().update(names_of(__name__))

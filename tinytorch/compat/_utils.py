@@ -7,6 +7,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.data.worker import ExceptionWrapper
 from tinytorch.ops.join import cat
 from tinytorch.serialization.weights_only import (
     _rebuild_parameter,
@@ -16,8 +17,9 @@ from tinytorch.serialization.weights_only import (
 )
 
 __all__ = [
-    "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter", "_rebuild_parameter_with_state",
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors", "_unflatten_dense_tensors",
+    "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter",
+    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors",
+    "_unflatten_dense_tensors",
 ]  # fmt: skip
 
 
@@ -38,6 +40,11 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[T
         parts.append(flat.narrow(0, start, tensor.numel()).view(tensor.shape))
         start += tensor.numel()
     return tuple(parts)
+
+
+def _element_size(dtype: Any) -> int:
+    """Return how many bytes an element takes."""
+    return int(dtype.itemsize)
 
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:

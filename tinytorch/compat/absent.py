@@ -62,6 +62,16 @@ def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def same(function: Any) -> Any:
+    """Return what is given: for decorators that mark a function for what is not there."""
+    return function
+
+
+def marking(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """Return such a decorator."""
+    return same
+
+
 class Refused:
     """The base of classes that have no objects; programs ask whether they got one. Whoever makes one gets an error."""
 

@@ -1,4 +1,4 @@
-"""Modules that had another name in 0.1, which pickles of that time have: each is found as the module that it is now."""
+"""Modules with another name, in 0.1, which pickles of that time have, or in PyTorch: found as what they are now."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ MOVED = {
     "autograd.view": "core.view",
     "blas": "kernels.blas",
     "device": "core.device",
+    "distributed.constants": "distributed",
+    "distributed.distributed_c10d": "distributed",
     "dtypes": "kernels.dtypes",
     "functions": "nn.functional.unlike",
     "layout": "core.layout",
@@ -42,6 +44,9 @@ MOVED = {
     "ops.rnn": "ops.nn.rnn",
     "ops.solve": "ops.linalg.solve",
     "summary": "inspect.summary",
+    "utils._contextlib": "autograd.grad_mode",
+    "utils.data._utils.fetch": "data.worker",
+    "utils.data._utils.worker": "data.worker",
 }
 
 
@@ -92,4 +97,24 @@ def _moved(name: str) -> str | None:
     return f"tinytorch.{MOVED[rest]}" if package == "tinytorch" and rest in MOVED else None
 
 
-sys.meta_path.append(Finder(_moved))
+class _Named:
+    """Finds and makes the modules of the table in `named`, which is not read before."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        loader: Any = self
+        if package != "tinytorch" or name == "named" or not importlib.import_module("tinytorch.named").is_module(name):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__doc__ = "Names of PyTorch's, of what is not there: `tinytorch/compat/named.py` has them."
+        vars(module).update(importlib.import_module("tinytorch.named").names_of(module.__name__))
+
+
+sys.meta_path += [Finder(_moved), _Named()]

@@ -5,19 +5,26 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
-from tinytorch.data.worker import Failure, Fetcher, Job, Workers, get_worker_info
+from tinytorch.data.worker import ExceptionWrapper, Job, Workers, create_fetcher, get_worker_info
 from tinytorch.ops.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class _DatasetKind:
+    """What `DataLoader._dataset_kind` may be."""
+
+    Map = 0
+    Iterable = 1
+    create_fetcher = staticmethod(create_fetcher)
 
 
 class _InfiniteConstantSampler(Sampler[None]):
@@ -80,7 +87,11 @@ class DataLoader(Generic[T_co]):
     batch_size: int | None
     sampler: Any
     batch_sampler: Any
-    _initialized = False
+    # PyTorch's private names, here and below: packages derive loaders and iterators that read and set them.
+    __initialized = False
+    _iterator: _BaseDataLoaderIter | None = None  # that of workers which live on
+    _IterableDataset_len_called: int | None = None  # a stream's length, once asked for
+    __multiprocessing_context: Any = None
     #: What makes up the iterator's work: setting one of these later would be ignored or wrong.
     _FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
 
@@ -120,8 +131,9 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self.generator = generator
 
-        self._is_stream = isinstance(dataset, IterableDataset)
-        if self._is_stream:
+        is_stream = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if is_stream else _DatasetKind.Map
+        if is_stream:
             _check_stream(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -135,7 +147,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
         if sampler is None:
-            if self._is_stream:
+            if is_stream:
                 sampler = _InfiniteConstantSampler()
             elif shuffle:
                 sampler = RandomSampler(self.dataset, generator=generator)
@@ -151,13 +163,12 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
-        self._length_told: int | None = None  # a stream's length, once asked for
-        self._initialized = True
-        self._iterator: _InWorkers | None = None  # that of workers which live on
-        self._warn_of_many_workers()
+        self.__initialized = True
+        self._IterableDataset_len_called = self._iterator = None
+        self.check_worker_number_rationality()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._initialized and name in self._FIXED:
+        if self.__initialized and name in self._FIXED:
             raise ValueError(f"{name} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(name, value)
 
@@ -167,11 +178,6 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler is not None
 
     @property
-    def _dataset_kind(self) -> int:
-        """0 where samples are asked for by index, 1 for a stream: `_DatasetKind` names them in PyTorch."""
-        return int(self._is_stream)
-
-    @property
     def _index_sampler(self) -> Any:
         """What one step of the iterator takes its index, or list of indices, from."""
         return self.batch_sampler if self._auto_collation else self.sampler
@@ -179,7 +185,7 @@ class DataLoader(Generic[T_co]):
     @property
     def multiprocessing_context(self) -> Any:
         """The context of `multiprocessing` that workers are started with; None for Python's default."""
-        return self._context
+        return self.__multiprocessing_context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, context: Any) -> None:
@@ -204,9 +210,9 @@ class DataLoader(Generic[T_co]):
                     "multiprocessing_context option should be a valid context object or a string specifying the start "
                     f"method, but got multiprocessing_context={context}"
                 )
-        self._context = context
+        self.__multiprocessing_context = context
 
-    def _warn_of_many_workers(self) -> None:
+    def check_worker_number_rationality(self) -> None:
         """Warn of more workers than there are processors."""
         if not self.num_workers:
             return
@@ -224,21 +230,25 @@ class DataLoader(Generic[T_co]):
             )
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.num_workers:
-            return _InProcess(self)
-        if self._iterator is not None:
-            self._iterator.reset(self)
-            return self._iterator
-        self._warn_of_many_workers()
-        iterator = _InWorkers(self)
-        if self.persistent_workers:
-            self._iterator = iterator
-        return iterator
+        if not (self.persistent_workers and self.num_workers > 0):
+            return self._get_iterator()
+        if self._iterator is None:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        """Return the iterator of a new epoch."""
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
 
     def __len__(self) -> int:
-        if not self._is_stream:
+        if self._dataset_kind != _DatasetKind.Iterable:
             return len(self._index_sampler)
-        length = self._length_told = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
@@ -271,7 +281,7 @@ def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
             raise ValueError(expected.format(name, value))
 
 
-class _Iterator:
+class _BaseDataLoaderIter:
     """One epoch of a `DataLoader`."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -280,23 +290,29 @@ class _Iterator:
                 warnings.warn(
                     "pin_memory_device is deprecated, the current accelerator will be used as the "
                     f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, "
                 "then device pinned memory won't be used.",
-                stacklevel=4,
+                stacklevel=5,
             )
-        self._index_sampler = loader._index_sampler
         self._dataset = loader.dataset
-        self._is_stream = loader._is_stream
-        self._making = (loader.dataset, loader.collate_fn, loader._auto_collation, loader._is_stream, loader.drop_last)
-        self._indices = iter(self._index_sampler)
+        self._dataset_kind = loader._dataset_kind
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._auto_collation = loader._auto_collation
+        self._drop_last = loader.drop_last
+        self._index_sampler = loader._index_sampler
+        self._num_workers = loader.num_workers
+        self._pin_memory = False
+        self._timeout = loader.timeout
+        self._collate_fn = loader.collate_fn
+        self._sampler_iter = iter(self._index_sampler)
         # The seed that workers would get is drawn without workers too: a program's other random numbers must not depend
         # on how its data are loaded. It comes before the draws of the sampler, whose iterator is lazy.
         self._base_seed = draw_seed(loader.generator)
-        self._yielded = 0
-        self._length_told = loader._length_told
+        self._persistent_workers = loader.persistent_workers
+        self._num_yielded = 0
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -304,15 +320,21 @@ class _Iterator:
     def __len__(self) -> int:
         return len(self._index_sampler)
 
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        """Begin an epoch."""
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+
     def __next__(self) -> Any:
-        batch = self._next()
-        if self._is_stream:
-            self._yielded += 1
-            told = self._length_told
-            if told is not None and self._yielded > told:
+        batch = self._next_data()
+        self._num_yielded += 1
+        if self._dataset_kind == _DatasetKind.Iterable:
+            told = self._IterableDataset_len_called
+            if told is not None and self._num_yielded > told:
                 warnings.warn(
                     f"Length of IterableDataset {self._dataset} was reported to be {told}(when accessing "
-                    f"len(dataloader)), but {self._yielded} samples have been fetched. {self._advice}",
+                    f"len(dataloader)), but {self._num_yielded} samples have been fetched. {self._advice}",
                     stacklevel=2,
                 )
         return batch
@@ -320,27 +342,35 @@ class _Iterator:
     #: What a stream that is longer than it said may be due to.
     _advice = ""
 
-    def _next(self) -> Any:
+    def _next_index(self) -> Any:
+        """Return the next index, or list of indices."""
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
         raise NotImplementedError
 
     def __getstate__(self) -> Any:
-        raise NotImplementedError("the iterator of a DataLoader cannot be pickled; pickle the DataLoader")
+        raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
 
 
-class _InProcess(_Iterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads each batch when it is asked for."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        if loader.timeout != 0:
+        if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        self._fetch = Fetcher(*self._making).fetch
+        if self._num_workers != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
+        self._dataset_fetcher = _DatasetKind.create_fetcher(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
 
-    def _next(self) -> Any:
-        return self._fetch(next(self._indices))
+    def _next_data(self) -> Any:
+        return self._dataset_fetcher.fetch(self._next_index())
 
 
-class _InWorkers(_Iterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Has worker processes load batches ahead.
 
     The batches of the sampler go round the workers. A worker whose stream has ended is passed over from then on.
@@ -354,78 +384,97 @@ class _InWorkers(_Iterator):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        if not loader.prefetch_factor:
+        self._prefetch_factor: int = loader.prefetch_factor or 0
+        self._in_order = loader.in_order
+        if self._num_workers <= 0:
+            raise AssertionError("num_workers must be greater than 0 for MultiProcessingDataLoaderIter")
+        if not self._prefetch_factor:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         context = loader.multiprocessing_context
         if context is None:
             import multiprocessing
 
             context = multiprocessing.get_context()
-        self._live_on = loader.persistent_workers
-        self._count = loader.num_workers
-        self._ahead = loader.prefetch_factor * loader.num_workers
-        self._timeout = loader.timeout
-        self._in_order = loader.in_order
-        self._pool = Workers(context, Job(self._count, self._making, self._base_seed, loader.worker_init_fn))
+        self._worker_init_fn = loader.worker_init_fn
+        making = (self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
+        self._pool = Workers(context, Job(self._num_workers, making, self._base_seed, self._worker_init_fn))
         self._workers = self._pool.processes
-        self._begin()
+        self._workers_status = self._pool.active
+        self._shutdown = False
+        self._reset(loader, first_iter=True)
 
-    def reset(self, loader: DataLoader[Any]) -> None:
-        """Begin the next epoch of workers that live on."""
-        self._yielded = 0
-        self._length_told = loader._length_told
-        self._pool.resume(self._timeout)
-        self._begin()
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        """Begin an epoch; all but the first one with workers that live on."""
+        super()._reset(loader, first_iter)  # asks the sampler once more, as in PyTorch
+        if not first_iter:
+            self._pool.resume(self._timeout)
+        self._send_idx = self._rcvd_idx = 0  # the numbers of the next task, and of the next batch
+        self._task_info: dict[int | None, tuple[int]] = {}  # the workers of the batches to come, by number
+        self._worker_queue_idx_cycle = itertools.cycle(range(self._num_workers))
+        for _ in range(self._prefetch_factor * self._num_workers):
+            self._try_put_index()
+
+    @property
+    def _tasks_outstanding(self) -> int:
+        return len(self._task_info)
+
+    @property
+    def _workers_num_tasks(self) -> list[int]:
+        """For each worker, how many batches are to come of it."""
+        asked = [worker for (worker,) in self._task_info.values()]
+        return [asked.count(worker) for worker in range(self._num_workers)]
 
     def _shutdown_workers(self) -> None:
-        """End the workers before the loop does: PyTorch's name, which programs call."""
+        """End the workers before the loop does."""
+        self._shutdown = True
+        self._workers_status[:] = [False] * self._num_workers
         self._pool.shut_down()
 
-    def _begin(self) -> None:
-        self._indices = iter(self._index_sampler)  # once more, as in PyTorch
-        self._number = 0
-        self._asked: deque[int] = deque()  # the workers of the batches to come, in order
-        self._turns = itertools.cycle(range(self._count))
-        for _ in range(self._ahead):
-            self._ask()
-
-    def _ask(self) -> None:
+    def _try_put_index(self) -> None:
         """Ask the worker whose turn it is for one more batch, if there is one."""
         try:
-            indices = next(self._indices)
+            indices = self._next_index()
         except StopIteration:
             return
-        active = self._pool.active
-        for worker in itertools.islice(self._turns, self._count):
-            if active[worker] and (self._in_order or self._asked.count(worker) < self._ahead // sum(active)):
-                self._pool.put(worker, self._number, indices)
-                self._number += 1
-                self._asked.append(worker)
+        active = self._workers_status
+        ahead = self._prefetch_factor * self._num_workers
+        for worker in itertools.islice(self._worker_queue_idx_cycle, self._num_workers):
+            if active[worker] and (self._in_order or self._workers_num_tasks[worker] < ahead // sum(active)):
+                self._pool.put(worker, self._send_idx, indices)
+                self._task_info[self._send_idx] = (worker,)
+                self._send_idx += 1
                 return
 
-    def _next(self) -> Any:
-        pool = self._pool
+    def _next_data(self) -> Any:
+        pool, waiting = self._pool, self._task_info
         while True:
-            while self._asked and not pool.active[self._asked[0]]:
-                self._asked.popleft()
-            if not self._asked:
-                if not self._live_on:
-                    pool.shut_down()
+            lost = [number for number, (worker,) in waiting.items() if not pool.active[worker]]
+            for each in lost:
+                del waiting[each]
+            if not waiting:
+                if not self._persistent_workers:
+                    self._shutdown_workers()
                 raise StopIteration
-            if self._in_order:
-                asked = {self._asked[0]}  # each worker answers in order
-            else:
-                asked = {worker for worker in self._asked if pool.active[worker]}
-            worker, _, batch = pool.get(asked, self._timeout)
-            self._asked.remove(worker)
-            if pool.ended(batch):
-                if not self._live_on:
-                    pool.finish(worker)
-                else:
-                    pool.active[worker] = False
-                self._ask()
-                continue
-            self._ask()
-            if isinstance(batch, Failure):
-                batch.reraise()
-            return batch
+            asked = [worker for (worker,) in waiting.values()]
+            # In order, the first one's answer is the next batch: each worker answers in order.
+            worker, number, batch = pool.get(asked[:1] if self._in_order else set(asked), self._timeout)
+            waiting.pop(number)
+            self._rcvd_idx += 1
+            if not pool.ended(batch):
+                return self._process_data(batch, worker)
+            self._mark_worker_as_unavailable(worker)
+            self._try_put_index()
+
+    def _process_data(self, data: Any, worker_id: int) -> Any:
+        """Ask for another batch, and return this one; raise what the worker raised."""
+        self._try_put_index()
+        if isinstance(data, ExceptionWrapper):
+            data.reraise()
+        return data
+
+    def _mark_worker_as_unavailable(self, worker_id: int, shutdown: bool = False) -> None:
+        """Pass over a worker whose stream has ended; let it end where no epoch follows."""
+        if self._persistent_workers and not shutdown:
+            self._workers_status[worker_id] = False
+        else:
+            self._pool.finish(worker_id)

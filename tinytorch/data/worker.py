@@ -23,7 +23,7 @@ import traceback
 import warnings
 import weakref
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,9 @@ from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.kernels.parallel import set_num_threads
 from tinytorch.ops.random import manual_seed
 
-__all__ = ["Failure", "Fetcher", "Job", "WorkerInfo", "Workers", "get_worker_info"]
+__all__ = ["ExceptionWrapper", "Job", "WorkerInfo", "Workers", "create_fetcher", "get_worker_info"]
 
-_PATIENCE = 5.0  # seconds between looks whether the main process lives, and for workers to end
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between looks whether the main process lives, and for workers to end
 _LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
 
 
@@ -65,7 +65,7 @@ class WorkerInfo:
     worker_method: str | None = "multiprocessing"
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -84,52 +84,70 @@ def get_worker_info() -> WorkerInfo | None:
         >>> list(torch.utils.data.DataLoader(Range(), batch_size=3))
         [tensor([0, 1, 2]), tensor([3, 4, 5])]
     """
-    return _info
+    return _worker_info
 
 
-class Fetcher:
-    """From an index, or a list of indices, to a batch: in the main process or in a worker.
+class _BaseDatasetFetcher:
+    """From an index, or a list of indices, to a batch: in the main process or in a worker. PyTorch's names.
 
     Args:
+        auto_collation: whether samples are joined into batches.
         collate_fn: from the samples to a batch.
-        batched: whether samples are joined into batches.
-        is_stream: whether the dataset is an `IterableDataset`.
         drop_last: whether to leave out a last, smaller batch of a stream.
     """
 
-    def __init__(
-        self, dataset: Any, collate_fn: Callable[[Any], Any], batched: bool, is_stream: bool, drop_last: bool
-    ) -> None:
-        self._dataset = dataset
-        self._collate_fn = collate_fn
-        self._batched = batched
-        self._drop_last = drop_last
-        self._stream: Iterator[Any] | None = iter(dataset) if is_stream else None
-        self._ended = False
-        whole = batched and not is_stream and is_default(collate_fn)
-        self._read_batch = batch_reader(dataset) if whole else None
+    def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
+        self.dataset = dataset
+        self.auto_collation = auto_collation
+        self.collate_fn = collate_fn
+        self.drop_last = drop_last
 
-    def fetch(self, indices: Any) -> Any:
-        """Return the batch of these indices; the next one of a stream, which raises StopIteration at its end."""
-        if self._stream is not None:
-            return self._collate_fn(self._next(self._stream, indices))
-        if self._read_batch is not None and type(indices) is list:
-            batch = self._read_batch(indices)
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        """Return the batch of these indices."""
+        raise NotImplementedError
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    """Fetches samples by their indices."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        whole = self.auto_collation and is_default(self.collate_fn)
+        self._read_batch = batch_reader(self.dataset) if whole else None
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        if self._read_batch is not None and type(possibly_batched_index) is list:
+            batch = self._read_batch(possibly_batched_index)
             if batch is not NotImplemented:
                 return batch
-        data = read_samples(self._dataset, indices) if self._batched else self._dataset[indices]
-        return self._collate_fn(data)
+        index = possibly_batched_index
+        return self.collate_fn(read_samples(self.dataset, index) if self.auto_collation else self.dataset[index])
 
-    def _next(self, stream: Iterator[Any], indices: Any) -> Any:
-        if self._ended:  # a stream that has ended is not asked again
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    """Takes the next samples of a stream; raises StopIteration at its end."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.dataset_iter = iter(self.dataset)
+        self.ended = False
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        if self.ended:  # a stream that has ended is not asked again
             raise StopIteration
-        if not self._batched:
-            return next(stream)
-        data = list(itertools.islice(stream, len(indices)))
-        self._ended = len(data) < len(indices)
-        if not data or (self._ended and self._drop_last):
+        if not self.auto_collation:
+            return self.collate_fn(next(self.dataset_iter))
+        wanted = len(possibly_batched_index)
+        data = list(itertools.islice(self.dataset_iter, wanted))
+        self.ended = len(data) < wanted
+        if not data or (self.ended and self.drop_last):
             raise StopIteration
-        return data
+        return self.collate_fn(data)
+
+
+def create_fetcher(kind: int, *making: Any) -> _BaseDatasetFetcher:
+    """Return what fetches: of a stream where `kind` is 1, by indices where it is 0."""
+    return _IterableDatasetFetcher(*making) if kind else _MapDatasetFetcher(*making)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +156,7 @@ class Job:
 
     Args:
         count: how many they are.
-        making: the arguments of `Fetcher`.
+        making: the arguments of `create_fetcher`.
         base_seed: the seed of worker 0.
         init_fn: the user's `worker_init_fn`, called in each worker with its number.
     """
@@ -158,27 +176,29 @@ class _Words(str):
         return str(self)
 
 
-class Failure:
-    """The exception that is being handled, to be raised again in another process.
+class ExceptionWrapper:
+    """An exception (the one that is being handled), to be raised again in another process. PyTorch's names.
 
     `where` says in its message where it was caught.
     """
 
-    def __init__(self, where: str) -> None:
-        kind, error, trace = sys.exc_info()
-        assert kind is not None
-        self.kind: Any = kind
-        text = "".join(traceback.format_exception(kind, error, trace))
-        self.message = f"Caught {kind.__name__} {where}.\nOriginal {text}"
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind: Any
+        kind, error, trace = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = kind
+        self._name = kind.__name__
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+        self.where = where
 
     def reraise(self) -> None:
         """Raise an exception of that class that tells its story; RuntimeError where the class does not take a text."""
-        message: str = _Words(self.message) if self.kind is KeyError else self.message
+        message = f"Caught {self._name} {self.where}.\nOriginal {self.exc_msg}"
+        message = _Words(message) if self.exc_type is KeyError else message
         try:
-            if self.kind is not KeyError and getattr(self.kind, "message", None):
-                error = self.kind(message=message)
+            if self.exc_type is not KeyError and getattr(self.exc_type, "message", None):
+                error = self.exc_type(message=message)
             else:
-                error = self.kind(message)
+                error = self.exc_type(message)
         except Exception:
             raise RuntimeError(message) from None
         raise error
@@ -189,8 +209,13 @@ def _seed(base_seed: int, worker: int) -> None:
     random.seed(base_seed + worker)
     manual_seed(base_seed + worker)
     # NumPy's generator is Python's: with the same seed it would give the same numbers.
-    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(_generate_state(base_seed, worker))
+
+
+def _generate_state(base_seed: int, worker_id: int) -> Any:
+    """Return a worker's seed for NumPy: four words."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4)
 
 
 def _work(tasks: Any, results: Any, job: Job, worker: int) -> None:
@@ -203,26 +228,26 @@ def _work(tasks: Any, results: Any, job: Job, worker: int) -> None:
 
 
 def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
-    global _info
+    global _worker_info
     parent = os.getppid()
     where = f"in DataLoader worker process {worker}"
     set_num_threads(1)
     _seed(job.base_seed, worker)
-    dataset, _, _, is_stream, _ = job.making
-    _info = WorkerInfo(worker, job.count, job.base_seed + worker, dataset)
-    fetcher: Fetcher | None = None
-    failure: Failure | None = None
+    is_stream, dataset = job.making[:2]
+    _worker_info = WorkerInfo(worker, job.count, job.base_seed + worker, dataset)
+    fetcher: _BaseDatasetFetcher | None = None
+    failure: ExceptionWrapper | None = None
     ready = ended = False
     try:
         if job.init_fn is not None:
             job.init_fn(worker)
         ready = True
-        fetcher = Fetcher(*job.making)
+        fetcher = create_fetcher(*job.making)
     except Exception:
-        failure = Failure(where)
+        failure = ExceptionWrapper(where=where)
 
     while True:
-        while not tasks.poll(_PATIENCE):
+        while not tasks.poll(MP_STATUS_CHECK_INTERVAL):
             if os.getppid() != parent:
                 return
         task = pickle.loads(tasks.recv_bytes())
@@ -233,9 +258,9 @@ def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
             ended = False
             if ready:
                 try:
-                    fetcher, failure = Fetcher(*job.making), None
+                    fetcher, failure = create_fetcher(*job.making), None
                 except Exception:
-                    failure = Failure(where)
+                    failure = ExceptionWrapper(where=where)
             _send(results, (None, None))
             continue
         if ended:
@@ -250,18 +275,18 @@ def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
                 if is_stream and isinstance(error, StopIteration):
                     answer, ended = _END, True
                 else:
-                    answer = Failure(where)
+                    answer = ExceptionWrapper(where=where)
         try:
             _send(results, (number, answer))
         except (BrokenPipeError, ConnectionError):
             raise
         except Exception:  # what cannot be pickled
-            failed = answer if isinstance(answer, Failure) else Failure(where)
+            failed = answer if isinstance(answer, ExceptionWrapper) else ExceptionWrapper(where=where)
             with contextlib.suppress(Exception):
                 pickle.dumps(failed)
                 _send(results, (number, failed))
                 continue
-            failed.kind = RuntimeError  # a class that has no name in the main process
+            failed.exc_type = RuntimeError  # a class that has no name in the main process
             _send(results, (number, failed))
         del answer, task, indices
 
@@ -474,7 +499,7 @@ class Workers:
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
         for worker in dead:
             self.active[worker] = False
-            self.processes[worker].join(_PATIENCE)
+            self.processes[worker].join(MP_STATUS_CHECK_INTERVAL)
         pids = ", ".join(str(self.processes[worker].pid) for worker in dead)
         codes = ", ".join(str(self.processes[worker].exitcode) for worker in dead)
         raise RuntimeError(
@@ -540,7 +565,7 @@ def _end(owner: int, processes: list[Any], tasks: list[Any], results: list[Any])
             channel.send_bytes(pickle.dumps(None))
     for channel in (*tasks, *results):
         channel.close()  # so that a worker that waits to send ends as well
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
     try:
         for process in processes:
             process.join(max(deadline - time.monotonic(), 0))

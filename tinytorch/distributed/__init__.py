@@ -3,43 +3,58 @@
 from __future__ import annotations
 
 import enum
+import importlib
 from collections.abc import Callable
-from typing import Any, NoReturn
+from datetime import timedelta
+from typing import Any, ClassVar, NoReturn
+
+#: Functions of a group, by PyTorch's names: they raise, as in PyTorch.
+_OF_GROUPS = """
+    all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier
+    batch_isend_irecv broadcast broadcast_object_list destroy_process_group gather gather_object get_backend
+    get_backend_config
+    get_process_group_ranks get_rank get_world_size irecv isend monitored_barrier new_group new_subgroups
+    new_subgroups_by_enumeration recv recv_object_list reduce reduce_scatter reduce_scatter_tensor scatter
+    scatter_object_list send send_object_list _broadcast_coalesced _get_default_group _new_process_group_helper
+""".split()
+#: What asks whether something is there, or this process a part of it: it is not.
+_ASKING = """
+    is_available is_gloo_available is_initialized is_mpi_available is_nccl_available is_torchelastic_launched
+    is_ucc_available is_xccl_available _rank_not_in_group
+""".split()
 
 __all__ = [
-    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "destroy_process_group",
-    "gather", "gather_object", "get_backend", "get_process_group_ranks", "get_rank", "get_world_size", "group",
-    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-    "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "recv", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
+    "Backend", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Store", "Work", "default_pg_timeout",
+    "get_global_rank", "get_group_rank", "group", "init_process_group",
 ]  # fmt: skip
+__all__ += [each for each in (*_OF_GROUPS, *_ASKING) if not each.startswith("_")]
+
+default_pg_timeout = timedelta(minutes=30)
 
 
-def is_available() -> bool:
-    """Return False: there is one process.
-
-    Example:
-        >>> torch.distributed.is_available()
-        False
-    """
-    return False
-
-
-def _false(name: str) -> Callable[[], bool]:
-    def answer() -> bool:
-        """Return False."""
-        return False
+def _answering(name: str) -> Callable[..., Any]:
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        if name in _ASKING:
+            return False
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
     answer.__name__ = answer.__qualname__ = name
+    answer.__doc__ = "Return False." if name in _ASKING else "Raise ValueError, as in PyTorch: there is no group."
     return answer
 
 
-is_initialized = _false("is_initialized")
-is_gloo_available = _false("is_gloo_available")
-is_nccl_available = _false("is_nccl_available")
-is_mpi_available = _false("is_mpi_available")
-is_torchelastic_launched = _false("is_torchelastic_launched")
+def __getattr__(name: str) -> Any:
+    if name in _OF_GROUPS or name in _ASKING:
+        found = globals()[name] = _answering(name)
+        return found
+    if not name.startswith("_"):
+        try:
+            if name in ("DeviceMesh", "init_device_mesh"):
+                return getattr(importlib.import_module("tinytorch.distributed.device_mesh"), name)
+            return importlib.import_module(f"tinytorch.distributed.{name}")
+        except ModuleNotFoundError:
+            pass
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
@@ -47,6 +62,17 @@ def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
         "torch.distributed is not available in tinytorch: ask torch.distributed.is_available() first"
     )
+
+
+rendezvous = init_process_group
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """Return the rank among all processes of one with a rank in a group: the same, in the only group there may be."""
+    return group_rank
+
+
+get_group_rank = get_global_rank
 
 
 class ReduceOp(enum.Enum):
@@ -63,11 +89,47 @@ class ReduceOp(enum.Enum):
     PREMUL_SUM = 8
 
 
+class Backend(str):
+    """The name of what carries tensors from process to process, in small letters.
+
+    Raises:
+        ValueError: it is no text.
+
+    Example:
+        >>> torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
+        True
+    """
+
+    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}
+
+    def __new__(cls, name: str) -> Backend:  # noqa: D102
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        return str.__new__(cls, name.lower())
+
+
 class ProcessGroup:
     """Processes that exchange tensors: there are no groups."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         init_process_group()
+
+
+class Store(ProcessGroup):
+    """What processes find each other by: there is one process."""
+
+
+class Work(ProcessGroup):
+    """An exchange that is under way: there are none."""
+
+
+class P2POp(ProcessGroup):
+    """An exchange of two processes, to come: there is one process."""
+
+
+FileStore = PrefixStore = TCPStore = Store
+ProcessGroupGloo = GradBucket = ProcessGroup
 
 
 class group:
@@ -76,39 +138,7 @@ class group:
     WORLD = None
 
 
-def _without_group(name: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+class GroupMember(group):
+    """What a process is to a group: no part of any."""
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Raise ValueError, as in PyTorch: this process is no part of a group."
-    return refuse
-
-
-all_gather = _without_group("all_gather")
-all_gather_into_tensor = _without_group("all_gather_into_tensor")
-all_gather_object = _without_group("all_gather_object")
-all_reduce = _without_group("all_reduce")
-all_to_all = _without_group("all_to_all")
-all_to_all_single = _without_group("all_to_all_single")
-barrier = _without_group("barrier")
-broadcast = _without_group("broadcast")
-broadcast_object_list = _without_group("broadcast_object_list")
-destroy_process_group = _without_group("destroy_process_group")
-gather = _without_group("gather")
-gather_object = _without_group("gather_object")
-get_backend = _without_group("get_backend")
-get_process_group_ranks = _without_group("get_process_group_ranks")
-get_rank = _without_group("get_rank")
-get_world_size = _without_group("get_world_size")
-irecv = _without_group("irecv")
-isend = _without_group("isend")
-monitored_barrier = _without_group("monitored_barrier")
-new_group = _without_group("new_group")
-recv = _without_group("recv")
-reduce = _without_group("reduce")
-reduce_scatter = _without_group("reduce_scatter")
-reduce_scatter_tensor = _without_group("reduce_scatter_tensor")
-scatter = _without_group("scatter")
-scatter_object_list = _without_group("scatter_object_list")
-send = _without_group("send")
+    NON_GROUP_MEMBER = -100

@@ -19,6 +19,7 @@ __all__ = [
     "double", "dtype", "float", "float16", "float32", "float64",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
     "get_default_dtype", "half", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
+    "qint32", "qint8", "quint2x4", "quint4x2", "quint8",
     "set_default_dtype", "short", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip
 
@@ -116,9 +117,14 @@ class Absent(dtype):
         self.name = name
         self.is_complex = name.startswith("complex")
         self.is_floating_point = name.startswith("float")
-        self.is_signed = name != "float8_e8m0fnu"  # which has no sign
+        self.is_signed = "uint" not in name and name != "float8_e8m0fnu"  # which has no sign
 
 
+qint8 = Absent("qint8", "QInt8", INTEGER, 1)
+qint32 = Absent("qint32", "QInt32", INTEGER, 4)
+quint8 = Absent("quint8", "QUInt8", INTEGER, 1)
+quint4x2 = Absent("quint4x2", "QUInt4x2", INTEGER, 1)
+quint2x4 = Absent("quint2x4", "QUInt2x4", INTEGER, 1)
 float8_e4m3fn = Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
 float8_e4m3fnuz = Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
 float8_e5m2 = Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)

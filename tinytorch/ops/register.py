@@ -71,7 +71,9 @@ _BUILTIN = frozenset(
 
 #: Functions that ask nobody for an answer, as PyTorch's do not.
 _SILENT = frozenset(
-    "broadcast_shapes from_dlpack from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state".split()
+    """
+    broadcast_shapes from_dlpack from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state
+    """.split()
 )
 _DATA = frozenset(["as_tensor", "tensor"])  # these ask modes, but not what they take the numbers of
 

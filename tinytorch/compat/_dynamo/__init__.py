@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dynamo import config, eval_frame, utils
 from ..compiler import (
     OptimizedModule,
     allow_in_graph,
@@ -15,10 +14,11 @@ from ..compiler import (
     reset,
 )
 from ..compiler import compile as optimize
+from ..named import names_of
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset", "utils",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "graph_break",
+    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset",
 ]  # fmt: skip
 
 
@@ -39,3 +39,6 @@ def maybe_mark_dynamic(t: Any, index: Any) -> None:
 
 def mark_static(t: Any, index: Any = None) -> None:
     """Do nothing, see `mark_dynamic`."""
+
+
+globals().update(names_of(__name__))

@@ -1,10 +1,9 @@
 """`torch._higher_order_ops`: loops and branches that PyTorch's compiler keeps whole; here plain Python."""
 
 from .._higher_order_ops.associative_scan import associative_scan
-from .._higher_order_ops.cond import cond
 from .._higher_order_ops.foreach_map import foreach_map
 from .._higher_order_ops.map import map
 from .._higher_order_ops.scan import scan
-from .._higher_order_ops.while_loop import while_loop
+from ..compiler import cond, while_loop
 
 __all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]

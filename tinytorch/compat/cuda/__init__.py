@@ -12,6 +12,7 @@ from ..absent import Idle, OutOfMemoryError, Refused, without_cuda
 from ..cuda import amp, memory, nvtx, random
 from ..cuda.memory import *  # noqa: F403
 from ..cuda.random import *  # noqa: F403
+from ..named import names_of
 
 __all__ = [
     *absent.__all__, *memory.__all__, *random.__all__,
@@ -109,3 +110,5 @@ BFloat16Tensor, BoolTensor, ByteTensor, CharTensor = map(
 )
 DoubleTensor, FloatTensor, HalfTensor = map(_typed, (dtypes.float64, dtypes.float32, dtypes.float16))
 IntTensor, LongTensor, ShortTensor = map(_typed, (dtypes.int32, dtypes.int64, dtypes.int16))
+
+globals().update(names_of(__name__))

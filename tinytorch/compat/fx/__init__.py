@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..fx import graph, graph_module, node, proxy
-from ..fx.graph import Graph
+from ..fx import graph_module, proxy
 from ..fx.graph_module import GraphModule
-from ..fx.node import Node
 from ..fx.proxy import Proxy, Tracer
+from ..named import names_of
 
-__all__ = [
-    "Graph", "GraphModule", "Node", "Proxy", "Tracer", "graph", "graph_module", "node", "proxy", "symbolic_trace",
-    "wrap",
-]  # fmt: skip
+__all__ = ["GraphModule", "Proxy", "Tracer", "graph_module", "proxy", "symbolic_trace", "wrap"]
+
+globals().update(names_of(__name__))
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:

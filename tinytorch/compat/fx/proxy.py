@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from ..absent import Refused
+from ..named import names_of
 
 __all__ = ["Proxy", "Tracer"]
 
@@ -20,3 +21,6 @@ class Tracer:
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> NoReturn:
         """Raise NotImplementedError: nothing is traced."""
         raise NotImplementedError("torch.fx: tinytorch traces no programs")
+
+
+globals().update(names_of(__name__))

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from tinytorch.nn.modules.module import Module
 
 from ..absent import Idle, answering
+from ..named import names_of
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
@@ -289,3 +290,6 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     if _is_a(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
     raise NotImplementedError("torch.jit.load: tinytorch reads no TorchScript")
+
+
+globals().update(names_of(__name__))

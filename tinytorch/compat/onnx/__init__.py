@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..absent import answering
+from ..named import names_of
 
 __all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
 
@@ -25,3 +26,6 @@ def register_custom_op_symbolic(
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Forget how an operator is exported; it has no effect."""
+
+
+globals().update(names_of(__name__))

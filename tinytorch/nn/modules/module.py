@@ -17,6 +17,7 @@ from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.modules._hooks import Hook, Hooking, _register
 from tinytorch.nn.modules._hooks import _WrappedHook as _WrappedHook  # pickles name it here
+from tinytorch.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from tinytorch.nn.modules._state_dict import Saving
 from tinytorch.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 from tinytorch.nn.parameter import Buffer, Parameter

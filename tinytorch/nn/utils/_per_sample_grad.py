@@ -100,7 +100,8 @@ def call_for_per_sample_grads(
             if other != count and batch_size is None:
                 raise RuntimeError(
                     f"When computing batch size, found at least one input with batch size {count} and one with batch "
-                    f"size {other}. Please specify it explicitly using the batch size kwarg in call_for_per_sample_grads"
+                    f"size {other}. Please specify it explicitly using the batch size kwarg in "
+                    "call_for_per_sample_grads"
                 )
             if other != count:
                 raise RuntimeError(

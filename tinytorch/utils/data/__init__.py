@@ -2,8 +2,11 @@
 
 # ruff: noqa: F403, F405
 
+import importlib
+from typing import Any
+
 from tinytorch.data.collate import default_collate, default_convert
-from tinytorch.data.dataloader import DataLoader, get_worker_info
+from tinytorch.data.dataloader import DataLoader, _DatasetKind, get_worker_info  # noqa: F401
 from tinytorch.data.dataset import *
 from tinytorch.data.sampler import *
 from tinytorch.utils.data import _utils as _utils
@@ -16,3 +19,10 @@ __all__ = [
     "WeightedRandomSampler", "dataloader", "dataset", "default_collate", "default_convert", "distributed",
     "get_worker_info", "random_split", "sampler",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    pipes = {"IterDataPipe": "datapipe", "MapDataPipe": "datapipe", "functional_datapipe": "_decorator"}
+    if name in pipes:
+        return getattr(importlib.import_module(f"tinytorch.utils.data.datapipes.{pipes[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
-"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`).
+"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`), or by tensorboard itself.
 
-`SummaryWriter` is that package's, with PyTorch's names of arguments, and takes tensors wherever numbers or arrays go.
+`SummaryWriter` is tensorboardX's, with PyTorch's names of arguments, or where only tensorboard is installed one that
+writes scalars, histograms, pictures, figures, texts and hyperparameters. It takes tensors where numbers or arrays go.
 
 Example:
     >>> import tempfile
@@ -12,6 +13,7 @@ Example:
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
@@ -25,12 +27,18 @@ __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # made when first ask
 def _package() -> ModuleType:
     try:
         import tensorboardX.writer
+
+        return tensorboardX
+    except ImportError:
+        pass
+    try:
+        import tensorboard.summary.writer.event_file_writer  # noqa: F401
     except ImportError:
         raise ModuleNotFoundError(
-            "tinytorch.utils.tensorboard writes its files by tensorboardX, which is not installed: "
+            "tinytorch.utils.tensorboard writes its files by tensorboard or tensorboardX, of which none is installed: "
             "pip install tensorboardX"
         ) from None
-    return tensorboardX
+    return importlib.import_module("tinytorch.utils.tensorboard._events")
 
 
 def _as_arrays(value: Any) -> Any:
@@ -52,9 +60,25 @@ def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _summary_writer() -> type:
-    base = _package().SummaryWriter
+    package = _package()
+    made = type("SummaryWriter", (package.SummaryWriter,), {"__module__": __name__, "add_graph": _add_graph})
+    if package.__name__ == "tensorboardX":
+        made = _with_pytorchs_arguments(made)
+    for name, method in inspect.getmembers(made, inspect.isfunction):
+        if name.startswith("add_") and name not in vars(made):
+            setattr(made, name, _taking_tensors(method))
+    return made
 
-    class SummaryWriter(base):  # type: ignore[misc,valid-type]
+
+def _add_graph(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Raise NotImplementedError: PyTorch traces the model for this."""
+    raise NotImplementedError(
+        "add_graph traces the model, which tinytorch has no means for; see tinytorch.autograd.picture"
+    )
+
+
+def _with_pytorchs_arguments(base: Any) -> type:
+    class SummaryWriter(base):  # type: ignore[misc]
         """Write scalars, histograms, pictures, texts … for TensorBoard into a folder; see tensorboardX's documentation.
 
         Args:
@@ -86,15 +110,6 @@ def _summary_writer() -> type:
             numbers = {key: float(each) for key, each in metric_dict.items()}
             super().add_hparams(hparam_dict, numbers, run_name, global_step)
 
-        def add_graph(self, *args: Any, **kwargs: Any) -> None:
-            """Raise NotImplementedError: PyTorch traces the model for this."""
-            raise NotImplementedError(
-                "add_graph traces the model, which tinytorch has no means for; see tinytorch.autograd.picture"
-            )
-
-    for name, method in inspect.getmembers(base, inspect.isfunction):
-        if name.startswith("add_") and name not in vars(SummaryWriter):
-            setattr(SummaryWriter, name, _taking_tensors(method))
     SummaryWriter.__qualname__ = "SummaryWriter"
     return SummaryWriter
 

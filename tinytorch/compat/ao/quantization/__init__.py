@@ -7,6 +7,8 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 
+from ...named import names_of
+
 __all__ = ["DeQuantStub", "QuantStub"]
 
 
@@ -33,3 +35,6 @@ class QuantStub(Module):
 
 class DeQuantStub(QuantStub):
     """Mark where values would be made floating-point numbers again: it returns its input."""
+
+
+globals().update(names_of(__name__))

@@ -1,0 +1,238 @@
+"""The table of names of what is not there: PyTorch has each, and what is used says why it is not there."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import pickle
+import types
+import warnings
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+from tinytorch import named
+
+MODULES = sorted(set(named._read()) - {"named"})
+#: Modules that show more here than in PyTorch: one row of the table is for several modules.
+SHARED = {"distributed._composable.fsdp", "distributed.fsdp.api", "distributed.fsdp.fully_sharded_data_parallel"}
+LACKING = {"RemoteModule", "fuse_modules_qat"}
+
+
+def of(torch: Any, path: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old names
+        return importlib.import_module(f"{torch.__name__}.{path}")
+
+
+@needs_oracle
+@pytest.mark.parametrize("path", MODULES)
+def test_pytorch_has_the_names(path: str) -> None:
+    import torch
+
+    ours, theirs = of(tinytorch, path), of(torch, path)
+    for name, value in named.names_of(f"tinytorch.{path}").items():
+        assert getattr(ours, name) is value
+        if isinstance(value, types.ModuleType) or ((path in SHARED or name in LACKING) and not hasattr(theirs, name)):
+            continue
+        other = getattr(theirs, name)
+        if inspect.isclass(value) and issubclass(value, enum.Enum):
+            assert [(each.name, each.value) for each in value] == [(each.name, each.value) for each in other], name
+        elif inspect.isclass(value) and issubclass(value, BaseException):
+            assert value.__base__.__name__ in [each.__name__ for each in other.__mro__], name
+        elif not inspect.isclass(value) and not callable(value):
+            assert type(value) is type(other), name
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
+    reason, entries = named._read()[path]
+    module = of(tinytorch, path)
+    for entry in entries:
+        owner, dot, method = entry.partition(".")
+        if any(sign in entry for sign in (":", "=", "->", "(", "<")):
+            continue
+        value = getattr(getattr(module, owner), method) if dot else getattr(module, owner)
+        with pytest.raises(NotImplementedError, match=rf"torch\.{path}\.{entry}: {reason}"):
+            value(1, a=2)
+        if inspect.isclass(value):
+            assert not isinstance(tinytorch.ones(1), value)
+            assert issubclass(type("Derived", (value,), {}), value)
+            assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_what_answers() -> None:
+    torch = tinytorch
+    assert torch.distributed.rpc.is_available() is False and torch.mtia.is_available() is False
+    assert of(torch, "distributed.elastic.multiprocessing.errors").record(len) is len
+    assert of(torch, "fx._compatibility").compatibility(is_backward_compatible=True)(len) is len
+    assert issubclass(torch.jit.TracerWarning, Warning)
+    assert of(torch, "distributed._tensor").DTensor is of(torch, "distributed.tensor").DTensor
+    assert of(torch, "distributed.distributed_c10d") is torch.distributed
+    with pytest.raises(NotImplementedError, match="no sparse tensors"):
+        torch.sparse_coo_tensor([[0]], [1.0], (2,))
+    assert torch.utils.data.functional_datapipe("shuffle")(len) is len
+    with pytest.raises(NotImplementedError, match="no data pipes"):
+        type("Pipe", (torch.utils.data.IterDataPipe,), {})()
+    with pytest.raises(ModuleNotFoundError):
+        of(torch, "distributed.nothing")
+    with pytest.raises(AttributeError):
+        torch.distributed.nothing  # noqa: B018
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", "is_xccl_available is_ucc_available _rank_not_in_group".split())
+def test_what_there_is_of_groups(name: str) -> None:
+    def program(torch: Any) -> Any:
+        function = getattr(of(torch, "distributed.distributed_c10d"), name)
+        return function(None) if name.startswith("_") else function()
+
+    same_as_pytorch(program)
+
+
+GROUPS = """
+    d.GroupMember.NON_GROUP_MEMBER, d.GroupMember.WORLD, d.group.WORLD
+    d.Backend("GLOO"), d.Backend.NCCL, d.Backend.MPI, d.Backend.default_device_backend_map["cpu"]
+    d.Backend(3)
+    d.default_pg_timeout.seconds
+    d.get_global_rank(None, 3), d.get_group_rank(None, 1)
+    d.get_backend_config()
+    d.new_subgroups_by_enumeration([[0]])
+    d.send_object_list([1], dst=0)
+    d.recv_object_list([1], src=0)
+"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("line", [each.strip() for each in GROUPS.strip().splitlines()])
+def test_without_a_group(line: str) -> None:
+    same_as_pytorch(lambda torch: eval(line, {"d": of(torch, "distributed")}))
+
+
+STREAMS = """
+    torch.Stream().device, torch.Stream().query(), torch.Stream().synchronize(), torch.Stream().stream_id
+    torch.Stream() == torch.Stream(), torch.Stream(device="cpu").device_index
+    torch.Stream("cuda")
+    torch.Stream().record_event()
+    torch.Stream().wait_stream(torch.Stream())
+    torch.Stream().wait_event(torch.Event()), torch.Event().wait()
+    torch.Event().query(), torch.Event(enable_timing=True).device, torch.Event().synchronize()
+    torch.Event(device="cuda")
+    torch.Event().record()
+    torch.get_device_module().__name__.split(".")[1], torch.get_device_module("mps").__name__.split(".")[1]
+    torch.get_device_module(torch.device("cpu")).is_available(), torch.get_device_module("cuda").is_available()
+    torch.get_device_module("meta")
+    torch.get_device_module("nothing")
+    torch.get_device_module(3)
+    torch._C._get_accelerator(), torch._utils._element_size(torch.float16), torch.cuda._is_in_bad_fork()
+    torch.cuda._lazy_call(len), torch._C._is_tracing(), torch._C._jit_set_profiling_mode(True)
+    of(torch, "nn.modules.module")._EXTRA_STATE_KEY_SUFFIX
+    of(torch, "nn.modules.transformer")._get_activation_fn("relu")(torch.tensor([-1.0, 2.0]))
+    of(torch, "nn.modules.transformer")._get_activation_fn("tanh")
+    torch.backends.mps.is_macos_or_newer(13, 0)
+    str(torch.legacy_contiguous_format), str(torch.jagged)
+    [(str(d), d.itemsize, d.is_floating_point, d.is_complex) for d in (torch.qint8, torch.quint8, torch.quint4x2)]
+    [(each.name, each.value) for each in of(torch, "amp.grad_scaler").OptState]
+"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("line", [each.strip() for each in STREAMS.strip().splitlines()])
+def test_streams_and_devices(line: str) -> None:
+    same_as_pytorch(lambda torch: eval(line, {"torch": torch, "of": of}))
+
+
+@needs_oracle
+def test_decorators_of_contexts() -> None:
+    def program(torch: Any) -> Any:
+        found: list[Any] = []
+
+        class Context(of(torch, "utils._contextlib")._DecoratorContextManager):
+            def __init__(self, number: int) -> None:
+                self.number = number
+
+            def __enter__(self) -> None:
+                found.append(self.number)
+
+            def __exit__(self, *exc: object) -> None:
+                found.append(-self.number)
+
+            def clone(self) -> Any:
+                return Context(self.number + 1)
+
+        @Context(3)
+        def number() -> int:
+            return 5
+
+        @Context(7)
+        def numbers() -> Any:
+            yield 1
+
+        return [number(), number(), list(numbers()), found, type(torch.no_grad().clone()).__name__]
+
+    same_as_pytorch(program)
+
+
+def functorch(torch: Any) -> Any:
+    return importlib.import_module("functorch" if torch.__name__ == "torch" else "tinytorch.functorch")
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("norm", [False, True])
+def test_modules_as_functions(norm: bool) -> None:
+    def program(torch: Any) -> Any:
+        own = functorch(torch)
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 3), *([torch.nn.BatchNorm1d(3)] if norm else []))
+        make = own.make_functional_with_buffers if norm else own.make_functional
+        x = torch.tensor([[1.0, 2.0], [0.5, -1.0]])
+        found = []
+        for detached in (False, True):
+            function, *state = make(model, disable_autograd_tracking=detached)
+            found += [function.param_names, [p.requires_grad for p in state[0]], len(state), function(*state, x)]
+            found.append(state[0][0] is not model[0].weight)
+        double = tuple(2 * p for p in state[0])
+        return [*found, function(double, *state[1:], x), own.make_functional(model) if norm else 0]
+
+    same_as_pytorch(program, 1e-5, 1e-5)
+
+
+ENSEMBLES: list[Any] = [
+    lambda torch: [torch.nn.Linear(2, 3) for _ in range(3)],
+    lambda torch: [],
+    lambda torch: [torch.nn.Linear(2, 3), torch.nn.ReLU()],
+    lambda torch: [torch.nn.Linear(2, 3).eval(), torch.nn.Linear(2, 3)],
+]
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("models", ENSEMBLES)
+def test_ensembles(models: Any) -> None:
+    def program(torch: Any) -> Any:
+        torch.manual_seed(1)
+        function, params, buffers = functorch(torch).combine_state_for_ensemble(models(torch))
+        out = functorch(torch).vmap(function, (0, 0, None))(params, buffers, torch.ones(2))
+        return [out.detach(), [p.shape == q.shape for p, q in zip(params, params, strict=True)], len(buffers)]
+
+    same_as_pytorch(program, 1e-5, 1e-5)
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", "functionalize grad vmap grad_and_value".split())
+def test_old_transforms(name: str) -> None:
+    def program(torch: Any) -> Any:
+        return getattr(functorch(torch), name)(lambda x: (x * x * x).sum())(torch.tensor([1.0, 2.0]))
+
+    same_as_pytorch(program)  # the number of warnings, too
+
+
+def test_old_functions_of_modules_warn() -> None:
+    with pytest.warns(FutureWarning, match="functional_call"):
+        functorch(tinytorch).make_functional(tinytorch.nn.ReLU())

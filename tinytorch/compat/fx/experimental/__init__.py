@@ -1,1 +1,0 @@
-"""`torch.fx.experimental`: nothing is traced."""

@@ -1,1 +1,0 @@
-"""`torch.onnx.symbolic_opset11`: how operators are exported, which they are not."""

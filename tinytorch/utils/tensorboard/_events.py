@@ -1,0 +1,260 @@
+"""A `SummaryWriter` over the package tensorboard, which writes events and leaves it to others what is in them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import socket
+import struct
+import time
+import zlib
+from typing import Any, NoReturn
+
+import numpy as np
+
+with contextlib.suppress(ImportError):  # it is looked for before this module is imported
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+__all__ = ["FileWriter", "SummaryWriter"]
+
+
+class FileWriter:
+    """Writes events into a new file of a folder."""
+
+    def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
+        self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
+        self.get_logdir, self.flush = self.event_writer.get_logdir, self.event_writer.flush
+        self.close = self.event_writer.close
+
+    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Write an event, at a step and a time: now if it is None."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self.event_writer.add_event(event)
+
+    def add_summary(self, summary: Any, global_step: int | None = None, walltime: float | None = None) -> None:
+        """Write a summary as an event."""
+        self.add_event(Event(summary=summary), global_step, walltime)
+
+
+def _plugin(name: str, content: bytes = b"") -> Any:
+    return SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=name, content=content))
+
+
+def _bins() -> Any:
+    """Return the limits of a histogram's bins: each is a tenth wider than the one before it."""
+    above = np.cumprod([1e-12, *[1.1] * 773])
+    return np.concatenate([-above[::-1], [0.0], above])
+
+
+def _png(pixels: Any) -> bytes:
+    """Return a picture, (height, width, 1 to 4 channels) of bytes, as a file."""
+    height, width, channels = pixels.shape
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # 0: rows as they are
+    parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0), b"IDAT": zlib.compress(rows.tobytes())}
+    found = b"\x89PNG\r\n\x1a\n"
+    for name, part in {**parts, b"IEND": b""}.items():
+        found += struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
+    return found
+
+
+def _grid(pictures: Any) -> Any:
+    """Return pictures, (number, height, width, channels), as one, eight in a row."""
+    number, height, width, channels = pictures.shape
+    columns = min(number, 8)
+    rows = -(-number // columns)
+    whole = np.zeros((rows * columns, height, width, channels), pictures.dtype)
+    whole[:number] = pictures
+    whole = whole.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return whole.reshape(rows * height, columns * width, channels)
+
+
+class SummaryWriter:
+    """Write scalars, histograms, pictures and texts for TensorBoard into a folder.
+
+    Args:
+        log_dir: the folder; `runs/<time>_<host>` if it is None.
+        comment: what is added to that.
+        purge_step: the step from which on TensorBoard hides what earlier runs wrote.
+        max_queue, flush_secs: how many events wait, and how long.
+        filename_suffix: the end of the file's name.
+    """
+
+    def __init__(
+        self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
+        flush_secs: int = 120, filename_suffix: str = "",
+    ) -> None:  # fmt: skip
+        if not log_dir:
+            now = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
+            log_dir = os.path.join("runs", f"{now}_{socket.gethostname()}{comment}")
+        self.log_dir, self.purge_step = str(log_dir), purge_step
+        self._options = max_queue, flush_secs, filename_suffix
+        self.file_writer = FileWriter(self.log_dir, *self._options)
+        self.all_writers = {self.log_dir: self.file_writer}
+        if purge_step is not None:
+            self.file_writer.add_event(Event(step=purge_step, file_version="brain.Event:2"))
+            start = SessionLog(status=SessionLog.START)
+            self.file_writer.add_event(Event(step=purge_step, session_log=start))
+
+    def get_logdir(self) -> str:
+        """Return the folder."""
+        return self.log_dir
+
+    def _write(self, step: Any, walltime: Any, writer: Any = None, **value: Any) -> None:
+        (writer or self.file_writer).add_summary(Summary(value=[Summary.Value(**value)]), step, walltime)
+
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
+        new_style: bool = False, double_precision: bool = False,
+    ) -> None:  # fmt: skip
+        """Write a number."""
+        number = float(scalar_value)
+        if not new_style:
+            self._write(global_step, walltime, tag=tag, simple_value=number)
+            return
+        stored = {"double_val": [number]} if double_precision else {"float_val": [number]}
+        tensor = TensorProto(dtype="DT_DOUBLE" if double_precision else "DT_FLOAT", **stored)
+        self._write(global_step, walltime, tag=tag, tensor=tensor, metadata=_plugin("scalars"))
+
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write several numbers for one picture, each in a run of its own."""
+        for tag, number in tag_scalar_dict.items():
+            folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
+            if folder not in self.all_writers:
+                self.all_writers[folder] = FileWriter(folder, *self._options)
+            self._write(global_step, walltime, self.all_writers[folder], tag=main_tag, simple_value=float(number))
+
+    def add_histogram(
+        self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
+        walltime: float | None = None, max_bins: int | None = None,
+    ) -> None:  # fmt: skip
+        """Write how values are distributed; `bins` as NumPy's, or "tensorflow"."""
+        values = np.asarray(values, np.float64).ravel()
+        if not values.size:
+            raise ValueError("The input has no element.")
+        counts, limits = np.histogram(values, _bins() if isinstance(bins, str) and bins == "tensorflow" else bins)
+        if max_bins is not None and len(counts) > max_bins:
+            step = len(counts) // max_bins
+            counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
+            limits = np.append(limits[:-1:step], limits[-1])
+        filled = np.flatnonzero(counts)
+        if not filled.size:
+            raise ValueError("The histogram is empty, please file a bug report.")
+        counts, first, end = np.append(0, counts), filled[0], filled[-1] + 2  # with an empty bin before
+        histo = HistogramProto(
+            min=values.min(), max=values.max(), num=len(values), sum=values.sum(), sum_squares=values @ values,
+            bucket_limit=limits[first:end].tolist(), bucket=counts[first:end].tolist(),
+        )  # fmt: skip
+        self._write(global_step, walltime, tag=tag, histo=histo)
+
+    def add_image(
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:  # fmt: skip
+        """Write a picture: bytes, or numbers from 0 to 1; `dataformats` names its dimensions."""
+        x, form = np.asarray(img_tensor), dataformats.upper()
+        if x.ndim != len(form):
+            raise AssertionError(f"size of input tensor and input format are different. {x.shape}, {dataformats}")
+        if x.dtype != np.uint8:
+            x = np.clip(x.astype(np.float64) * 255, 0, 255).astype(np.uint8)
+        for each in "NC":
+            if each not in form:
+                x, form = x[None], each + form
+        x = x.transpose([form.index(each) for each in "NHWC"])
+        if x.shape[-1] == 1:
+            x = np.repeat(x, 3, -1)
+        x = _grid(x)
+        height, width, channels = x.shape
+        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=_png(x))
+        self._write(global_step, walltime, tag=tag, image=image)
+
+    def add_images(
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:  # fmt: skip
+        """Write pictures, side by side."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_figure(
+        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+    ) -> None:
+        """Write matplotlib's figure, or several side by side, as a picture."""
+        from matplotlib import pyplot
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        pictures = []
+        for each in figure if isinstance(figure, list) else [figure]:
+            canvas: Any = FigureCanvasAgg(each)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba())[..., :3])
+            if close:
+                pyplot.close(each)
+        self.add_image(tag, np.stack(pictures), global_step, walltime, "NHWC")
+
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write a text."""
+        tensor = TensorProto(dtype="DT_STRING", string_val=[text_string.encode()])
+        tensor.tensor_shape.dim.add(size=1)
+        self._write(global_step, walltime, tag=f"{tag}/text_summary", tensor=tensor, metadata=_plugin("text"))
+
+    def add_hparams(
+        self, hparam_dict: Any, metric_dict: Any, hparam_domain_discrete: Any = None, run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:  # fmt: skip
+        """Write the hyperparameters of a run, and what it reached."""
+        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+            raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        experiment, start = api_pb2.Experiment(), plugin_data_pb2.SessionStartInfo()
+        for name, value in hparam_dict.items():
+            stored, kind = ("string_value", "STRING") if isinstance(value, str) else ("number_value", "FLOAT64")
+            about = experiment.hparam_infos.add(name=name, type=f"DATA_TYPE_{kind}")
+            for each in (hparam_domain_discrete or {}).get(name, ()):
+                about.domain_discrete.values.add(**{stored: each})
+            setattr(start.hparams[name], stored, value)
+        for name in metric_dict:
+            experiment.metric_infos.add(name=api_pb2.MetricName(tag=name))
+        end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS)
+        parts = {"experiment": experiment, "session_start_info": start, "session_end_info": end}
+        with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
+            for tag, (name, part) in zip(
+                (metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG, metadata.SESSION_END_INFO_TAG),
+                parts.items(), strict=True,
+            ):  # fmt: skip
+                data = plugin_data_pb2.HParamsPluginData(version=metadata.PLUGIN_DATA_VERSION, **{name: part})
+                writer._write(global_step, None, tag=tag, metadata=_plugin("hparams", data.SerializeToString()))
+            for name, number in metric_dict.items():
+                writer.add_scalar(name, number, global_step)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError: tensorboardX has it."""
+        raise NotImplementedError("tinytorch writes this kind of summary by tensorboardX: pip install tensorboardX")
+
+    add_audio = add_embedding = add_mesh = add_pr_curve = add_video = add_image_with_boxes = _refuse
+    add_custom_scalars = add_histogram_raw = add_pr_curve_raw = add_tensor = add_onnx_graph = _refuse
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for writer in self.all_writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        """End the files."""
+        for writer in self.all_writers.values():
+            writer.close()
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
