@@ -60,6 +60,14 @@ def attribute(root: Any, path: str) -> Any:
     return root
 
 
+def own(path: str) -> Any:
+    """Return what tinytorch has under a dotted name; a name that only raises counts as none."""
+    found = attribute(tinytorch, path)
+    if getattr(found, "__code__", None) is tinytorch.absent.refusing(OSError, "").__code__:
+        raise AttributeError(path)
+    return found
+
+
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return nested arguments with each that is no container changed."""
     if isinstance(value, torch.Size):
@@ -158,7 +166,7 @@ def counterpart(function: Any) -> Any:
         with contextlib.suppress(AttributeError):
             if attribute(attribute(torch, place), name) is function and name:
                 try:
-                    return attribute(tinytorch, f"{place}.{name}")
+                    return own(f"{place}.{name}")
                 except AttributeError:
                     raise Missing(f"{place}.{name}".lstrip(".")) from None
     return None
@@ -206,14 +214,13 @@ def functions(info: Any, kind: str) -> tuple[Any, Any]:
     if function is None:
         return None, None
     if isinstance(function, functools.partial):
-        own = functools.partial(counterpart(function.func), *function.args, **function.keywords)
-        return function, own
+        return function, functools.partial(counterpart(function.func), *function.args, **function.keywords)
     method = kind in ("method", "in place")
     root, name = ("Tensor", function.__name__) if method else ("", info.name)
     with contextlib.suppress(AttributeError):
         if attribute(attribute(torch, root), name) is function:
             with contextlib.suppress(AttributeError):
-                return function, attribute(attribute(tinytorch, root), name)
+                return function, own(f"{root}.{name}")
             if isinstance(function, types.FunctionType):
                 raise Missing(name)
     found = counterpart(function)

@@ -117,7 +117,7 @@ NAMES = """
             except ImportError as error:
                 print(type(error).__name__, str(error).partition(" (")[0], error.name)
         import functorch
-        print(functorch.vmap is torch.vmap)
+        print(functorch is tinytorch.functorch)
         values = [torch.ones(2), Net(2, 1), nn.ReLU(), torch.float32, torch.optim.SGD]
         print(pickle.loads(pickle.dumps(values)))
         for method in multiprocessing.get_all_start_methods():

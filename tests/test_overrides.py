@@ -482,7 +482,8 @@ def test_functions_become_methods_where_pytorchs_do(home: str) -> None:
     for name in dir(theirs):
         function = getattr(theirs, name)
         ours = getattr(member(tinytorch, home), name, None)
-        if callable(function) and callable(ours) and not isinstance(function, type):
+        only_raises = getattr(ours, "__code__", None) is tinytorch.absent.refusing(OSError, "").__code__
+        if callable(function) and callable(ours) and not isinstance(function, type) and not only_raises:
             assert as_attribute_of_a_class(ours) == as_attribute_of_a_class(function), name
             compared += 1
     assert compared > 18
