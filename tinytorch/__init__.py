@@ -24,6 +24,7 @@ for _name in "moved autograd.node autograd.references".split():
     _import_module(f"tinytorch.{_name}")
 _ops = _import_module("tinytorch.ops")
 _ops.enter_aten = lambda: _import_module("tinytorch.library")
+_import_module("tinytorch.kernels.dtypes").on_unsigned.append(lambda: _import_module("tinytorch.ops.unsigned").begin())
 _ops.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
 
 from tinytorch.core.tensor import Tensor

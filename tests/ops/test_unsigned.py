@@ -319,7 +319,7 @@ def test_what_refuses_is_there() -> None:
         import gc
         import tinytorch.nn.functional
         from tinytorch.core.op import Op
-        from tinytorch.core.unsigned import REFUSED
+        from tinytorch.ops.unsigned import REFUSED
         from tinytorch.ops.later import load
 
         load()
@@ -341,7 +341,7 @@ def test_programs_without_them_pay_nothing() -> None:
         x, before = torch.ones(3), lt.op.kernel
         x + x
         assert torch.iinfo(torch.uint16).max == 65535 and x.dtype != torch.uint16
-        assert "tinytorch.core.unsigned" not in sys.modules and lt.op.kernel is before
+        assert "tinytorch.ops.unsigned" not in sys.modules and lt.op.kernel is before
         u = torch.zeros(3, dtype=torch.uint16)
         assert (x + x).tolist() == [2, 2, 2]
         for call in (lambda: u < u, lambda: u + u, lambda: u.add_(u), lambda: u.flip(0), lambda: u.median()):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -237,15 +236,9 @@ def modified(node: Node, array: Any, producer: str, found: int, expected: int) -
     )
 
 
-_ops: list[Op] = []  # those that have not been told of unsigned integers
-
-
-def _refuse_unsigned() -> None:
-    while _ops:
-        import_module("tinytorch.core.unsigned").refuse(_ops.pop())
-
-
-dtypes.on_unsigned.append(_refuse_unsigned)
+#: The ops that there are, and who is told of a new one: for what kernels do not say of dtypes (`ops/unsigned.py`).
+ops: list[Op] = []
+told: list[Callable[[Op], None]] = [ops.append]
 
 
 class Op:
@@ -266,7 +259,7 @@ class Op:
     elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
     linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
     in_float32 = False  # see `pointwise`
-    looking = staticmethod(lambda kernel: kernel)  # makes a kernel look at the dtypes first (see `unsigned.py`)
+    looking = staticmethod(lambda kernel: kernel)  # makes a kernel look at the dtypes first (see `ops/unsigned.py`)
 
     def __init__(
         self,
@@ -319,9 +312,8 @@ class Op:
             argument, class_name = overload
             self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
         self.callers: list[Any] = []
-        _ops.append(self)
-        if not dtypes.on_unsigned:
-            _refuse_unsigned()
+        for tell in told:
+            tell(self)
 
     # Calling --------------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
 complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED)
-#: What is called before there is the first array of an unsigned type (see `core/unsigned.py`).
+#: What is called before there is the first array of an unsigned type (see `ops/unsigned.py`).
 on_unsigned: list[Callable[[], None]] = []
 #: What PyTorch's messages call the dtypes where they come from C++.
 C_NAMES = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core import op as core
 from tinytorch.kernels import dtypes
 
 #: The ops that refuse, by their name, their kernel's or their node's, and how: PyTorch's name of its kernel ("{}" is
@@ -38,7 +39,14 @@ REFUSED = {
 }
 
 
-def refuse(made: Any) -> None:
+def begin() -> None:
+    """Let all kernels that are listed look, and those of ops to come."""
+    core.told.append(refuse)
+    for made in core.ops:
+        refuse(made)
+
+
+def refuse(made: core.Op) -> None:
     """Let the kernel of an op look at the dtypes first, if PyTorch's refuses unsigned integers."""
     node = made.node_class.__name__.removesuffix("Backward0")
     names = (made.kernel.__name__, made.name, made.name.strip("_"), node)
@@ -76,7 +84,7 @@ def refuse(made: Any) -> None:
 
     made.looking, made.kernel = looking, looking(made.kernel)
     for call in made.callers:
-        if "KERNEL" in call.__globals__:  # (see `caller.py`)
+        if "KERNEL" in call.__globals__:  # (see `core/caller.py`)
             call.__globals__["KERNEL"] = made.kernel
         else:
             cells = dict(zip(call.__code__.co_freevars, call.__closure__, strict=True))
