@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import os
 import sys
+import tempfile
 
 from tqdm import tqdm
 
@@ -135,7 +136,9 @@ def parse(argv):
     option("--momentum", type=float, default=0.0, help="momentum (0)")
     option("--seed", type=int, default=0, help="of the first weights (0)")
     option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    option("--save", default="model.pth", metavar="FILE", help="where the model goes (model.pth)")
+    option(
+        "--save", metavar="FILE", help="where the model goes (model.pth; of a folder that cannot be written, a new one)"
+    )
     option("--resume", metavar="FILE", help="go on from this checkpoint, up to --epochs")
     option("--evaluate", metavar="FILE", help="do not train: test this saved model")
     option(
@@ -163,6 +166,9 @@ def or_exit(doing):
 def main(argv=None):
     """Do what the command line asks for."""
     args = parse(argv)
+    if args.save is None:
+        folder = "" if os.access(".", os.W_OK) else tempfile.mkdtemp(prefix="fashion-mnist-")
+        args.save = os.path.join(folder, "model.pth")
     checkpoint_file = os.path.splitext(args.save)[0] + ".checkpoint.pth"
 
     with or_exit(f"cannot use --device {args.device}"):

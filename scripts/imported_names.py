@@ -18,6 +18,7 @@ import collections
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -278,6 +279,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="write docs/packages.md and tests/asked_names.txt")
     parser.add_argument("--import", action="store_true", dest="imports", help="import the packages' top modules")
     options = parser.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        parser.error("PyTorch must be installed: it says which of the names there are")
     rows = []
     everyone: collections.Counter[str] = collections.Counter()
     who = collections.defaultdict(list)

@@ -41,7 +41,7 @@ OTHERS: dict[str, str] = {
     """,
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled",
     "checks": "",
-    "compiler": "compile cond while_loop",
+    "compiler": "_disable_dynamo compile cond while_loop",
     "core.device": "device",
     "kernels.dtypes": "",
     "core.layout": "",
@@ -60,8 +60,8 @@ OTHERS: dict[str, str] = {
     "ops.random": "Generator default_generator",
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
     "named": """
-        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
-        sparse_csr_tensor
+        DeviceObjType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
     """,
     "ops.storage": "",
     "serialization": "PyTorchFileReader load save",

@@ -8,6 +8,7 @@ import pickle
 import struct
 import tarfile
 from collections import Counter, OrderedDict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def written(library: Any, obj: Any, protocol: int = 2) -> io.BytesIO:
 
 def tensors(library: Any) -> dict[str, Any]:
     base = library.arange(12.0).reshape(3, 4)
-    kinds = [library.float16, library.bfloat16, library.float64, library.int8, library.int64, library.bool]
+    kinds = [library.float16, library.float64, library.int8, library.int64, library.bool]
+    kinds += [library.bfloat16] if find_spec("ml_dtypes") else []
     return {
         "base": base, "column": base[:, 1], "turned": base.t(), "empty": library.ones(0, 2), "scalar": base[2, 3],
         "parameter": library.nn.Parameter(base[1:].detach()), "again": base, "size": base.shape,

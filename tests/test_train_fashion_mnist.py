@@ -89,6 +89,12 @@ def evaluations(output):
     return [(float(accuracy), float(loss)) for accuracy, loss in found]
 
 
+def test_a_folder_that_cannot_be_written(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(train_fashion_mnist.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    assert f"Saved model state to {tmp_path / 'model.pth'}\n" in train("--epochs", "1")
+
+
 # The losses --------------------------------------------------------------------------------------
 
 

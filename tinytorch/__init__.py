@@ -53,7 +53,7 @@ _NAMES = {
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with sym_float sym_int sym_ite
         sym_max sym_min sym_not sym_sqrt sym_sum
     """,
-    "compiler": "compile cond while_loop",
+    "compiler": "_disable_dynamo compile cond while_loop",
     "core.device": "device",
     "core.layout": """
         channels_last channels_last_3d contiguous_format jagged layout legacy_contiguous_format memory_format
@@ -76,8 +76,8 @@ _NAMES = {
         ShortTensor eig lstsq matrix_rank solve symeig
     """,
     "named": """
-        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
-        sparse_csr_tensor
+        DeviceObjType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+        sparse_csc_tensor sparse_csr_tensor
     """,
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",

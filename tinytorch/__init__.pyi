@@ -750,6 +750,8 @@ sparse_coo_tensor: Any
 sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
+TensorType: Any
+DeviceObjType: Any
 e: builtins.float
 inf: builtins.float
 nan: builtins.float

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlparse
 
+from tqdm import tqdm
+
 from tinytorch import serialization as serialization
 from tinytorch._atomic import replacing
 
@@ -51,8 +53,6 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     """
     # Loaded by a program that downloads, not at import.
     from urllib.request import Request, urlopen
-
-    from tqdm import tqdm
 
     dst = os.path.expanduser(dst)
     digest = hashlib.sha256()

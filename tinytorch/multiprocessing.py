@@ -55,6 +55,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    importlib.import_module("multiprocessing.connection")  # which PyTorch has imported
     return getattr(importlib.import_module("multiprocessing"), name)
 
 

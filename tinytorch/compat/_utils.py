@@ -17,10 +17,14 @@ from tinytorch.serialization.weights_only import (
 )
 
 __all__ = [
-    "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter",
-    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors",
-    "_unflatten_dense_tensors",
+    "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type",
+    "_get_device_index", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
+    "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors", "_unflatten_dense_tensors",
 ]  # fmt: skip
+
+
+def _get_available_device_type() -> None:
+    """Return None: there is no device beside the processor."""
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:

@@ -124,6 +124,9 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return (lambda fn: fn) if fn is None else fn
 
 
+_disable_dynamo = disable
+
+
 def allow_in_graph(fn: Any) -> Any:
     """Return the function, or the sequence of functions, itself.
 

@@ -117,8 +117,8 @@ tinytorch traces no programs
     utils._sympy.value_ranges: ValueRanges
 
 tinytorch compiles nothing
-    _C: Graph ScriptMethod ScriptObject _get_privateuse1_backend_name->'privateuseone' _has_xpu=False
-        _is_tracing->False _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
+    _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
+        _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False
         _jit_set_profiling_executor->True _jit_set_profiling_mode->True _jit_set_texpr_fuser_enabled->None
     _dynamo: config:_dynamo.config.* eval_frame:_dynamo.eval_frame.* mark_static_address->None utils:_dynamo.utils.*
@@ -149,7 +149,7 @@ tinytorch has no masked tensors
 
 tinytorch has no sparse tensors
     named: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
-        sparse_csr_tensor
+        sparse_csr_tensor DeviceObjType TensorType
     sparse: DoubleTensor FloatTensor HalfTensor IntTensor LongTensor addmm log_softmax mm sampled_addmm softmax spdiags
         sum
     cuda.sparse: FloatTensor:sparse.FloatTensor
@@ -184,6 +184,7 @@ there is no such device
     cuda.profiler: profile start stop
     cuda.streams: Event:cuda.Event Stream:cuda.Stream
     mtia: is_available->False
+    utils._device: CURRENT_DEVICE=None DeviceContext set_device
     backends.nnpack: is_available->False set_flags
     backends.xnnpack: enabled=False
 """
