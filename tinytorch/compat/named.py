@@ -118,7 +118,8 @@ tinytorch traces no programs
 
 tinytorch compiles nothing
     _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
-        _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
+        _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False
+        _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False
         _jit_set_profiling_executor->True _jit_set_profiling_mode->True _jit_set_texpr_fuser_enabled->None
     _dynamo: config:_dynamo.config.* eval_frame:_dynamo.eval_frame.* mark_static_address->None utils:_dynamo.utils.*
