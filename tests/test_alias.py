@@ -170,6 +170,8 @@ def test_the_name_by_a_call(tmp_path: Path) -> None:
     assert ran(*PYTHON, path) == (0, f"True Linear {tmp_path} True\n", "")
     notebook = "import tinytorch\ntinytorch.load_ipython_extension(None)\nimport torch\nprint(torch.__name__)"
     assert ran(*PYTHON, "-c", notebook) == (0, "torch\n", "")
+    (tmp_path / "torch").mkdir()  # a folder with no module in it
+    assert ran(*PYTHON, path) == (0, f"True Linear {tmp_path} True\n", "")
     (tmp_path / "torch.py").write_text("ones = 1")
     code, _, errors = ran(*PYTHON, "-c", "import torch, tinytorch.compat as c\nc.install()", cwd=tmp_path)
     assert code == 1 and "RuntimeError: torch has been imported already" in errors

@@ -7,7 +7,7 @@ usage: python -m tinytorch SCRIPT [ARGS ...]
 
 The first three are Python's own ways to run a program. For this one, and for all that it starts, `import torch` is
 tinytorch. `as-torch` makes it so for the whole environment, and for pip: a distribution named torch is then installed,
-of the version that tinytorch follows. `as-torch --undo` takes it out again.
+of the version that tinytorch follows, and pip is told to keep it (`pip.conf`). `as-torch --undo` takes it out again.
 """
 
 from __future__ import annotations

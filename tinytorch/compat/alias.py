@@ -68,7 +68,8 @@ def install() -> None:
     if "torch" in sys.modules:
         raise RuntimeError("torch has been imported already, and is PyTorch: call tinytorch.compat.install() before")
     found = importlib.util.find_spec("torch")  # by the path alone
-    if found is None or Path(found.origin or "").read_bytes() != (FOLDER / "torch" / "__init__.py").read_bytes():
+    ours = (FOLDER / "torch" / "__init__.py").read_bytes()
+    if found is None or not found.has_location or Path(str(found.origin)).read_bytes() != ours:
         sys.path.insert(1, str(FOLDER))  # spawned processes get the path, and packaging looks there
     tinytorch.__name__ = "torch"
     sys.modules["torch"] = tinytorch
