@@ -472,3 +472,12 @@ def test_parts_that_are_not_done() -> None:
         counter.__enter__()
     with pytest.raises(NotImplementedError, match="there is one process"):
         ZeroRedundancyOptimizer([torch.ones(1)], torch.optim.SGD)
+
+
+def test_classes_of_storages_by_name() -> None:
+    assert tinytorch.serialization.normalize_storage_type(tinytorch.LongStorage) is tinytorch.LongStorage
+
+
+def test_processes_are_found_without_an_import() -> None:
+    same = tinytorch.multiprocessing.connection is importlib.import_module("multiprocessing.connection")
+    assert same and tinytorch._disable_dynamo(len) is len

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -74,6 +75,7 @@ def install() -> None:
     tinytorch.__name__ = "torch"
     sys.modules["torch"] = tinytorch
     sys.meta_path[:] = [*_ALIASES, *sys.meta_path, *_INSTEAD]
+    importlib.import_module("multiprocessing.connection")  # PyTorch has imported it: programs find it without
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -19,6 +19,7 @@ Reading is `archive._Archive`, which trusts no number in the file, then one of t
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from tinytorch.serialization import archive, loading, safe, saving, storage, weights_only
@@ -33,6 +34,16 @@ __all__ = [
     "DEFAULT_PROTOCOL", "PyTorchFileReader", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",
     "safe_globals", "save",
 ]  # fmt: skip
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """Return the class of storages that `torch` has under a class's name.
+
+    Example:
+        >>> torch.serialization.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage
+        True
+    """
+    return getattr(import_module("tinytorch"), storage_type.__name__)
 
 
 def __getattr__(name: str) -> Any:
