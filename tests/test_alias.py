@@ -181,6 +181,36 @@ def test_the_name_by_a_call(tmp_path: Path) -> None:
     )
 
 
+def test_torchvisions_place_is_taken_for_programs_alone(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    package = """
+        import importlib.util
+        found = importlib.util.find_spec("torchvision") is not None
+        try:
+            import torchvision
+        except ImportError:
+            torchvision = None
+        print(found, torchvision)
+    """
+    written(site, package, "torchpackage.py")
+    program = """
+        import sys
+        sys.meta_path[:] = [each for each in sys.meta_path if "PathFinder" not in str(each)] + [Only]
+        import torch, torchpackage
+        from torchvision import datasets
+        print(datasets.MNIST.__name__)
+    """
+    hidden = """
+        from importlib.machinery import PathFinder
+        class Only:  # a path without torchvision
+            def find_spec(name, path=None, target=None):
+                return None if name == "torchvision" else PathFinder.find_spec(name, path, target)
+    """
+    path = written(tmp_path, textwrap.dedent(hidden) + textwrap.dedent(program))
+    assert ran(*DOOR, path, PYTHONPATH=os.pathsep.join([ROOT, str(site)])) == (0, "False None\nMNIST\n", "")
+
+
 def test_run_as_modules(tmp_path: Path) -> None:
     """Modules of torch itself, and the tests of a package that was written for PyTorch."""
     package = tmp_path / "layers"

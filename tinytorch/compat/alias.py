@@ -43,9 +43,20 @@ class _Alias(Finder):
         return each == self.name or within
 
 
+class _Instead(_Alias):
+    """Finds it for programs only: a package that finds torchvision takes all of it to be there."""
+
+    def _ours(self, each: str) -> bool:
+        frame: Any = sys._getframe()
+        while frame and ("importlib" in frame.f_code.co_filename or frame.f_globals.get("__package__") == "tinytorch"):
+            frame = frame.f_back
+        packages = ("site-packages", "dist-packages")
+        by_package = bool(frame) and not set(packages).isdisjoint(Path(frame.f_code.co_filename).parts)
+        return super()._ours(each) and not (by_package and each == self.name)
+
+
 _ALIASES = [_Alias("torch", "tinytorch"), _Alias("functorch", "tinytorch.functorch")]
-#: For what is not installed.
-_INSTEAD = [_Alias("torchvision", "tinytorch.torchvision")]
+_INSTEAD = [_Instead("torchvision", "tinytorch.torchvision")]
 
 
 def install() -> None:
