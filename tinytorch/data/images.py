@@ -5,7 +5,9 @@ A Pillow image gives a Pillow image. Only what makes one out of a tensor or an a
 
 from __future__ import annotations
 
+import struct
 import sys
+import zlib
 from enum import Enum
 from typing import Any, cast
 
@@ -249,6 +251,18 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
     if not inplace:
         tensor = tensor.clone()
     return tensor.sub_(mean).div_(std)
+
+
+def png(pixels: np.ndarray[Any, Any]) -> bytes:
+    """Return an array (H, W, 1 to 4 channels) of bytes as a PNG file."""
+    height, width, channels = pixels.shape
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]  # grey, grey and alpha, RGB, RGBA
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # 0: rows as they are
+    parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0), b"IDAT": zlib.compress(rows.tobytes())}
+    found = b"\x89PNG\r\n\x1a\n"
+    for name, part in {**parts, b"IEND": b""}.items():
+        found += struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
+    return found
 
 
 # Geometry -----------------------------------------------------------------------------------------

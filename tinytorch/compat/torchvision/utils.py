@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from tinytorch._atomic import replacing
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
-from tinytorch.data.images import pillow
+from tinytorch.data.images import pillow, png
 from tinytorch.kernels import dtypes
 from tinytorch.ops.join import stack
 
@@ -98,23 +96,10 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
     if kind.lower() != "png" or find_spec("PIL") is not None:
         pillow(f"save_image writes {kind or 'this'} by Pillow").fromarray(pixels).save(fp, format=format)
     elif hasattr(fp, "write"):
-        fp.write(_png(pixels))
+        fp.write(png(pixels))
     else:
         with replacing(fp) as file:
-            file.write(_png(pixels))
-
-
-def _png(pixels: Any) -> bytes:
-    """Return the bytes of a PNG file for an array (H, W, 3) of bytes."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    height, width, _ = pixels.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each begins with its filter, none
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, RGB
-    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+            file.write(png(pixels))
 
 
 def __getattr__(name: str) -> NoReturn:

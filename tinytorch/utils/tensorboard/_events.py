@@ -6,12 +6,12 @@ import contextlib
 import datetime
 import os
 import socket
-import struct
 import time
-import zlib
 from typing import Any, NoReturn
 
 import numpy as np
+
+from tinytorch.data.images import png
 
 with contextlib.suppress(ImportError):  # it is looked for before this module is imported
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -51,18 +51,6 @@ def _bins() -> Any:
     """Return the limits of a histogram's bins: each is a tenth wider than the one before it."""
     above = np.cumprod([1e-12, *[1.1] * 773])
     return np.concatenate([-above[::-1], [0.0], above])
-
-
-def _png(pixels: Any) -> bytes:
-    """Return a picture, (height, width, 1 to 4 channels) of bytes, as a file."""
-    height, width, channels = pixels.shape
-    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # 0: rows as they are
-    parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0), b"IDAT": zlib.compress(rows.tobytes())}
-    found = b"\x89PNG\r\n\x1a\n"
-    for name, part in {**parts, b"IEND": b""}.items():
-        found += struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
-    return found
 
 
 def _grid(pictures: Any) -> Any:
@@ -174,7 +162,7 @@ class SummaryWriter:
             x = np.repeat(x, 3, -1)
         x = _grid(x)
         height, width, channels = x.shape
-        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=_png(x))
+        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png(x))
         self._write(global_step, walltime, tag=tag, image=image)
 
     def add_images(
