@@ -34,7 +34,16 @@ __all__ = [
 Transform = Callable[[Any], Any]
 
 
-class ToTensor:
+class _Shown:
+    """Shows, by `repr`, the settings that it names."""
+
+    _shows: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({', '.join([f'{name}={getattr(self, name)}' for name in self._shows])})"
+
+
+class ToTensor(_Shown):
     """Turns an image into a tensor (C, H, W); bytes become numbers 0 … 1.
 
     Takes a Pillow image or a NumPy array (H, W) or (H, W, C). Bytes are uint8 arrays and Pillow's
@@ -63,11 +72,8 @@ class ToTensor:
             images = images[..., None]  # (N, H, W, C)
         return functional.scaled(images.transpose(0, 3, 1, 2))  # (N, C, H, W)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
 
-
-class Normalize:
+class Normalize(_Shown):
     """Shifts and scales each channel: (x - mean[channel]) / std[channel].
 
     Args:
@@ -84,6 +90,8 @@ class Normalize:
         tensor([[[-1.,  0.,  1.]]])
     """
 
+    _shows = ("mean", "std")
+
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False) -> None:
         self.mean = mean
         self.std = std
@@ -95,9 +103,6 @@ class Normalize:
 
     def __batch__(self, images: Tensor) -> Tensor:
         return functional.normalize(images, self.mean, self.std, inplace=True)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(mean={self.mean}, std={self.std})"
 
 
 class Compose:
@@ -126,7 +131,7 @@ class Compose:
         return f"{self.__class__.__name__}({lines}\n)"
 
 
-class Lambda:
+class Lambda(_Shown):
     """A function as a transform.
 
     Raises:
@@ -147,22 +152,16 @@ class Lambda:
         """Return what the function returns."""
         return self.lambd(img)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
-
 
 # Pillow images and tensors, one by one ------------------------------------------------------------
 
 
-class PILToTensor:
+class PILToTensor(_Shown):
     """Turns a Pillow image into a tensor (C, H, W) with the same values."""
 
     def __call__(self, pic: Any) -> Tensor:
         """Return the image as a tensor."""
         return functional.pil_to_tensor(pic)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
 
 
 class ToPILImage:
@@ -232,8 +231,10 @@ class Resize(Module):
         return f"{self.__class__.__name__}{detail}"
 
 
-class CenterCrop(Module):
+class CenterCrop(_Shown, Module):
     """Cuts out the middle of images, (height, width) or a square."""
+
+    _shows = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
@@ -243,16 +244,15 @@ class CenterCrop(Module):
         """Return the middle of the image."""
         return functional.center_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size})"
 
-
-class Pad(Module):
+class Pad(_Shown, Module):
     """Puts a frame around images.
 
     Args:
         padding, fill, padding_mode: those of `images.pad`.
     """
+
+    _shows = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -263,13 +263,11 @@ class Pad(Module):
         """Return the image with a frame."""
         return functional.pad(img, self.padding, self.fill, self.padding_mode)
 
-    def __repr__(self) -> str:
-        detail = f"(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
-        return f"{self.__class__.__name__}{detail}"
 
-
-class Grayscale(Module):
+class Grayscale(_Shown, Module):
     """Turns colours into shades of grey, in 1 or 3 equal channels."""
+
+    _shows = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -279,11 +277,8 @@ class Grayscale(Module):
         """Return the image in grey."""
         return functional.rgb_to_grayscale(img, self.num_output_channels)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(num_output_channels={self.num_output_channels})"
 
-
-class RandomCrop(Module):
+class RandomCrop(_Shown, Module):
     """Cuts a part out of images, at a place drawn at random.
 
     Args:
@@ -301,6 +296,8 @@ class RandomCrop(Module):
         tensor([[[0, 0],
                  [2, 0]]])
     """
+
+    _shows = ("size", "padding")
 
     def __init__(
         self,
@@ -338,11 +335,8 @@ class RandomCrop(Module):
                     img = functional.pad(img, missing, self.fill, self.padding_mode)
         return functional.crop(img, *self.get_params(img, self.size))
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size}, padding={self.padding})"
 
-
-class RandomHorizontalFlip(Module):
+class RandomHorizontalFlip(_Shown, Module):
     """Exchanges left and right with the probability `p`.
 
     Example:
@@ -350,6 +344,8 @@ class RandomHorizontalFlip(Module):
         >>> RandomHorizontalFlip(p=1.0)(torch.tensor([[1, 2]]))
         tensor([[2, 1]])
     """
+
+    _shows = ("p",)
 
     _flip = staticmethod(functional.hflip)
 
@@ -360,9 +356,6 @@ class RandomHorizontalFlip(Module):
     def forward(self, img: Any) -> Any:
         """Return the image, or its mirror image."""
         return self._flip(img) if rand(1).item() < self.p else img
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
