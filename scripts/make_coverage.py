@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tinytorch.absent import Refused, refusing
+from tinytorch.absent import Refused, is_refusing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs" / "coverage.md", ROOT / "README.md"
@@ -194,7 +194,7 @@ def torch_of(name: str) -> Any:
 
 def refuses(value: Any, error: str = "NotImplementedError") -> bool:
     """Return whether all that a function (or making an object) does is to raise an error of this name."""
-    if getattr(value, "__code__", None) is refusing(OSError, "").__code__:
+    if is_refusing(value):
         return error in inspect.getclosurevars(value).nonlocals["error"].__name__
     if isinstance(value, type):
         return issubclass(value, Refused) or any(

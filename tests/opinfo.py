@@ -63,7 +63,7 @@ def attribute(root: Any, path: str) -> Any:
 def own(path: str) -> Any:
     """Return what tinytorch has under a dotted name; a name that only raises counts as none."""
     found = attribute(tinytorch, path)
-    if getattr(found, "__code__", None) is tinytorch.absent.refusing(OSError, "").__code__:
+    if tinytorch.absent.is_refusing(found):
         raise AttributeError(path)
     return found
 

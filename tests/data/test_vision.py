@@ -291,7 +291,7 @@ def test_whole_batches_do_not_touch_samples(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     transform = Compose([ToTensor(), Normalize(0.5, 0.5)])
     dataset = Small(tmp_path, transform=transform)
-    monkeypatch.setattr(Small, "_finish", None)  # every sample goes through it
+    monkeypatch.setattr("tinytorch.data.vision.StandardTransform", None)  # every sample goes through it
     before = dataset.data.tolist()
     part, _ = random_split(dataset, [15, 5])
     for images, labels in DataLoader(part, batch_size=4):

@@ -28,6 +28,7 @@ __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
     "Value", "device", "dtype", "layout", "memory_format",
 ]  # fmt: skip
+__path__: list[str] = []  # what lies below it is in the table of `named`
 
 
 _TensorMeta = type(_tensor.Tensor)

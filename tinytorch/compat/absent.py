@@ -62,6 +62,11 @@ def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def is_refusing(value: Any) -> bool:
+    """Return whether a value is such a function."""
+    return getattr(value, "__code__", None) is refusing(OSError, "").__code__
+
+
 def same(function: Any) -> Any:
     """Return what is given: for decorators that mark a function for what is not there."""
     return function

@@ -128,7 +128,7 @@ def as_torch() -> list[Path]:
 
     settings = Path(sys.prefix, "pip.ini" if os.name == "nt" else "pip.conf")
     metadata = (FOLDER / "torch.dist-info" / "METADATA").read_text("utf-8")
-    version = next(line.partition(" ")[2] for line in metadata.splitlines() if line.startswith("Version: "))
+    version = f"{tinytorch.__version__}"
     info = f"torch-{version}.dist-info"
     contents = {f"{name}/__init__.py": (FOLDER / name / "__init__.py").read_text("utf-8") for name in _PACKAGES}
     contents[f"{info}/METADATA"] = metadata

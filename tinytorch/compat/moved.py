@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -67,7 +66,11 @@ class Finder:
     ) -> importlib.machinery.ModuleSpec | None:
         """Return where a module is found, if it is one of those."""
         own = self._own(fullname)
-        if own is None or (found := importlib.util.find_spec(own)) is None:
+        if own is None:
+            return None
+        from importlib.util import find_spec  # imports more than most programs need
+
+        if (found := find_spec(own)) is None:
             return None
         loader: Any = self
         spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin, loader_state=found)
@@ -86,10 +89,10 @@ class Finder:
 
     def get_code(self, fullname: str) -> Any:
         """Return the code of a module, for `python -m`."""
-        spec = importlib.util.find_spec(self._own(fullname) or fullname)
+        spec = self.find_spec(fullname, None)
         assert spec is not None
-        loader: Any = spec.loader
-        return loader.get_code(spec.name)
+        found = spec.loader_state
+        return found.loader.get_code(found.name)
 
 
 def _moved(name: str) -> str | None:

@@ -140,6 +140,11 @@ tinytorch compiles nothing
     utils.cpp_extension: BuildExtension CUDAExtension CUDA_HOME=None CppExtension ROCM_HOME=None SyclExtension
         include_paths is_ninja_available->False load load_inline verify_ninja_availability
 
+vmap runs its function once per element, on tensors like all others
+    _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor->False
+    _functorch.vmap: _add_batch_dim:_C._functorch._add_batch_dim _create_batched_inputs _maybe_remove_batch_dim
+        _process_batched_inputs _unwrap_batched _validate_and_get_batch_size in_dims_t:builtins.object
+
 tinytorch has no nested tensors
     nested: as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor
     nested._internal.nested_tensor: NestedTensor

@@ -295,10 +295,6 @@ class AccumulateGrad(Node):
         """Return PyTorch's name, which has its namespace."""
         return "torch::autograd::AccumulateGrad"
 
-    def _differentiable(self) -> int:
-        """Return of how many outputs hooks see gradients."""
-        return self.outputs
-
     def _own_hooks(self) -> Hooks:
         hooks, of_leaf = super()._own_hooks(), self.variable._hooks
         if of_leaf is not None:

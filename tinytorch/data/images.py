@@ -78,8 +78,12 @@ def _checked(image: Any) -> Any:
     return image
 
 
-def pillow(what: str) -> Any:
+def pillow(what: str, remedy: str = "") -> Any:
     """Return the module `PIL.Image`.
+
+    Args:
+        what: begins the error's words: what Pillow is needed for.
+        remedy: ends them: what else would help.
 
     Raises:
         ImportError: Pillow is not installed.
@@ -87,7 +91,7 @@ def pillow(what: str) -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f"{what}, and Pillow is not installed: pip install pillow") from error
+        raise ImportError(f"{what}, and Pillow is not installed: pip install pillow{remedy}") from error
     return Image
 
 

@@ -7,7 +7,6 @@ element type, the number of dimensions), the sizes as big-endian 32-bit integers
 
 from __future__ import annotations
 
-import functools
 import io
 import math
 import os
@@ -121,12 +120,7 @@ class Pictures(VisionDataset):
             image: Any = batch[0]
         else:
             image = _pillow_image(array, type(self).__name__)
-        return self._finish(Compose(single), image, target)
-
-    def _finish(self, transform: Compose, image: Any, target: int) -> tuple[Any, Any]:
-        """Return the sample, given an image that what is left of the transform is for."""
-        image = transform(image)
-        return image, target if self.target_transform is None else self.target_transform(target)
+        return StandardTransform(Compose(single), self.target_transform)(image, target)
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
         whole, single = split(self.transform)
@@ -141,7 +135,7 @@ class Pictures(VisionDataset):
         images: Any = Compose(whole)(pictures[where])  # (B, H, W) or (B, H, W, C) -> (B, C, H, W)
         if not single and self.target_transform is None:
             return [images, wrap(targets)]
-        finish = functools.partial(self._finish, Compose(single))
+        finish = StandardTransform(Compose(single), self.target_transform)
         return default_collate(list(map(finish, images, targets.tolist())))
 
     def _is_as_loaded(self) -> bool:
@@ -359,14 +353,10 @@ class KMNIST(MNIST):
 
 def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
     """Return an array (H, W) or (H, W, 3) of bytes as a Pillow image."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: pip install pillow, or pass a "
-            "transform that begins with tinytorch.data.transforms.ToTensor(), which needs no Pillow"
-        ) from error
-    return Image.fromarray(array)
+    from tinytorch.data.images import pillow
+
+    remedy = ", or pass a transform that begins with tinytorch.data.transforms.ToTensor(), which needs no Pillow"
+    return pillow(f"a sample of {dataset} is a Pillow image", remedy).fromarray(array)
 
 
 # The idx format -----------------------------------------------------------------------------------
