@@ -1,0 +1,3 @@
+"""Stores."""
+
+__all__: list[str] = []
