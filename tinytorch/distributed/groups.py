@@ -19,7 +19,7 @@ from tinytorch.distributed import rendezvous
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = [
-    "Backend", "BackendConfig", "GroupMember", "ProcessGroup", "ReduceOp", "default_pg_timeout",
+    "Backend", "BackendConfig", "GroupMember", "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "default_pg_timeout",
     "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
@@ -259,6 +259,9 @@ class ProcessGroup:
         self.run(name, facts, functools.partial(_AtOnce, ())).wait()
 
 
+ProcessGroupGloo = ProcessGroup
+
+
 class _AtOnce:
     """A request that is done: values are put into arrays."""
 
@@ -480,6 +483,8 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     Raises:
         ValueError: the group has no member of this rank.
     """
+    if group is GroupMember.WORLD:
+        return group_rank
     ranks = _of_member(group).ranks
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
@@ -492,6 +497,8 @@ def get_group_rank(group: Any, global_rank: int) -> int:
     Raises:
         ValueError: it is no member.
     """
+    if group is GroupMember.WORLD:
+        return global_rank
     group = _of_member(group)
     if global_rank not in group.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
