@@ -57,6 +57,8 @@ def run(kind: str, arguments: list[str]) -> None:
         except OSError as error:
             sys.exit(f"{program}: {error.strerror}")
     sys.argv = arguments
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # lines stay whole
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     folder = kind != "module" and (os.path.isdir(program) or zipfile.is_zipfile(program))
