@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed.groups import ProcessGroup, ReduceOp, get_group_rank, member
-from tinytorch.distributed.rendezvous import mpi
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import Together, Work
 
 __all__ = [

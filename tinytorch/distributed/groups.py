@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import importlib.util
 import itertools
 import os
 import warnings
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from tinytorch.distributed import rendezvous
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = [
@@ -104,7 +106,7 @@ is_gloo_available = is_available  # the name that programs give; MPI carries its
 
 def is_mpi_available() -> bool:
     """Return whether mpi4py is installed, so that there can be several processes."""
-    return rendezvous.has_mpi()
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def _not_there() -> bool:
@@ -237,7 +239,7 @@ class ProcessGroup:
             text = f"{name}({facts})"
             mine = _signature(text)
             found = np.empty_like(mine)
-            request = self.checks.Iallreduce(mine, found, rendezvous.mpi().MAX)
+            request = self.checks.Iallreduce(mine, found, mpi().MAX)
             check = request, lambda: None if found[0] == mine[0] == -found[1] else self._disagree(text)
         work = Work(self, name, lambda: start(self.comm), finish, results, check)
         self._waiting.append(work)
