@@ -631,6 +631,7 @@ from tinytorch.ops.transcendental import xlogy as xlogy
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
 from tinytorch.compat.streams import get_device_module as get_device_module
@@ -751,6 +752,7 @@ sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
 TensorType: Any
+FloatType: Any
 DeviceObjType: Any
 e: builtins.float
 inf: builtins.float

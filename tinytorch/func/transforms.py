@@ -24,8 +24,8 @@ from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
-from tinytorch.ops.join import stack
 from tinytorch.ops.random import get_rng_state, set_rng_state
+from tinytorch.ops.register import functions
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
@@ -709,7 +709,7 @@ def vmap(
                 f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
                 "vmap over a function with no inputs. The latter is unsupported."
             )
-        leaves, structure = flatten(args)
+        leaves, structure = flatten(args, _is_collection)
         dims = _per_leaf(in_dims, args, "in_dims")
         where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
         sizes = [_mapped_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
@@ -727,11 +727,11 @@ def vmap(
         for k in range(sizes[0]):
             if state is not None:
                 set_rng_state(state)
-            picked = [leaf if dim is None else leaf.select(dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
+            picked = [_element(leaf, dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
             out = func(*unflatten(picked, structure), **kwargs)
-            found, shape = flatten(out)
+            found, shape = flatten(out, _is_collection)
             for each in found:
-                if not isinstance(each, Tensor):
+                if not isinstance(each, Tensor) and not _is_collection(each):
                     raise ValueError(
                         f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. "
                         "Did you mean to set out_dims= to None for output?"
@@ -739,7 +739,7 @@ def vmap(
             results.append(found)
         placed = _per_leaf(out_dims, out, "out_dims")
         stacked = [
-            column[0] if dim is None else stack(column, dim)
+            column[0] if dim is None else functions["stack"](column, dim)
             for column, dim in zip(zip(*results, strict=True), placed, strict=True)
         ]
         return unflatten(stacked, shape)
@@ -800,9 +800,21 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     return tensor
 
 
+def _is_collection(tree: Any) -> bool:
+    """Return whether something is mapped as a tensor is, though it is none: what has PyTorch's hook (tensordict's)."""
+    return hasattr(type(tree), "_add_batch_dim")
+
+
+def _element(leaf: Any, dim: int | None, k: int) -> Any:
+    """Return what run `k` gets; of a collection, which the run may enter its results in, one of its own."""
+    if not _is_collection(leaf):
+        return leaf if dim is None else leaf.select(dim, k)
+    return leaf.clone(False) if dim is None else leaf.unbind(dim)[k]
+
+
 def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
     """Return a dimension for each leaf of a tree, given one for all, or a tree of them that is as deep or less."""
-    leaves, _ = flatten(tree)
+    leaves, _ = flatten(tree, _is_collection)
     if dims is None or isinstance(dims, int):
         return [dims] * len(leaves)
     if isinstance(tree, dict) and isinstance(dims, dict) and dims.keys() == tree.keys():
@@ -820,7 +832,7 @@ def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
 
 
 def _mapped_size(leaf: Any, dim: int, where: str) -> int:
-    if not isinstance(leaf, Tensor):
+    if not isinstance(leaf, Tensor) and not _is_collection(leaf):
         raise ValueError(
             f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
             "non-Tensor arguments, please use None as the respective in_dim"
