@@ -5,15 +5,14 @@ import tinytorch as torch
 A public name is imported when it is first asked for, from the module that the table names; so is a member of Tensor.
 """
 
-import warnings as _warnings
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
 from tinytorch.kernels import blas as _blas
+from tinytorch.kernels import silence as _silence
 from tinytorch.core import device as _device
 
-# PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
+_silence.keep_silent()
 _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
