@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["keep_silent"]
 
@@ -25,7 +26,7 @@ def keep_silent() -> None:
 
 def _first(ours: object, tell: Callable[[], None]) -> Callable[[], None]:
     def mutated() -> None:
-        filters = getattr(warnings, "_get_filters", lambda: warnings.filters)()
+        filters: Any = getattr(warnings, "_get_filters", lambda: warnings.filters)()
         if not filters or filters[0] is not ours:
             filters[:] = [ours, *[each for each in filters if each is not ours]]
         tell()
