@@ -124,7 +124,7 @@ FAMILIES = [
         "Kernels below the public functions",
         "undocumented halves and variants of functions that have a public name.",
         "native_.* batch_norm_(stats|elemt|backward.*|gather_stats.*|update_stats) "
-        ".*_copy(?<!narrow_copy)(?<!index_copy) norm_except_dim",
+        ".*_copy(?<!narrow_copy)(?<!index_copy)",
     ),
     Family(
         "Removed from PyTorch",

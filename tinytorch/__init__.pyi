@@ -321,6 +321,7 @@ from tinytorch.ops.linalg.matrices import lu as lu
 from tinytorch.ops.linalg.matrices import lu_solve as lu_solve
 from tinytorch.ops.linalg.matrices import lu_unpack as lu_unpack
 from tinytorch.ops.linalg.matrices import norm as norm
+from tinytorch.ops.linalg.matrices import norm_except_dim as norm_except_dim
 from tinytorch.ops.linalg.matrices import nuclear_norm as nuclear_norm
 from tinytorch.ops.linalg.matrices import orgqr as orgqr
 from tinytorch.ops.linalg.matrices import ormqr as ormqr
