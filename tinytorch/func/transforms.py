@@ -20,7 +20,7 @@ from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
-from tinytorch.core.mode import local
+from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
@@ -616,6 +616,14 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
     return jacfwd(jacrev(func, argnums), argnums)
 
 
+class _Recorded(DispatchMode):
+    """Records inside of `no_grad`, too: the derivatives are to be forward mode's, which does not ask for recording."""
+
+    def call(self, op: Any, caller: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with enable_grad():
+            return caller(*args, **kwargs)
+
+
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """Return `func(*primals)`, and the function that multiplies its Jacobian there with tangents.
 
@@ -638,7 +646,8 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     with _no_inference_mode():
         recording = local.state.grad
         with enable_grad():
-            output, vjp_fn = vjp(func, *primals)
+            with _Recorded():
+                output, vjp_fn = vjp(func, *primals)
             # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
             _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
         if not recording:
