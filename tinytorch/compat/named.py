@@ -19,6 +19,7 @@ from .absent import Refused, answering, refusing
 #: what `tinytorch.x` has as `y` (itself, if it is `*`), and `*:x` all that the table has for `tinytorch.x`.
 TABLE = """
 there is one process
+    _C._distributed_rpc: PyRRef
     distributed._composable.fsdp: *:distributed.fsdp
     distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
         all_to_all_single_autograd permute_tensor reduce_scatter_tensor wait_tensor
@@ -89,6 +90,7 @@ tinytorch traces no programs
     _subclasses: FakeTensor FakeTensorMode
     _subclasses.fake_tensor: *:_subclasses is_fake->False maybe_get_fake_mode->None unset_fake_temporarily:absent.Idle
     _subclasses.functional_tensor: FunctionalTensor mb_unwrap_functional_tensor
+    _subclasses.meta_utils: MetaConverter
     export: Dim ExportedProgram export load register_dataclass save
     export.decomp_utils: CustomDecompTable
     fx: Graph:fx.graph.Graph Interpreter Node:fx.node.Node Transformer map_arg
@@ -118,6 +120,7 @@ tinytorch traces no programs
 
 tinytorch compiles nothing
     _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
+        _distributed_rpc:_C._distributed_rpc.* _functorch:_C._functorch.*
         _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False
         _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False
@@ -133,6 +136,7 @@ tinytorch compiles nothing
     _dynamo.utils: is_compile_supported->False
     _higher_order_ops.cond: cond:compiler.cond
     _higher_order_ops.while_loop: while_loop:compiler.while_loop
+    _ops: HigherOrderOperator OpOverload:library._Operator OpOverloadPacket:library._Operator
     _inductor: compile cudagraph_mark_step_begin->None list_mode_options
     _inductor.codecache: extract_tensor_metadata_for_cache_key
     _inductor.cpu_vec_isa: pick_vec_isa
@@ -142,8 +146,11 @@ tinytorch compiles nothing
 
 vmap runs its function once per element, on tensors like all others
     _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor->False
-    _functorch.vmap: _add_batch_dim:_C._functorch._add_batch_dim _create_batched_inputs _maybe_remove_batch_dim
-        _process_batched_inputs _unwrap_batched _validate_and_get_batch_size in_dims_t:builtins.object
+    _functorch.vmap: Tensor:core.tensor.Tensor _add_batch_dim:_C._functorch._add_batch_dim
+        _broadcast_to_and_flatten:utils._pytree._broadcast_to_and_flatten _create_batched_inputs
+        _get_name:func.transforms._name _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched
+        _validate_and_get_batch_size in_dims_t:builtins.object tree_flatten:utils._pytree.tree_flatten
+        tree_unflatten:utils._pytree.tree_unflatten
 
 tinytorch has no nested tensors
     nested: as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor
@@ -155,7 +162,7 @@ tinytorch has no masked tensors
 
 tinytorch has no sparse tensors
     named: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
-        sparse_csr_tensor DeviceObjType TensorType
+        sparse_csr_tensor DeviceObjType FloatType TensorType
     sparse: DoubleTensor FloatTensor HalfTensor IntTensor LongTensor addmm log_softmax mm sampled_addmm softmax spdiags
         sum
     cuda.sparse: FloatTensor:sparse.FloatTensor
