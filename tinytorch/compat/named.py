@@ -56,6 +56,7 @@ there is one process
     distributed.fsdp.wrap: ModuleWrapPolicy _or_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy
         transformer_auto_wrap_policy wrap
     distributed.launcher.api: LaunchConfig elastic_launch
+    distributed.nn.api.remote_module: RemoteModule
     distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
     distributed.pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint(BEGINNING,END) pipeline
     distributed.pipelining.microbatch: TensorChunkSpec
