@@ -28,12 +28,6 @@ there is one process
     distributed._tensor.experimental: *:distributed.tensor.experimental
     distributed.algorithms._checkpoint.checkpoint_wrapper: CheckpointImpl(REENTRANT,NO_REENTRANT) CheckpointWrapper
         OffloadWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
-    distributed.algorithms.ddp_comm_hooks.default_hooks: allreduce_hook bf16_compress_hook bf16_compress_wrapper
-        fp16_compress_hook fp16_compress_wrapper
-    distributed.algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
-    distributed.algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState batched_powerSGD_hook powerSGD_hook
-    distributed.algorithms.join: Join Joinable JoinHook
-    distributed.algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
     distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter StorageReader
         StorageWriter async_save load load_state_dict save save_state_dict
     distributed.checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
@@ -63,11 +57,7 @@ there is one process
     distributed.fsdp.wrap: ModuleWrapPolicy _or_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy
         transformer_auto_wrap_policy wrap
     distributed.launcher.api: LaunchConfig elastic_launch
-    distributed.nn: RemoteModule all_gather:distributed.all_gather all_reduce:distributed.all_reduce
-        all_to_all:distributed.all_to_all all_to_all_single:distributed.all_to_all_single
-        broadcast:distributed.broadcast gather:distributed.gather reduce:distributed.reduce
-        reduce_scatter:distributed.reduce_scatter scatter:distributed.scatter
-    distributed.nn.functional: *:distributed.nn
+    distributed.nn.api.remote_module: RemoteModule
     distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
     distributed.pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint(BEGINNING,END) pipeline
     distributed.pipelining.microbatch: TensorChunkSpec
