@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tinytorch.moved import MOVED
+
 import tinytorch
 from tinytorch import named
 from tinytorch.ops import register
@@ -226,6 +228,7 @@ def assigned(node: ast.AST) -> list[str]:
 
 def inside(path: str) -> str:
     """Return where in the package the file of a module lies."""
+    path = MOVED.get(path, path)
     root = path.split(".")[0]
     own = (PACKAGE / root).is_dir() or (PACKAGE / f"{root}.py").exists()
     return path if own else f"compat.{path}"

@@ -62,7 +62,7 @@ from tinytorch.core.tensor import Size as Size
 from tinytorch.core.tensor import Tensor as Tensor
 from tinytorch.core.tensor import is_tensor as is_tensor
 from tinytorch.func import vmap as vmap
-from tinytorch.compat.futures import Future as Future
+from tinytorch.distributed.futures import Future as Future
 from tinytorch.inspect.summary import summary as summary
 from tinytorch.compat.jit import ScriptModule as ScriptModule
 from tinytorch.kernels.dtypes import bfloat16 as bfloat16
@@ -668,7 +668,6 @@ from tinytorch import fft as fft
 from tinytorch import func as func
 from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
-from tinytorch.compat import futures as futures
 from tinytorch.compat import fx as fx
 from tinytorch import hub as hub
 from tinytorch.compat import jit as jit

@@ -23,6 +23,7 @@ MOVED = {
     "distributed.constants": "distributed",
     "distributed.distributed_c10d": "distributed",
     "dtypes": "kernels.dtypes",
+    "futures": "distributed.futures",
     "functions": "nn.functional.unlike",
     "layout": "core.layout",
     "nn._activations": "nn.functional.activation",

@@ -20,6 +20,7 @@ from tinytorch._atomic import replacing
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
+from tinytorch.data.images import pillow
 from tinytorch.data.transforms import Compose, split
 
 __all__ = ["KMNIST", "MNIST", "FashionMNIST", "VisionDataset"]
@@ -353,8 +354,6 @@ class KMNIST(MNIST):
 
 def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
     """Return an array (H, W) or (H, W, 3) of bytes as a Pillow image."""
-    from tinytorch.data.images import pillow
-
     remedy = ", or pass a transform that begins with tinytorch.data.transforms.ToTensor(), which needs no Pillow"
     return pillow(f"a sample of {dataset} is a Pillow image", remedy).fromarray(array)
 

@@ -319,7 +319,18 @@ def _lead(where: str, world_size: int, end: float, timeout: float) -> str:
     global _server
     listener, file = _listen(where)
     with listener:
-        command = [sys.executable, "-S", "-c", _KEEPER, find_mpiexec(), "-launcher", "fork", "-rmk", "user", "-pmi-port"]
+        command = [
+            sys.executable,
+            "-S",
+            "-c",
+            _KEEPER,
+            find_mpiexec(),
+            "-launcher",
+            "fork",
+            "-rmk",
+            "user",
+            "-pmi-port",
+        ]
         command += ["-n", str(world_size), sys.executable, "-S", "-c", _STUB]
         there, _server = os.pipe()  # a bare descriptor: the process's end closes it, after MPI's own handlers of exits
         started = subprocess.Popen(

@@ -23,7 +23,6 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -162,7 +161,9 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
     count = _processes(args.nproc_per_node)
     shown = args.local_ranks_filter
     if shown and not re.fullmatch(r"\d+(,\d+)*", shown):
-        raise ValueError("--local_ranks_filter must be a comma-separated list of integers e.g. --local_ranks_filter=0,1,2")
+        raise ValueError(
+            "--local_ranks_filter must be a comma-separated list of integers e.g. --local_ranks_filter=0,1,2"
+        )
 
     addr, port = args.master_addr, args.master_port
     if args.standalone:
@@ -436,7 +437,10 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
     for k, (link, _) in others.items():
         link.on_stop, link.on_failure, link.on_loss = node.stop, node.failing.set, lambda k=k: lose(k)
         link.begin()
-    nodes = [[job["count"], str(node.folder)], *([said["count"], said["folder"]] for _, (_, said) in sorted(others.items()))]
+    nodes = [
+        [job["count"], str(node.folder)],
+        *([said["count"], said["folder"]] for _, (_, said) in sorted(others.items())),
+    ]
     firsts = [sum(count for count, _ in nodes[:k]) for k in range(len(nodes))]
 
     def stop(number: int, _: Any = None) -> None:

@@ -77,7 +77,7 @@ class Future(Generic[T]):
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
         """Return a future of what `callback`, called with this future once it has a result, returns."""
-        after: Future[S] = Future()
+        after: Future[S] = self._another()
 
         def call() -> None:
             try:
@@ -103,6 +103,10 @@ class Future(Generic[T]):
                 traceback.print_exc()
 
         self._when_done(call)
+
+    def _another(self) -> Future[Any]:
+        """Return a new future, for `then`."""
+        return Future()
 
     def _outcome(self) -> T:
         if self._error is not None:
