@@ -298,10 +298,10 @@ class _Node:
                 report |= {"time": float("inf"), "started": started}
             if report["code"] == 0 and not report["early"]:
                 continue
-            file = folder / "error.json"
+            file, report["data"] = folder / "error.json", None
             with suppress(OSError, ValueError):
                 report["data"] = json.loads(file.read_text("utf-8"))
-            failed.append({**report, "error_file": str(file), "host": socket.gethostname()})
+            failed.append({**report, "error_file": str(file)})
         return failed
 
 
@@ -469,7 +469,7 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
             said = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
             failed += said["failed"] if said else [
                 {"rank": firsts[k] + local, "local_rank": local, "pid": 0, "code": None, "early": False,
-                 "time": float("inf"), "host": others[k][1]["host"], "error_file": "", "lost": k}
+                 "time": float("inf"), "error_file": "", "data": None, "lost": k}
                 for local in range(nodes[k][0])
             ]  # fmt: skip
         if not failed or node.stopped or lost:
@@ -517,7 +517,12 @@ def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: 
             break  # HYDRA_LAUNCH_END
         k = int(words[words.index("--proxy-id") + 1])
         if k == 0:
-            proxy = subprocess.Popen(words[1:], stdin=subprocess.DEVNULL, start_new_session=True)
+            at = words.index("--control-port") + 1
+            words[at] = f"127.0.0.1:{words[at].rpartition(':')[2]}"
+            proxy = subprocess.Popen(
+                words[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            )
+            _pump(proxy.stderr, sys.stderr)
         else:
             others[k][0].send({"proxy": words[2:], "restart": restart, "first": firsts[k]})
     return proxy
@@ -537,7 +542,7 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
     link = _Link(connection, job["silence"])
     link.on_stop, link.on_failure, link.on_loss = node.stop, node.failing.set, node.kill
     link.send({"node": job["node"], "nodes": job["number_of_nodes"], "id": job["id"], "count": job["count"],
-               "folder": str(node.folder), "host": socket.gethostname()})  # fmt: skip
+               "folder": str(node.folder)})  # fmt: skip
     connection.settimeout(job["wait"] + 5)  # until all nodes have come, and node 0 begins to give signs of life
     link.begin()
     proxy = str(Path(find_mpiexec()).with_name("hydra_pmi_proxy"))
@@ -586,11 +591,13 @@ def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
     lost = sorted({each["lost"] for each in failed if "lost" in each})
     if lost and not own:
         ranks = ", ".join(str(each["rank"]) for each in failed if "lost" in each)
-        return f"torchrun: node {', '.join(map(str, lost))} (rank {ranks}) is lost: its launcher ended, or the network did"
-    own, failures = own or failed, {}
-    for each in sorted(own, key=lambda each: each["time"]):
+        return (
+            f"torchrun: node {', '.join(map(str, lost))} (rank {ranks}) is lost: its launcher ended, or the network did"
+        )
+    own, failures = sorted(own or failed, key=lambda each: each["time"]), {}
+    for each in [own[0], *(each for each in own[1:] if each["data"] or (each["code"] or 0) > 0)]:  # others were ended
         failure = ProcessFailure(each["local_rank"], each["pid"], each["code"] or 0, each["error_file"])
-        if "data" in each:
+        if each["data"]:
             failure.error_file_data = each["data"]
             failure.message = each["data"]["message"]
         elif each["code"] is None or each["early"]:
