@@ -1,4 +1,4 @@
-"""`python -m tinytorch.distributed.run`, PyTorch's `torchrun`: start a program in several processes, and see it to its end.
+"""`python -m tinytorch.distributed.run`, PyTorch's `torchrun`: start a program in several processes.
 
 On each node it starts `mpiexec` (for one process none is needed), and that starts a `worker.py` for each rank, which
 runs the program and reports into a folder how it ended. What is shown, and the exit code, comes from these reports.
@@ -180,6 +180,9 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
             port = free.getsockname()[1]
     if not 0 <= args.node_rank < nodes:
         raise ValueError(f"node_rank {args.node_rank} is not one of {nodes} nodes")
+    after = args.shutdown_timeout
+    if after is None:
+        after = os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
     conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
     return {
         "count": count, "number_of_nodes": nodes, "node": args.node_rank, "addr": addr.strip("[]"),
@@ -189,10 +192,7 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
         "shown": [int(each) for each in shown.split(",")] if shown else [],
         "virtual_local_rank": args.virtual_local_rank, "log_dir": args.log_dir,
         "signals": [getattr(signal, name.strip()) for name in args.signals_to_handle.split(",") if name.strip()],
-        "shutdown": float(
-            os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
-            if args.shutdown_timeout is None else args.shutdown_timeout
-        ),
+        "shutdown": float(after),
         "kind": "command" if args.no_python and not args.run_path else "module" if args.module else "script",
         "program": [args.training_script, *args.training_script_args],
     }  # fmt: skip
@@ -404,8 +404,8 @@ def _gather(job: dict[str, Any], node: _Node) -> dict[int, tuple[_Link, Any]]:
             except TimeoutError:
                 missing = [str(k) for k in range(1, job["number_of_nodes"]) if k not in came]
                 raise RuntimeError(
-                    f"node {', '.join(missing)} of {job['number_of_nodes']} did not come to {job['addr']}:{job['port']} "
-                    f"within {job['wait']:g} s"
+                    f"node {', '.join(missing)} of {job['number_of_nodes']} did not come to "
+                    f"{job['addr']}:{job['port']} within {job['wait']:g} s"
                 ) from None
             link = _Link(connection, job["silence"])
             said = link.receive()
@@ -414,7 +414,7 @@ def _gather(job: dict[str, Any], node: _Node) -> dict[int, tuple[_Link, Any]]:
                 continue
             wrong = ""
             if said["id"] != job["id"] or said["nodes"] != job["number_of_nodes"]:
-                wrong = f"it is of job {said['id']!r} of {said['nodes']} nodes, node 0 of {job['id']!r} of {job['number_of_nodes']}"
+                wrong = f"it is of job {said['id']!r} of {said['nodes']} nodes, which node 0 is not"
             elif said["node"] in came or not said["node"]:
                 wrong = "another one has this rank"
             if wrong:
@@ -466,8 +466,8 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         for link, _ in others.values():
             link.send({"fail": bool(failed)})  # it ends there by now, or never
         for k, (link, _) in others.items():
-            said = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
-            failed += said["failed"] if said else [
+            heard = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
+            failed += heard["failed"] if heard else [
                 {"rank": firsts[k] + local, "local_rank": local, "pid": 0, "code": None, "early": False,
                  "time": float("inf"), "error_file": "", "data": None, "lost": k}
                 for local in range(nodes[k][0])
