@@ -180,10 +180,10 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
             port = free.getsockname()[1]
     if not 0 <= args.node_rank < nodes:
         raise ValueError(f"node_rank {args.node_rank} is not one of {nodes} nodes")
-    after = args.shutdown_timeout
+    after: Any = args.shutdown_timeout
     if after is None:
         after = os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
-    conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
+    conf: dict[str, Any] = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
     return {
         "count": count, "number_of_nodes": nodes, "node": args.node_rank, "addr": addr.strip("[]"),
         "port": port or 29500, "wait": float(conf.get("timeout", conf.get("join_timeout", 900))),
