@@ -42,7 +42,6 @@ there is one process
     distributed.checkpoint.state_dict_loader: _load_state_dict load
     distributed.checkpoint.stateful: Stateful
     distributed.device_mesh: DeviceMesh init_device_mesh
-    distributed.elastic.multiprocessing.errors: ChildFailedError<Exception record:absent.same
     distributed.fsdp: BackwardPrefetch(BACKWARD_PRE,BACKWARD_POST) CPUOffload CPUOffloadPolicy FSDPModule
         FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel FullyShardedDataParallel.fsdp_modules
         FullyShardedDataParallel.optim_state_dict FullyShardedDataParallel.optim_state_dict_to_load
@@ -64,7 +63,6 @@ there is one process
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc
         is_available->False remote rpc_async rpc_sync shutdown
     distributed.rpc.api: _all_gather
-    distributed.run: get_args_parser main
     distributed.tensor: DTensor DTensor.from_local Partial Placement Replicate Shard distribute_module distribute_tensor
     distributed.tensor._utils: compute_local_shape_and_global_offset
     distributed.tensor.experimental: context_parallel implicit_replication
