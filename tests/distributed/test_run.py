@@ -252,8 +252,8 @@ def test_a_node_that_is_lost_ends_the_job(lost: int) -> None:
     nodes[lost].kill()
     _, errors = nodes[1 - lost].communicate(timeout=5)
     assert nodes[1 - lost].returncode == 1
-    assert (f"node {lost} (rank {2 * lost}) is lost") in errors
     nodes[lost].communicate(timeout=5)
+    assert (f"node {lost} (rank {2 * lost}) is lost") in errors
 
 
 @needs_mpi

@@ -335,6 +335,7 @@ class _Link:
 
     def __init__(self, connection: socket.socket, silence: float) -> None:
         connection.settimeout(silence)
+        self._silence = silence
         self._connection, self._lock = connection, threading.Lock()
         self._file = connection.makefile("rb")
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -378,6 +379,7 @@ class _Link:
         """Return the next message, None if the other node is lost."""
         with suppress(OSError, ValueError):
             while line := self._file.readline():
+                self._connection.settimeout(self._silence)  # at first it may have been longer
                 if (said := json.loads(line)) is not None:
                     return said
         return None
@@ -549,7 +551,6 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
     for number in job["signals"]:
         signal.signal(number, lambda number, _: node.stop(number) if node.process else os._exit(128 + number))
     while (said := link.next()) is not None:
-        connection.settimeout(job["silence"])
         if "end" in said:
             if said["end"]:
                 print(said["end"], file=sys.stderr)
@@ -589,7 +590,7 @@ def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
         return f"torchrun: mpiexec ended with exit code {code} before any rank started"
     own = [each for each in failed if each["code"] is not None]
     lost = sorted({each["lost"] for each in failed if "lost" in each})
-    if lost and not own:
+    if lost and not any(each["data"] or each["code"] > 0 for each in own):  # ours were ended with it
         ranks = ", ".join(str(each["rank"]) for each in failed if "lost" in each)
         return (
             f"torchrun: node {', '.join(map(str, lost))} (rank {ranks}) is lost: its launcher ended, or the network did"
@@ -613,6 +614,7 @@ def run(args: argparse.Namespace) -> int:
     if os.name == "nt":
         raise RuntimeError("torchrun runs on Linux and macOS: use mpiexec -n 2 python script.py")
     job = config_from_args(args)
+    _mpiexec([[job["count"], ""]] * job["number_of_nodes"])  # raises before others are waited for
     node = _Node(job)
     return _be_another_node(job, node) if job["node"] else _be_node_0(job, node)
 
