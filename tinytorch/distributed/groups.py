@@ -46,6 +46,7 @@ class ReduceOp(enum.IntEnum):
     PREMUL_SUM = 8
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's members have a class of their own
 reduce_op = ReduceOp
 
 
