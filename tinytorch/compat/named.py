@@ -33,19 +33,9 @@ there is one process
     distributed.algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState batched_powerSGD_hook powerSGD_hook
     distributed.algorithms.join: Join Joinable JoinHook
     distributed.algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
-    distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter StorageReader
-        StorageWriter async_save load load_state_dict save save_state_dict
     distributed.checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
-    distributed.checkpoint.default_planner: DefaultLoadPlanner:distributed.checkpoint.DefaultLoadPlanner
-        DefaultSavePlanner:distributed.checkpoint.DefaultSavePlanner
-    distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner _load_state_dict dcp_to_torch_save
-        torch_save_to_dcp
     distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
     distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
-    distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
-        set_model_state_dict set_optimizer_state_dict set_state_dict
-    distributed.checkpoint.state_dict_loader: _load_state_dict load
-    distributed.checkpoint.stateful: Stateful
     distributed.device_mesh: DeviceMesh init_device_mesh
     distributed.elastic.multiprocessing.errors: ChildFailedError<Exception record:absent.same
     distributed.fsdp: BackwardPrefetch(BACKWARD_PRE,BACKWARD_POST) CPUOffload CPUOffloadPolicy FSDPModule
