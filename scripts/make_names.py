@@ -145,7 +145,7 @@ def table() -> dict[str, list[str]]:
 def submodules() -> list[str]:
     """Return the names of the submodules that can be asked for as attributes."""
     files = {each.name for each in pkgutil.iter_modules(tinytorch.__path__) if each.name != "_version"}
-    return sorted(files | {each.split(".")[0] for each in named._read()})
+    return sorted(files | {"futures"} | {each.split(".")[0] for each in named._read()})
 
 
 def written(table: str, names: dict[str, list[str]]) -> str:

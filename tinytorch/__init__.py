@@ -192,8 +192,8 @@ _NAMES = {
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
     _logging _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler
-    core cpu cuda data distributed distributions export fft foreach func functional functorch fx hub inspect jit
-    kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim
+    core cpu cuda data distributed distributions export fft foreach func functional functorch futures fx hub inspect
+    jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim
     overrides profiler quantization random return_types serialization sparse special storage streams switches
     testing torch_version torchvision torchvision_ops types utils version xpu
 """

@@ -668,6 +668,7 @@ from tinytorch import fft as fft
 from tinytorch import func as func
 from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
+from tinytorch.distributed import futures as futures
 from tinytorch.compat import fx as fx
 from tinytorch import hub as hub
 from tinytorch.compat import jit as jit

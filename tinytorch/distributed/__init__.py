@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from tinytorch.distributed import collectives, groups, messages, objects, stores, work
+from tinytorch.distributed._reducer import GradBucket as GradBucket
 from tinytorch.distributed.collectives import *  # noqa: F403
 from tinytorch.distributed.collectives import _broadcast_coalesced as _broadcast_coalesced
 from tinytorch.distributed.groups import *  # noqa: F403
@@ -21,6 +22,7 @@ from tinytorch.distributed.stores import *  # noqa: F403
 from tinytorch.distributed.work import *  # noqa: F403
 
 __all__ = [name for each in (collectives, groups, messages, objects, stores, work) for name in each.__all__]
+__all__ += ["GradBucket"]
 
 
 def __getattr__(name: str) -> Any:

@@ -191,6 +191,10 @@ class ProcessGroup:
         self.seconds = timeout.total_seconds()
         self.group_name, self.group_desc = str(next(self._numbers)), desc
         self._waiting: collections.deque[Work] = collections.deque()
+        #: Further communicators of the same processes, one for each `DistributedDataParallel`, and which of these have
+        #: no user any more.
+        self.further: list[Any] = []
+        self.unused: set[int] = set()
 
     def rank(self) -> int:
         """Return the rank of this process."""
@@ -420,8 +424,8 @@ def destroy_process_group(group: Any = None) -> None:
     for each in reversed(ending):
         _groups.remove(each)
         if each.comm is not None:
-            each.checks.Free()
-            each.comm.Free()
+            for comm in (*each.further, each.checks, each.comm):
+                comm.Free()
     if not _groups:
         rendezvous.leave()
 

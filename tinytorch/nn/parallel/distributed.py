@@ -1,20 +1,468 @@
-"""`torch.nn.parallel.distributed`: `DistributedDataParallel`, for which processes would have to talk."""
+"""`torch.nn.parallel.distributed`: `DistributedDataParallel`, one model on several processes."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import dataclasses
+import inspect
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
+from tinytorch.autograd.variable import Variable
+from tinytorch.core.tensor import Tensor
+from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
+from tinytorch.distributed._reducer import GradBucket, Reducer
+from tinytorch.distributed.collectives import _broadcast_coalesced, all_reduce
+from tinytorch.distributed.futures import Future
+from tinytorch.distributed.groups import ReduceOp, _get_default_group
+from tinytorch.nn.modules._backward_hooks import _through_identity
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import UninitializedParameter
+from tinytorch.ops.create import tensor
 
 __all__ = ["DistributedDataParallel"]
 
+_MB = 1 << 20
+_PICKLING = (
+    "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have "
+    "called init_process_group and have not passed process_group argument to DDP constructor"
+)
 
-class DistributedDataParallel(Module):
-    """A module whose gradients are averaged over processes. There is `torch.distributed` for one only: it raises.
+
+def _find_tensors(value: Any) -> list[Tensor]:
+    """Return the tensors in a model's output: in lists, tuples, dictionaries and dataclasses, nested."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        parts: Any = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif dataclasses.is_dataclass(value):
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    else:
+        parts = ()
+    return [each for part in parts for each in _find_tensors(part)]
+
+
+def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:
+    """Return a model's output with other tensors in it, in the order of `_find_tensors`."""
+    if isinstance(value, Tensor):
+        return next(tensors)
+    if isinstance(value, (list, tuple)):
+        parts = [_replaced(each, tensors) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if not (isinstance(value, dict) or dataclasses.is_dataclass(value)):
+        return value
+    made: Any = copy.copy(value)
+    if isinstance(value, dict):
+        for key in value:
+            made[key] = _replaced(value[key], tensors)
+    else:
+        for field in dataclasses.fields(value):
+            object.__setattr__(made, field.name, _replaced(getattr(value, field.name), tensors))
+    return made
+
+
+class _DDPJoinHook(JoinHook):
+    def __init__(self, ddp: DistributedDataParallel) -> None:
+        self.ddp = ddp
+
+    def main_hook(self) -> None:
+        ddp = self.ddp
+        if ddp.will_sync_module_buffers():
+            ddp._sync_module_buffers(ddp._find_common_rank(False))
+        syncs = ddp._anyone_syncs(False)
+        # As the others do after their forward pass.
+        ddp.require_forward_param_sync = syncs
+        if syncs:
+            ddp.reducer.answer()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        self.ddp._sync_module_states(self.ddp._find_common_rank(is_last_joiner), self.ddp.forward_sync_buffers)
+
+
+class DistributedDataParallel(Module, Joinable):
+    """A module that is trained by several processes, each on its part of every batch: gradients are averaged over them.
+
+    All begin with the values of rank 0. In backward, gradients are gathered in buckets; MPI sums each bucket over the
+    processes as soon as it is full, while backward goes on. So all take the same steps.
+
+    Args:
+        module: the model, the same on all ranks, on the CPU.
+        broadcast_buffers: the deprecated name of `forward_sync_buffers`; False also leaves buffers alone at first.
+        init_sync: give all ranks the parameters and buffers of rank 0.
+        process_group: the processes; all if None.
+        bucket_cap_mb: how large buckets are, in MB; 25 if None, and 1 for the first.
+        find_unused_parameters: look in each forward pass for parameters that will get no gradient. Without it each has
+            to get one.
+        gradient_as_bucket_view: let `.grad` be parts of the buckets, which saves their memory and a copy.
+        static_graph: the same parameters are used in each step, and as often.
+        bucket_cap_mb_list: the sizes of buckets one by one, the last for all further ones.
+        forward_sync_buffers: give all ranks the buffers of rank 0 before each forward pass; True if None.
+        device_ids, output_device, dim: for other devices: None.
+        check_reduction, skip_all_reduce_unused_params, batched_grad_copy: accepted; they change no result.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: not to be had here.
+
+    Attributes:
+        module: the model; keys of `state_dict()` begin with "module.".
+        require_backward_grad_sync: whether the next backward pass averages; `no_sync()` unsets it.
 
     Raises:
-        ValueError: always, as in PyTorch before `init_process_group`.
+        ValueError: there is no group; arguments for other devices.
+        RuntimeError: no parameter requires a gradient; the model differs between ranks; later, a backward pass that
+            did not reach all parameters, or a rank that is late.
+
+    Example:
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        >>> model(torch.ones(4, 2)).sum().backward()
+        >>> model.module.weight.grad  # the mean over all processes
+        tensor([[4., 4.]])
+        >>> torch.distributed.destroy_process_group()
+
+    Source:
+        Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
     """
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[float] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self._join_config = _JoinConfig()
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
+            )
+        if process_group and device_mesh is not None:
+            raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        for name in ("delay_all_reduce_named_params", "mixed_precision", "device_mesh"):
+            if locals()[name] is not None:
+                raise NotImplementedError(f"tinytorch's DistributedDataParallel has no {name}")
+        self.process_group = _get_default_group() if process_group is None else process_group
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(name, each) for name, each in module.named_parameters() if name not in self.parameters_to_ignore]
+        self._module_parameters = [each for _, each in named]
+        if not any(each.requires_grad for each in self._module_parameters):
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
+            )
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError("device_ids can only be None or contain a single element.")
+        self.device = self._module_parameters[0].device
+        if device_ids or output_device:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with "
+                f"single-device/multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, "
+                f"output_device {output_device}, and module parameters { {self.device} }."
+            )
+        if any(isinstance(each, UninitializedParameter) for each in self._module_parameters):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy "
+                "forward pass to correctly initialize the modules"
+            )
+        if broadcast_buffers is not None:
+            warnings.warn(
+                "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated "
+                "and its value is ignored when `forward_sync_buffers` is provided."
+                if forward_sync_buffers is not None
+                else "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike "
+                "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on "
+                "buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` "
+                "until `init_sync_buffers` is available.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        if check_reduction:
+            warnings.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using "
+                "it.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        init_sync_buffers = True
+        if forward_sync_buffers is None:
+            forward_sync_buffers = init_sync_buffers = broadcast_buffers is not False
+        self.forward_sync_buffers = forward_sync_buffers
+        self.device_ids = self.output_device = None
+        self.device_type, self.is_multi_device_module, self.dim = self.device.type, False, dim
+        self.module = module
+        self.find_unused_parameters, self.gradient_as_bucket_view = find_unused_parameters, gradient_as_bucket_view
+        self.skip_all_reduce_unused_params, self.batched_grad_copy = skip_all_reduce_unused_params, batched_grad_copy
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.mixed_precision = None
+        self.static_graph = False
+        if bucket_cap_mb_list:
+            limits = [int(each * _MB) for each in bucket_cap_mb_list]
+        else:
+            limits = [_MB, 25 * _MB] if bucket_cap_mb is None else [int(bucket_cap_mb * _MB)]
+        self.bucket_bytes_cap = max(limits)
+        self._limits = limits
+        self._make_reducer()
+        if init_sync:
+            self._sync_module_states(0, init_sync_buffers)
+        if static_graph:
+            self._set_static_graph()
+
+    def _make_reducer(self) -> None:
+        parameters = [each for each in self._module_parameters if each.requires_grad]
+        self.reducer = Reducer(
+            parameters, self.process_group, self._limits, self.find_unused_parameters, self.gradient_as_bucket_view
+        )
+        self._assign_modules_buffers()
+
+    @property
+    def broadcast_buffers(self) -> bool:
+        """The deprecated name of `forward_sync_buffers`."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
+
+    def _set_static_graph(self) -> None:
+        if self.static_graph:
+            warnings.warn("You've set static_graph to be True, no need to set it again.", stacklevel=2)
+            return
+        self.static_graph = self.reducer.static = True
+        self._static_graph_delay_allreduce_enqueued = False
+        if self.find_unused_parameters:
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect "
+                "unused parameters automatically, so you do not need to set find_unused_parameters=true, just be sure "
+                "these unused parameters will not change during training loop while calling `_set_static_graph`.",
+                stacklevel=2,
+            )
+
+    # A step ---------------------------------------------------------------------------------------
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Return what the module does; the next backward pass averages its gradients."""
+        work = Join.notify_join_context(self)
+        if work is not None:
+            self.reducer.join(work, self._divide_by_initial_world_size)
+        if self.will_sync_module_buffers():
+            self._sync_module_buffers(self._find_common_rank(True) if self._join_config.enable else 0)
+        if self._join_config.enable:
+            self._anyone_syncs(True)
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = is_grad_enabled() and self.require_backward_grad_sync
+        searches = self.find_unused_parameters and not self.static_graph
+        if self.require_forward_param_sync:
+            self.reducer.prepare(_find_tensors(output) if searches else ())
+        if searches or (self.static_graph and not self._static_graph_delay_allreduce_enqueued):
+            output = self._with_sink(output)
+        return output
+
+    def _with_sink(self, output: Any) -> Any:
+        """Return the output led through a step that backward comes to first, whichever part of it the loss is made of.
+
+        So backward visits all parameters, also those that get no gradient. With a static graph, that step has all
+        gradients reduced at the end of the first backward pass.
+        """
+        reference = weakref.ref(self)
+
+        def begin(grads: Any) -> Any:
+            ddp = reference()
+            if ddp is not None and ddp.static_graph and not ddp._static_graph_delay_allreduce_enqueued:
+                Variable._execution_engine.queue_callback(ddp.reducer.reduce_all)
+                ddp._static_graph_delay_allreduce_enqueued = True
+            return grads
+
+        # (Not what has no graph: that would be a leaf no more.)
+        found = _find_tensors(output)
+        places = [k for k, each in enumerate(found) if each.grad_fn is not None]
+        _, passed = _through_identity(tuple([found[k] for k in places]), begin, materialize=False)
+        for k, each in zip(places, passed, strict=True):
+            found[k] = each
+        return _replaced(output, iter(found))
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Let backward accumulate this process's own gradients; the first pass after the context averages their sums.
+
+        The forward pass belongs into the context, too.
+
+        Example:
+            >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+            >>> model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+            >>> with model.no_sync():
+            ...     model(torch.ones(4, 2)).sum().backward()
+            >>> model(torch.ones(4, 2)).sum().backward()
+            >>> model.module.bias.grad
+            tensor([8.])
+            >>> torch.distributed.destroy_process_group()
+        """
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    # Parameters and buffers -----------------------------------------------------------------------
+
+    def _assign_modules_buffers(self) -> None:
+        named = self.module.named_buffers()
+        self.named_module_buffers = {name: each for name, each in named if name not in self.parameters_to_ignore}
+        self.modules_buffers = list(self.named_module_buffers.values())
+
+    def will_sync_module_buffers(self) -> bool:
+        """Return whether the next forward pass begins with rank 0's buffers."""
+        return self.require_forward_param_sync and self.forward_sync_buffers and bool(self.modules_buffers)
+
+    def _sync_module_buffers(self, source: int) -> None:
+        self._assign_modules_buffers()  # the module may have others by now
+        # What an earlier forward pass saved counts as unchanged.
+        versions = [each._version for each in self.modules_buffers]
+        _broadcast_coalesced(self.process_group, self.modules_buffers, src=source)
+        for each, version in zip(self.modules_buffers, versions, strict=True):
+            if each._cell is not None:
+                each._cell[0] = version
+
+    def _sync_module_states(self, source: int, buffers: bool) -> None:
+        states: list[Tensor] = list(self._module_parameters)
+        if buffers:
+            self._assign_modules_buffers()
+            states += self.modules_buffers
+        with no_grad():
+            _broadcast_coalesced(self.process_group, states, src=source)
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
+        """Have parameters and buffers of these names left alone."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+        both: Any = (*module.named_parameters(), *module.named_buffers())
+        for name, each in both:
+            if name in params_and_buffers_to_ignore:
+                each._ddp_ignored = True
+
+    # Hooks ----------------------------------------------------------------------------------------
+
+    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
+        """Have `hook(state, bucket)` do what is done with each full bucket of gradients, in place of their average.
+
+        Args:
+            state: what the hook gets.
+            hook: returns a future of a tensor like `bucket.buffer()`, which holds this process's gradients, undivided.
+
+        Raises:
+            TypeError: the hook is no function.
+            ValueError: it is annotated as something else.
+            RuntimeError: there is a hook already.
+
+        Example:
+            >>> def unchanged(state, bucket):
+            ...     future = torch.futures.Future()
+            ...     future.set_result(bucket.buffer())
+            ...     return future
+            >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+            >>> model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+            >>> model.register_comm_hook(None, unchanged)
+            >>> torch.distributed.destroy_process_group()
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        signature = inspect.signature(hook)
+        accepted: tuple[Any, ...] = (inspect.Parameter.empty, GradBucket, "dist.GradBucket", "GradBucket")
+        if signature.parameters["bucket"].annotation not in accepted:
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+        returned = signature.return_annotation
+        if returned is not inspect.Parameter.empty and not isinstance(returned, str) and returned != Future[Tensor]:
+            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.hook = (hook, state)
+
+    def _remove_autograd_hooks(self) -> None:
+        self.reducer.remove_hooks()
+
+    def _check_reducer_finalized(self) -> None:
+        self.reducer.check_finished()
+
+    # Uneven inputs --------------------------------------------------------------------------------
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """Return a context for a training loop that processes leave after different numbers of steps.
+
+        Who has left contributes zeros until all have; then all get the parameters of one of the last.
+
+        Args:
+            divide_by_initial_world_size: average over all processes; False for those that have not left.
+            enable: False makes the context do nothing.
+            throw_on_early_termination: raise an error on all processes when the first has no inputs left.
+        """
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what answers for this model when this process has no inputs left."""
+        self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
+        return _DDPJoinHook(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The processes."""
+        return self.process_group
+
+    def _find_common_rank(self, candidate: bool) -> int:
+        """Return the highest of the ranks that are candidates."""
+        rank = tensor([self.process_group.rank() if candidate else -1])
+        all_reduce(rank, ReduceOp.MAX, self.process_group)
+        return int(rank)
+
+    def _anyone_syncs(self, active: bool) -> bool:
+        """Return whether any process that has not joined will average its gradients in this step."""
+        syncs = tensor([float(active and self.require_backward_grad_sync)])
+        all_reduce(syncs, group=self.process_group)
+        return bool(syncs)
+
+    # Copies ---------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        try:
+            default = self.process_group is _get_default_group()
+        except ValueError:
+            default = False
+        if not default:
+            raise RuntimeError(_PICKLING)
+        state = self.__dict__.copy()
+        del state["process_group"], state["reducer"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group = _get_default_group()
+        self._make_reducer()
+        self.reducer.static = self.static_graph
