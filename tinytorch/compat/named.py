@@ -57,7 +57,8 @@ there is one process
         broadcast:distributed.broadcast gather:distributed.gather reduce:distributed.reduce
         reduce_scatter:distributed.reduce_scatter scatter:distributed.scatter
     distributed.nn.functional: *:distributed.nn
-    distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
+    distributed.optim.optimizer: DistributedOptimizer
+    distributed.optim.post_localSGD_optimizer: PostLocalSGDOptimizer
     distributed.pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint(BEGINNING,END) pipeline
     distributed.pipelining.microbatch: TensorChunkSpec
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc
