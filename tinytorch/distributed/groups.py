@@ -545,13 +545,17 @@ def new_group(
     """
     world = _get_default_group()
     chosen = list(world.ranks if ranks is None else ranks)
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"ranks list must not contain duplicate entries: {chosen}")
+    if len(chosen) > world.size():
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
     for rank in chosen:
         if not 0 <= rank < world.size():
             raise ValueError(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
             )
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"Duplicate ranks found in ranks list: {chosen}. Each rank must be unique.")
     if sort_ranks:
         chosen.sort()
     timeout, name = _seconds(timeout), world.backend if backend is None else _backend(backend)

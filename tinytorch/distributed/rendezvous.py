@@ -81,7 +81,9 @@ def _asked(init_method: str | None, rank: int, world_size: int) -> tuple[int, in
         if value < 0 and url.scheme != "env":
             raise error(f"{name.replace('_', ' ')} parameter missing")
         known[name] = value if value >= 0 else int(variable(name.upper()))
-    if url.scheme == "env":
+    if known["world_size"] == 1:
+        where = ""  # there is nobody to meet
+    elif url.scheme == "env":
         where = f"{variable('MASTER_ADDR')}:{variable('MASTER_PORT')}"
     elif url.scheme == "tcp":
         if url.port is None:
