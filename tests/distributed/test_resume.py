@@ -21,7 +21,7 @@ def trained(processes: int, what: str, folder: Path) -> tuple[list[list[str]], l
 @needs_mpi
 def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
     steps, weights = trained(1, "whole", tmp_path)
-    assert len(steps) == 20 and sorted(map(int, sum(steps[10:], []))) == list(range(120))
+    assert len(steps) == 20 and sorted(int(each) for step in steps[10:] for each in step) == list(range(120))
     begun, _ = trained(2, "stop", tmp_path)
     assert begun == steps[:14]
     for processes in (1, 3, 4):
