@@ -458,9 +458,8 @@ def test_what_is_not_traced() -> None:
 
 
 def test_parts_that_are_not_done() -> None:
-    from tinytorch.distributed.optim import PostLocalSGDOptimizer
-
     import tinytorch as torch
+    from tinytorch.distributed.optim import PostLocalSGDOptimizer
     from tinytorch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
