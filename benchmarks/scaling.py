@@ -160,9 +160,8 @@ def check(processes: list[int], times: int) -> None:
     seconds = {(each["processes"], size): t for each in runs for size, t in each["exchanges"].items()}
     cores = os.cpu_count() or 1  # more processes than these wait for each other, not for messages
     a, b = fit({key: t for key, t in seconds.items() if key[0] <= max(cores, min(processes))})
-    print(
-        f"{cores} cores; of up to so many processes: a = {a * 1e6:.1f} us, b = {b / 1e9:.2f} GB/s\n\nprocesses     bytes   measured      model"
-    )
+    print(f"{cores} cores; of up to so many processes: a = {a * 1e6:.1f} us, b = {b / 1e9:.2f} GB/s")
+    print("\nprocesses     bytes   measured      model")
     for (n, size), t in seconds.items():
         print(f"{n:9d} {size:9,} {t * 1e6:7.0f} us {ring(n, size, a, b) * 1e6:7.0f} us")
     print("\nprocesses  step alone  with exchange   predicted: during the backward pass, after it")

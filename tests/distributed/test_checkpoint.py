@@ -318,6 +318,19 @@ def test_names_without_wrappers() -> None:
     found = state_dict.get_model_state_dict(compiled)
     assert list(found) == ["weight", "bias"] and list(compiled.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
     found = {name: value * 0 for name, value in found.items()}
+    store = tinytorch.distributed.HashStore()
+    tinytorch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    parallel = tinytorch.nn.parallel.DistributedDataParallel(tinytorch.nn.Sequential(model))
+    assert list(parallel.state_dict()) == ["module.0.weight", "module.0.bias"]
+    assert list(state_dict.get_model_state_dict(parallel)) == ["0.weight", "0.bias"]
+    optimizer = tinytorch.optim.SGD(parallel.parameters(), lr=0.1)
+    assert state_dict.get_optimizer_state_dict(parallel, optimizer)["param_groups"][0]["params"] == [
+        "0.weight",
+        "0.bias",
+    ]
+    state_dict.set_model_state_dict(parallel, {"0.weight": model.weight * 0 + 2, "0.bias": model.bias})
+    assert (model.weight == 2).all()
+    tinytorch.distributed.destroy_process_group()
     keys = state_dict.set_model_state_dict(compiled, found)
     assert not any(keys) and not model.weight.any() and list(found) == ["weight", "bias"]
     with pytest.raises(RuntimeError, match=r"Missing key: bias\."):

@@ -11,6 +11,7 @@ from typing import Any
 import tinytorch as torch
 import tinytorch.distributed as dist
 import tinytorch.distributed.checkpoint as dcp
+from tinytorch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 
 warnings.simplefilter("ignore", UserWarning)  # of overwriting
 what, folder = sys.argv[1], Path(sys.argv[2])
@@ -99,6 +100,19 @@ elif what == "load":
     part: dict[str, Any] = {"x": torch.zeros(3), "of 0": None, f"of {size - 1}": None}
     dcp.load(part, checkpoint_id=folder / "group")
     assert alone == {"epoch": 3} and part["x"].tolist() == [2, 2, 2] and part[f"of {size - 1}"] == size - 1
+
+    # Rank 0's state for all; and only for rank 0.
+    full = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    model, optimizer = trained(rank, rank + 1)
+    both = get_state_dict(model, optimizer)
+    weights, kept = both if rank == 0 else ({}, {})
+    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=kept, options=full)
+    known, states = trained(0, 1)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), known.parameters(), strict=True))
+    ours, theirs = optimizer.state_dict()["state"], states.state_dict()["state"]
+    assert all(torch.equal(ours[i][key], theirs[i][key]) for i in theirs for key in theirs[i])
+    one = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    assert [bool(each) for each in get_state_dict(model, optimizer, options=one)] == [rank == 0] * 2
 
 elif what == "kill":
     dcp.save(saved(2.0), checkpoint_id=folder, planner=Killed())
