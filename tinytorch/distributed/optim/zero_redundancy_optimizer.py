@@ -8,7 +8,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed._join import Join, Joinable, JoinHook
-from tinytorch.distributed.collectives import _broadcast_coalesced
+from tinytorch.distributed.collectives import _broadcast_coalesced, broadcast
 from tinytorch.distributed.groups import _get_default_group
 from tinytorch.distributed.objects import gather_object
 from tinytorch.ops.create import empty
@@ -116,9 +116,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _lay_out(self) -> None:
         """Find which parameters each process has; if so wanted, put each share into one piece of memory."""
         self._shares = [[p for group in share for p in group["params"]] for share in self._partition_parameters()]
-        self._sent = self._shares
         if self.parameters_as_bucket_view:
-            self._sent = [[_in_one_piece(share)] if share else [] for share in self._shares]
+            self._pieces = [_in_one_piece(share) for share in self._shares]
 
     # The step -------------------------------------------------------------------------------------
 
@@ -128,9 +127,22 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         _give_options(self.param_groups, self.optim.param_groups)
         loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure=closure, **kwargs)
         _give_options(self.optim.param_groups, self.param_groups)
-        for rank, tensors in enumerate(self._sent):
-            _broadcast_coalesced(self.process_group, tensors, src=rank)
+        self._exchange()
         return loss
+
+    def _exchange(self) -> None:
+        """Give all processes the parameters of each one's share."""
+        group = self.process_group
+        if not self.parameters_as_bucket_view:
+            for rank, share in enumerate(self._shares):
+                _broadcast_coalesced(group, share, src=rank)
+            return
+        works = [broadcast(piece, group=group, group_src=i, async_op=True) for i, piece in enumerate(self._pieces)]
+        for work, share in zip(works, self._shares, strict=True):
+            assert work is not None
+            work.wait()
+            for p in share:
+                p._bump()
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """Return what a process does that has no inputs left: it takes the others' steps with them."""
@@ -238,7 +250,7 @@ def _give_options(source: list[Group], target: list[Group]) -> None:
 
 def _in_one_piece(params: list[Any]) -> Tensor:
     """Return a tensor that the parameters are views of from now on."""
-    piece = empty(sum(p.numel() for p in params), dtype=params[0].dtype)
+    piece = empty(sum(p.numel() for p in params), dtype=params[0].dtype if params else None)
     end = 0
     for p in params:
         begin, end = end, end + p.numel()
