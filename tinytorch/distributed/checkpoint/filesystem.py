@@ -85,6 +85,18 @@ class FileSystemWriter(_Folder, StorageWriter):
         sync_files, per_thread_copy_ahead, cache_staged_state_dict: accepted; files are always synced.
         thread_count: how many threads write, each a file.
         overwrite: False to raise an error where there is a checkpoint, instead of a warning.
+
+    Example:
+        >>> import tempfile
+        >>> import tinytorch.distributed.checkpoint as dcp
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     writer = dcp.FileSystemWriter(folder, single_file_per_rank=False)
+        ...     _ = dcp.save({"x": torch.ones(2), "y": torch.ones(3)}, storage_writer=writer)
+        ...     metadata = dcp.FileSystemReader(folder).read_metadata()
+        >>> {name: entry.size for name, entry in metadata.state_dict_metadata.items()}
+        {'x': torch.Size([2]), 'y': torch.Size([3])}
+        >>> torch.distributed.destroy_process_group()
     """
 
     def __init__(

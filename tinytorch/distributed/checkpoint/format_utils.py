@@ -27,6 +27,16 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_pat
 
     Raises:
         CheckpointException: there is no checkpoint, or a damaged one.
+
+    Example:
+        >>> import tempfile
+        >>> from tinytorch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     torch.save({"x": torch.ones(2)}, f"{folder}/a.pt")
+        ...     torch_save_to_dcp(f"{folder}/a.pt", f"{folder}/checkpoint")
+        ...     dcp_to_torch_save(f"{folder}/checkpoint", f"{folder}/b.pt")
+        ...     torch.load(f"{folder}/b.pt")
+        {'x': tensor([1., 1.])}
     """
     state: dict[str, Any] = {}
     _load_state_dict(state, FileSystemReader(dcp_checkpoint_dir), no_dist=True, planner=_EmptyStateDictLoadPlanner())

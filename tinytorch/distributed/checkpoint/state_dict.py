@@ -164,6 +164,14 @@ def set_model_state_dict(
 
     Raises:
         RuntimeError: names are missing or unexpected, or the state is empty; unless `strict` is False.
+
+    Example:
+        >>> from tinytorch.distributed.checkpoint.state_dict import set_model_state_dict
+        >>> model = torch.compile(torch.nn.Linear(2, 1, bias=False))
+        >>> set_model_state_dict(model, {"weight": torch.ones(1, 2)})
+        <All keys matched successfully>
+        >>> model(torch.ones(1, 2))
+        tensor([[2.]], grad_fn=<MmBackward0>)
     """
     options = _checked(options)
     if not model_state_dict:
@@ -288,6 +296,15 @@ def set_optimizer_state_dict(
 
     Raises:
         RuntimeError: a parameter that needs gradients has no saved state, unless `strict` is False; or all is empty.
+
+    Example:
+        >>> from tinytorch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+        >>> model = torch.nn.Linear(2, 1)
+        >>> saved = get_optimizer_state_dict(model, torch.optim.Adam(model.parameters(), lr=0.5))
+        >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        >>> set_optimizer_state_dict(model, optimizer, saved)
+        >>> optimizer.param_groups[0]["lr"]
+        0.5
     """
     several, options = _several(optimizers), _checked(options)
     if not several:
