@@ -20,8 +20,8 @@ from tinytorch.core.graph import AccumulateGrad, leaf_edge
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ProcessGroup
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.objects import all_gather_object
-from tinytorch.distributed.rendezvous import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = ["GradBucket"]
@@ -195,6 +195,8 @@ class Reducer:
         return len(self.group.further) - 1
 
     def __del__(self) -> None:
+        if not hasattr(self, "_handles"):  # the models differ
+            return
         self.remove_hooks()
         if self._under_way:
             _abandoned.append((self.buckets, list(self._under_way), self._used))
@@ -203,7 +205,7 @@ class Reducer:
 
     def remove_hooks(self) -> None:
         """Let go of the parameters."""
-        for handle in getattr(self, "_handles", ()):
+        for handle in self._handles:
             handle.remove()
 
     # A step ---------------------------------------------------------------------------------------

@@ -577,6 +577,11 @@ def new_group(
     return made
 
 
+def _new_process_group_helper(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: it makes groups of PyTorch's own kinds."""
+    raise NotImplementedError("torch.distributed._new_process_group_helper: make groups by torch.distributed.new_group")
+
+
 def new_subgroups(
     group_size: int | None = None,
     group: Any = None,

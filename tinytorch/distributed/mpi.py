@@ -46,7 +46,7 @@ def without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def vendor() -> str:
-    """Return whose library mpi4py loads: "MPICH", "Open MPI", "Intel MPI" …"""
+    """Return whose library mpi4py loads: "MPICH", "Open MPI", "Intel MPI" and so on."""
     return mpi().get_vendor()[0]
 
 

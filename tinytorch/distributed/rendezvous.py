@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tinytorch.distributed.mpi import find_mpiexec, mpi, vendor, without_launcher
+from tinytorch.distributed.work import DistNetworkError, DistStoreError
 from tinytorch.kernels import parallel
 
 __all__ = ["join", "leave"]
@@ -72,11 +73,11 @@ def _asked(init_method: str | None, rank: int, world_size: int) -> tuple[int, in
         return os.environ[name]
 
     known = {"rank": rank, "world_size": world_size}
-    for name, value in parse_qsl(url.query):
+    for name, words in parse_qsl(url.query):
         if name in known:
-            if known[name] not in (-1, int(value)):
-                raise error(f"{name} is {known[name]}, and {value} in {init_method}")
-            known[name] = int(value)
+            if known[name] not in (-1, int(words)):
+                raise error(f"{name} is {known[name]}, and {words} in {init_method}")
+            known[name] = int(words)
     for name, value in known.items():
         if value < 0 and url.scheme != "env":
             raise error(f"{name.replace('_', ' ')} parameter missing")
@@ -310,7 +311,7 @@ def _listen(where: str) -> tuple[socket.socket, str]:
         address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[4][:2], family=address[0]), ""
     except OSError as error:
-        raise RuntimeError(
+        raise DistNetworkError(
             f"The server socket of rank 0 has failed to listen on {where}: {error.strerror or error}. The address has "
             "to be one of this machine; for several machines use `python -m tinytorch.distributed.run` (torchrun)"
         ) from None
@@ -403,9 +404,9 @@ def _follow(where: str, rank: int, world_size: int, end: float, timeout: float) 
     return server
 
 
-def _late(timeout: float, came: int, world_size: int, words: str = "") -> RuntimeError:
+def _late(timeout: float, came: int, world_size: int, words: str = "") -> DistStoreError:
     there = f"{came}/{world_size} clients joined"
-    return RuntimeError(f"Timed out after {timeout:g} seconds waiting for clients. {there}{words}.")
+    return DistStoreError(f"Timed out after {timeout:g} seconds waiting for clients. {there}{words}.")
 
 
 def _watch(link: socket.socket, other: int) -> None:

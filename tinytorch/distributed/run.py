@@ -1,4 +1,4 @@
-"""`python -m tinytorch.distributed.run`, PyTorch's `torchrun`: start a program in several processes, and see it to its end.
+"""`python -m tinytorch.distributed.run`, PyTorch's `torchrun`: start a program in several processes.
 
 On each node it starts `mpiexec` (for one process none is needed), and that starts a `worker.py` for each rank, which
 runs the program and reports into a folder how it ended. What is shown, and the exit code, comes from these reports.
@@ -37,11 +37,14 @@ Report = dict[str, Any]
 # What MPICH's mpiexec says at length of a rank that failed, and what may be the beginning of it: we say it in our way.
 _BANNER = re.compile(
     rb"\n={83}\n=   BAD TERMINATION OF ONE(?:.*\n)+?={83}\n"
+    rb"|.*HYD_pmcd_pmip_control_cmd_cb.*\n|.*HYDT_dmxu_poll_wait_for_event.*\n|.*demux engine error waiting for event\n"
     rb"|YOUR APPLICATION TERMINATED WITH THE EXIT STRING.*\n(?:This typ.*\n)?(?:Please see the FAQ.*\n)?"
 )
 _BEGUN = re.compile(rb"\n={1,83}\Z|\n={83}\n(?:=   .*|\Z)", re.DOTALL)
 # Between nodes, in seconds: how often each says that it is there, and what silence means that it is not.
 _BEAT, _SILENCE = 1.0, 15.0
+# How long mpiexec has to end all ranks when one has failed.
+_GRACE = 0.5
 
 
 # What is asked for --------------------------------------------------------------------------------
@@ -177,7 +180,10 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
             port = free.getsockname()[1]
     if not 0 <= args.node_rank < nodes:
         raise ValueError(f"node_rank {args.node_rank} is not one of {nodes} nodes")
-    conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
+    after: Any = args.shutdown_timeout
+    if after is None:
+        after = os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
+    conf: dict[str, Any] = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
     return {
         "count": count, "number_of_nodes": nodes, "node": args.node_rank, "addr": addr.strip("[]"),
         "port": port or 29500, "wait": float(conf.get("timeout", conf.get("join_timeout", 900))),
@@ -186,10 +192,7 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
         "shown": [int(each) for each in shown.split(",")] if shown else [],
         "virtual_local_rank": args.virtual_local_rank, "log_dir": args.log_dir,
         "signals": [getattr(signal, name.strip()) for name in args.signals_to_handle.split(",") if name.strip()],
-        "shutdown": float(
-            os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
-            if args.shutdown_timeout is None else args.shutdown_timeout
-        ),
+        "shutdown": float(after),
         "kind": "command" if args.no_python and not args.run_path else "module" if args.module else "script",
         "program": [args.training_script, *args.training_script_args],
     }  # fmt: skip
@@ -209,11 +212,14 @@ class _Node:
         above = job["log_dir"] or self._temporary.name  # type: ignore[union-attr]
         self.folder = Path(tempfile.mkdtemp(prefix=f"{job['id']}_".replace(os.sep, "_"), dir=above)).absolute()
         self.process: subprocess.Popen[bytes] | None = None
+        self.proxy: subprocess.Popen[bytes] | None = None
+        self.failing = threading.Event()  # on another node
         self.stopped: int | None = None  # the signal that ended the job
         self._first, self._fifo = 0, -1
 
     def prepare(self, restart: int, first: int) -> None:
         """Make the folder of an attempt; `first` is the rank of this node's first process."""
+        self.failing.clear()
         self._attempt, self._first = self.folder / f"attempt_{restart}", first
         for local in range(self.count):
             (self._attempt / str(local)).mkdir(parents=True)
@@ -249,8 +255,35 @@ class _Node:
     def kill(self) -> None:
         """End everything at once."""
         self._signal(signal.SIGKILL)
-        if self.process is not None:
-            self.process.kill()
+        for each in (self.process, self.proxy):
+            if each is not None:
+                each.kill()
+
+    def wait(self) -> int:
+        """Show what is written until the workers have ended; return the exit code of what started them.
+
+        It ends them when one of them fails, but does not always manage to, where there are several nodes.
+        """
+        process, since = self.process, None
+        assert process is not None
+        threads = [_pump(process.stdout, sys.stdout), _pump(process.stderr, sys.stderr)]
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+            if since is None and (self.failing.is_set() or self._has_failed()):
+                since = time.monotonic()
+            if since is not None and self.stopped is None and time.monotonic() > since + _GRACE:
+                self.kill()
+        for thread in threads:
+            thread.join(1)
+        if self.proxy is not None:
+            self.proxy.kill()
+            self.proxy.wait()
+        return process.returncode
+
+    def _has_failed(self) -> bool:
+        ended = [json.loads(each.read_text("utf-8")) for each in self._attempt.glob("*/ended")]
+        return any(each["code"] or each["early"] for each in ended)
 
     def reports(self) -> list[Report]:
         """Return the reports of ranks that failed, and the ranks that came to no end of their own."""
@@ -265,10 +298,10 @@ class _Node:
                 report |= {"time": float("inf"), "started": started}
             if report["code"] == 0 and not report["early"]:
                 continue
-            file = folder / "error.json"
+            file, report["data"] = folder / "error.json", None
             with suppress(OSError, ValueError):
                 report["data"] = json.loads(file.read_text("utf-8"))
-            failed.append({**report, "error_file": str(file), "host": socket.gethostname()})
+            failed.append({**report, "error_file": str(file)})
         return failed
 
 
@@ -294,15 +327,6 @@ def _pump(source: Any, target: Any) -> threading.Thread:
     return thread
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Show what a process writes until it ends; return its exit code."""
-    threads = [_pump(process.stdout, sys.stdout), _pump(process.stderr, sys.stderr)]
-    code = process.wait()
-    for thread in threads:
-        thread.join(1)
-    return code
-
-
 # Nodes that know of each other --------------------------------------------------------------------
 
 
@@ -316,6 +340,7 @@ class _Link:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.on_stop: Any = None
         self.on_loss: Any = None
+        self.on_failure: Any = None
 
     def begin(self) -> None:
         """Send signs of life, and listen, from here on."""
@@ -335,7 +360,11 @@ class _Link:
                 return
             if "stop" in said:
                 self.on_stop(said["stop"])
+            elif "fail" in said:
+                self.on_failure()
             else:
+                if said.get("failed"):
+                    self.on_failure()
                 self._inbox.put(said)
 
     def send(self, said: Any) -> bool:
@@ -375,8 +404,8 @@ def _gather(job: dict[str, Any], node: _Node) -> dict[int, tuple[_Link, Any]]:
             except TimeoutError:
                 missing = [str(k) for k in range(1, job["number_of_nodes"]) if k not in came]
                 raise RuntimeError(
-                    f"node {', '.join(missing)} of {job['number_of_nodes']} did not come to {job['addr']}:{job['port']} "
-                    f"within {job['wait']:g} s"
+                    f"node {', '.join(missing)} of {job['number_of_nodes']} did not come to "
+                    f"{job['addr']}:{job['port']} within {job['wait']:g} s"
                 ) from None
             link = _Link(connection, job["silence"])
             said = link.receive()
@@ -385,7 +414,7 @@ def _gather(job: dict[str, Any], node: _Node) -> dict[int, tuple[_Link, Any]]:
                 continue
             wrong = ""
             if said["id"] != job["id"] or said["nodes"] != job["number_of_nodes"]:
-                wrong = f"it is of job {said['id']!r} of {said['nodes']} nodes, node 0 of {job['id']!r} of {job['number_of_nodes']}"
+                wrong = f"it is of job {said['id']!r} of {said['nodes']} nodes, which node 0 is not"
             elif said["node"] in came or not said["node"]:
                 wrong = "another one has this rank"
             if wrong:
@@ -406,7 +435,7 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         node.kill()
 
     for k, (link, _) in others.items():
-        link.on_stop, link.on_loss = node.stop, lambda k=k: lose(k)
+        link.on_stop, link.on_failure, link.on_loss = node.stop, node.failing.set, lambda k=k: lose(k)
         link.begin()
     nodes = [
         [job["count"], str(node.folder)],
@@ -431,14 +460,16 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         for number in job["signals"]:
             signal.signal(number, stop)
         if several:
-            _start_proxies(process, others, restart, firsts)
-        code = _wait(process)
+            node.proxy = _start_proxies(process, others, restart, firsts)
+        code = node.wait()
         failed = node.reports()
+        for link, _ in others.values():
+            link.send({"fail": bool(failed)})  # it ends there by now, or never
         for k, (link, _) in others.items():
-            said = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
-            failed += said["failed"] if said else [
+            heard = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
+            failed += heard["failed"] if heard else [
                 {"rank": firsts[k] + local, "local_rank": local, "pid": 0, "code": None, "early": False,
-                 "time": float("inf"), "host": others[k][1]["host"], "error_file": "", "lost": k}
+                 "time": float("inf"), "error_file": "", "data": None, "lost": k}
                 for local in range(nodes[k][0])
             ]  # fmt: skip
         if not failed or node.stopped or lost:
@@ -470,24 +501,31 @@ def _mpiexec(nodes: list[list[Any]]) -> list[str]:
                 "several machines without ssh need MPICH, but mpi4py loads Open MPI: pip install mpich, or use its own "
                 "mpiexec --hostfile, or srun"
             )
-        return [mpiexec, "--quiet", "--oversubscribe", "--bind-to", "none", "-n", str(counts[0])]
+        return [mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(counts[0])]
     if len(counts) == 1:
         return [mpiexec, "-launcher", "fork", "-rmk", "user", "-n", str(counts[0])]
     hosts = ",".join(f"node{k}:{count}" for k, count in enumerate(counts))  # names that only tell them apart
     return [mpiexec, "-launcher", "manual", "-rmk", "user", "-hosts", hosts, "-n", str(sum(counts))]
 
 
-def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]) -> None:
-    """Start, here and on the other nodes, what mpiexec says it wants to have started."""
+def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]) -> Any:
+    """Start, here and on the other nodes, what mpiexec says it wants to have started; return the process here."""
+    proxy = None
     for line in process.stdout:
         words = shlex.split(line.decode())
         if words[0] != "HYDRA_LAUNCH:":
-            return  # HYDRA_LAUNCH_END
+            break  # HYDRA_LAUNCH_END
         k = int(words[words.index("--proxy-id") + 1])
         if k == 0:
-            subprocess.Popen(words[1:], stdin=subprocess.DEVNULL, start_new_session=True)
+            at = words.index("--control-port") + 1
+            words[at] = f"127.0.0.1:{words[at].rpartition(':')[2]}"
+            proxy = subprocess.Popen(
+                words[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            )
+            _pump(proxy.stderr, sys.stderr)
         else:
             others[k][0].send({"proxy": words[2:], "restart": restart, "first": firsts[k]})
+    return proxy
 
 
 def _be_another_node(job: dict[str, Any], node: _Node) -> int:
@@ -502,9 +540,9 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
                 raise RuntimeError(f"node 0 is not at {job['addr']}:{job['port']}: {error}") from None
             time.sleep(0.1)
     link = _Link(connection, job["silence"])
-    link.on_stop, link.on_loss = node.stop, node.kill
+    link.on_stop, link.on_failure, link.on_loss = node.stop, node.failing.set, node.kill
     link.send({"node": job["node"], "nodes": job["number_of_nodes"], "id": job["id"], "count": job["count"],
-               "folder": str(node.folder), "host": socket.gethostname()})  # fmt: skip
+               "folder": str(node.folder)})  # fmt: skip
     connection.settimeout(job["wait"] + 5)  # until all nodes have come, and node 0 begins to give signs of life
     link.begin()
     proxy = str(Path(find_mpiexec()).with_name("hydra_pmi_proxy"))
@@ -520,7 +558,8 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
         words = said["proxy"]
         at = words.index("--control-port") + 1
         words[at] = f"{job['addr']}:{words[at].rpartition(':')[2]}"
-        _wait(node.start([proxy, *words], without_launcher(os.environ)))
+        node.start([proxy, *words], without_launcher(os.environ))
+        node.wait()
         link.send({"failed": node.reports()})
     ranks = f"{node._first}-{node._first + node.count - 1}"
     print(f"torchrun: node 0 (rank 0) is lost; node {job['node']} (ranks {ranks}) ends too", file=sys.stderr)
@@ -548,11 +587,17 @@ def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
     """Return what is said of a failure: PyTorch's summary, with the ranks that failed of themselves."""
     if all(each["code"] is None and not each.get("started") and "lost" not in each for each in failed):
         return f"torchrun: mpiexec ended with exit code {code} before any rank started"
-    own = [each for each in failed if each["code"] is not None] or failed
-    failures = {}
-    for each in sorted(own, key=lambda each: each["time"]):
+    own = [each for each in failed if each["code"] is not None]
+    lost = sorted({each["lost"] for each in failed if "lost" in each})
+    if lost and not own:
+        ranks = ", ".join(str(each["rank"]) for each in failed if "lost" in each)
+        return (
+            f"torchrun: node {', '.join(map(str, lost))} (rank {ranks}) is lost: its launcher ended, or the network did"
+        )
+    own, failures = sorted(own or failed, key=lambda each: each["time"]), {}
+    for each in [own[0], *(each for each in own[1:] if each["data"] or (each["code"] or 0) > 0)]:  # others were ended
         failure = ProcessFailure(each["local_rank"], each["pid"], each["code"] or 0, each["error_file"])
-        if "data" in each:
+        if each["data"]:
             failure.error_file_data = each["data"]
             failure.message = each["data"]["message"]
         elif each["code"] is None or each["early"]:
@@ -560,12 +605,7 @@ def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
         if each["time"] != float("inf"):
             failure.timestamp = int(each["time"])
         failures[each["rank"]] = failure
-    lost = sorted({each["lost"] for each in failed if "lost" in each})
-    words = [f"torchrun: {_root(own)}"] if not lost else []
-    for k in lost:
-        ranks = ", ".join(str(each["rank"]) for each in failed if each.get("lost") == k)
-        words.append(f"torchrun: node {k} (ranks {ranks}) is lost")
-    return "\n".join([str(ChildFailedError(job["program"][0], failures)), *words])
+    return f"{ChildFailedError(job['program'][0], failures)}\ntorchrun: {_root(own)}"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -202,7 +202,14 @@ def combined(g: Array, x: Array, of_g: Array, of_x: Array, summand: Array, dtype
 
 
 def batch_gradients(
-    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
+    g: Array,
+    x: Array,
+    weight: Array | None,
+    mean: Array,
+    scale: Array,
+    wanted: bool,
+    dtype: Any,
+    across: Callable[[Array], tuple[Array, float]] | None = None,
 ) -> tuple[Array | None, Array, Array]:
     """Return the gradients of input, weight and bias of (x - mean) * scale * weight + bias with a batch's statistics.
 
@@ -212,16 +219,21 @@ def batch_gradients(
         mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
         wanted: whether the input's is; else None is returned for it.
         dtype: of the input's.
+        across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
+            over all of them, and how many places a channel has there.
     """
     samples, _, count = x.shape
     sums, dots = products(g, x, mean)
     sums, dots = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True)
     grad_x = None
     if wanted:
+        all_sums, all_dots, number = sums, dots, samples * count or 1
+        if across is not None:
+            (all_sums, all_dots), number = across(np.concatenate([sums, dots]))
         of_g = scale if weight is None else scale * weight
-        per_element = of_g / (samples * count or 1)
-        of_x = -per_element * np.square(scale) * dots
-        grad_x = combined(g, x, of_g, of_x, -per_element * sums - of_x * mean, dtype)
+        per_element = of_g / number
+        of_x = -per_element * np.square(scale) * all_dots
+        grad_x = combined(g, x, of_g, of_x, -per_element * all_sums - of_x * mean, dtype)
     return grad_x, (dots * scale)[0], sums[0]
 
 

@@ -76,11 +76,11 @@ def adam(parameters):
 CASES = {
     "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(256, 64), nn.Tanh(), nn.Linear(64, 10)), pictures, sgd, {}),
     "cnn": (lambda: cnn(lambda n: nn.Identity()), pictures, adam, {}),
-    "batchnorm": (lambda: cnn(nn.BatchNorm2d), pictures, adam, {}),
+    "batchnorm": (lambda: cnn(nn.BatchNorm2d), pictures, sgd, {}),
     "gpt": (GPT, text, lambda parameters: optim.AdamW(parameters, lr=1e-3), {}),
     "small_buckets": (GPT, text, sgd, {"bucket_cap_mb": 0.01, "gradient_as_bucket_view": True}),
     "static": (GPT, text, sgd, {"static_graph": True}),
-    "syncbn": (lambda: cnn(nn.BatchNorm2d if alone else nn.SyncBatchNorm), pictures, adam, {}),
+    "syncbn": (lambda: cnn(nn.BatchNorm2d if alone else nn.SyncBatchNorm), pictures, sgd, {}),
 }
 
 saved = {}

@@ -6,9 +6,11 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.distributed.groups import _get_default_group, is_initialized
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules._sync_batchnorm import SyncBatchNorm as Synchronized
 from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -138,6 +140,9 @@ class _BatchNorm(_NormBase):
         mean, var = self.running_mean, self.running_var
         if self.training and not self.track_running_stats:
             mean = var = None
+        return self._normalized(input, mean, var, by_batch, momentum)
+
+    def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
@@ -289,10 +294,13 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm1d` for any number of dimensions, over several processes; here there is one, and the batch is its own.
+    """`BatchNorm1d` for any number of dimensions, in training by the statistics of several processes' batches.
+
+    All of them have to come to it, forward and backward, each with as much as it has. Without a group of processes it
+    is like the other layers.
 
     Args:
-        process_group: kept, and not used.
+        process_group: the processes; all if None.
         the others: as for `BatchNorm1d`.
 
     Shape:
@@ -333,13 +341,22 @@ class SyncBatchNorm(_BatchNorm):
         self._check_non_zero_input_channels(input)
         return super().forward(input)
 
+    def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
+        if by_batch and self.training and is_initialized():
+            group = self.process_group or _get_default_group()
+            if group.size() > 1:
+                parameters = self.weight, self.bias, mean, var
+                result: Tensor = Synchronized.apply(input, *parameters, self.eps, momentum, group, group.size())
+                return result
+        return super()._normalized(input, mean, var, by_batch, momentum)
+
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Return `module` with all `BatchNorm*d` layers in it made `SyncBatchNorm`; parameters are shared.
 
         Args:
             module: a model, changed in place, or a layer.
-            process_group: what the new layers keep.
+            process_group: the new layers' processes.
 
         Example:
             >>> from tinytorch import nn

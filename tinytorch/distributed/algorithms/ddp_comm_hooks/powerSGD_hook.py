@@ -1,0 +1,230 @@
+"""Gradients averaged as products of two narrow matrices, which are less to send."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.distributed._reducer import GradBucket
+from tinytorch.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
+from tinytorch.distributed.algorithms.ddp_comm_hooks.default_hooks import _allreduce_fut
+from tinytorch.distributed.collectives import all_reduce
+from tinytorch.distributed.futures import Future
+from tinytorch.distributed.groups import ProcessGroup, _get_default_group
+from tinytorch.kernels import dtypes
+from tinytorch.linalg import qr
+from tinytorch.ops.create import empty, zeros
+from tinytorch.ops.join import cat, stack
+from tinytorch.ops.random import randn
+from tinytorch.random import fork_rng, manual_seed
+
+__all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
+
+
+class PowerSGDState:
+    """The settings of `powerSGD_hook`, and what it keeps from step to step.
+
+    Args:
+        process_group: the processes; all if None.
+        matrix_approximation_rank: how many columns the narrow matrices have.
+        start_powerSGD_iter: the step from which on gradients are approximated; before, they are averaged as they are.
+        min_compression_rate: by which factor a gradient has to become smaller; else it is averaged as it is.
+        use_error_feedback: add to each step's gradients what the last approximation has lost.
+        warm_start: begin with the last step's matrices, not with random ones.
+        orthogonalization_epsilon: added to the lengths of columns: keeps 0 from being a divisor.
+        random_seed: of the random matrices, the same on all ranks.
+        compression_stats_logging_frequency: accepted; nothing is logged.
+        batch_tensors_with_same_shape: approximate gradients of one shape at once.
+
+    Raises:
+        ValueError: it starts too early for `use_error_feedback` or `warm_start`.
+
+    Example:
+        >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+        >>> model.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=2), powerSGD_hook)
+        >>> torch.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        process_group: ProcessGroup | None,
+        matrix_approximation_rank: int = 1,
+        start_powerSGD_iter: int = 1000,
+        min_compression_rate: float = 2,
+        use_error_feedback: bool = True,
+        warm_start: bool = True,
+        orthogonalization_epsilon: float = 0,
+        random_seed: int = 0,
+        compression_stats_logging_frequency: int = 10_000,
+        batch_tensors_with_same_shape: bool = False,
+    ) -> None:
+        if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
+            raise ValueError(
+                "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD "
+                "can only be applied after the first two iterations in DDP."
+            )
+        self.process_group = process_group
+        self.matrix_approximation_rank, self.start_powerSGD_iter = matrix_approximation_rank, start_powerSGD_iter
+        self.min_compression_rate, self.orthogonalization_epsilon = min_compression_rate, orthogonalization_epsilon
+        self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
+        self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
+        self.compression_stats_logging_frequency = max(1, compression_stats_logging_frequency)
+        self.rng = np.random.RandomState(random_seed)
+        # By bucket: what the last approximation has lost, and the two narrow matrices of all its gradients.
+        self.error_dict: dict[int, Tensor] = {}
+        self.p_memory_dict: dict[int, Tensor] = {}
+        self.q_memory_dict: dict[int, Tensor] = {}
+        self.iter = 0
+        self.total_numel_before_compression = self.total_numel_after_compression = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "process_group"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.process_group = _get_default_group()
+
+    def maybe_increase_iter(self, bucket: GradBucket) -> None:
+        """Count a step with its last bucket."""
+        self.iter += bucket.is_last()
+
+    def compression_stats(self) -> tuple[float, int, int]:
+        """Return by which factor gradients became smaller, how many numbers they were, and how many were sent."""
+        before, after = self.total_numel_before_compression, self.total_numel_after_compression
+        return before / after if after > 0 else 0, before, after
+
+
+def _orthogonalize(matrices: Tensor, epsilon: float = 0) -> None:
+    """Make the columns of each matrix, `(N, rows, columns)`, orthogonal and of length 1, in place."""
+    columns = matrices.shape[2]
+    if columns > 2 and matrices.dtype not in (dtypes.float16, dtypes.bfloat16):
+        matrices.copy_(qr(matrices).Q)
+        return
+    for i in range(columns):  # Gram-Schmidt
+        column, rest = matrices[:, :, i : i + 1], matrices[:, :, i + 1 :]
+        column /= column.norm(dim=1, keepdim=True) + epsilon
+        rest -= (column * rest).sum(1, keepdim=True) * column
+
+
+def _average_low_rank(
+    state: PowerSGDState, index: int, matrices: Sequence[Tensor], group: ProcessGroup, epsilon: float
+) -> None:
+    """Replace matrices, `(N, rows, columns)` each, by approximations of their means: one step of power iteration."""
+    ranks = [min(*each.shape[1:], state.matrix_approximation_rank) for each in matrices]
+    shapes = [
+        [(each.shape[0], each.shape[1 + side], rank) for each, rank in zip(matrices, ranks, strict=True)]
+        for side in (0, 1)
+    ]
+    fresh = not state.warm_start or index not in state.p_memory_dict
+    parts = []
+    for memory, side in zip((state.p_memory_dict, state.q_memory_dict), shapes, strict=True):
+        sizes = [math.prod(shape) for shape in side]
+        if fresh:
+            memory[index] = empty(sum(sizes), dtype=matrices[0].dtype if matrices else None)
+        parts.append([part.view(shape) for part, shape in zip(memory[index].split(sizes), side, strict=True)])
+    ps, qs = parts
+    if fresh:
+        with fork_rng(devices=[]):
+            manual_seed(state.rng.randint(1_000_000_000))
+            for q in qs:
+                q.copy_(randn(*q.shape, dtype=q.dtype))
+    for q in qs:
+        _orthogonalize(q, epsilon)
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        p.copy_(matrix @ q)
+    all_reduce(state.p_memory_dict[index], group=group)
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        _orthogonalize(p, epsilon)
+        q.copy_(matrix.transpose(1, 2) @ p)
+    all_reduce(state.q_memory_dict[index], group=group)
+    state.q_memory_dict[index].div_(group.size())
+    for matrix, p, q in zip(matrices, ps, qs, strict=True):
+        matrix.copy_(p @ q.transpose(1, 2))
+    if not state.warm_start:
+        state.p_memory_dict.clear()
+        state.q_memory_dict.clear()
+
+
+def _feed_back(state: PowerSGDState, index: int, gradients: Tensor) -> Tensor | None:
+    """Add what the last approximation has lost; return a copy of the sum."""
+    if not state.use_error_feedback:
+        return None
+    if index in state.error_dict:
+        gradients.add_(state.error_dict[index])
+    return gradients.clone()
+
+
+def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of an approximate mean of the gradients.
+
+    Each gradient, as a matrix M, is approximated by P Q^T, of which the two are summed over the processes: P = M Q for
+    a random Q (or the last step's), made orthogonal, then Q = M^T P. Gradients that would not become smaller are
+    averaged as they are. What is lost is added to the next step's gradients.
+
+    Source:
+        Vogels et al., "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization", 2019.
+    """
+    group = _get_default_group() if state.process_group is None else state.process_group
+    gradients, index = bucket.buffer(), bucket.index()
+    if state.iter < state.start_powerSGD_iter:
+        state.maybe_increase_iter(bucket)
+        return _allreduce_fut(group, gradients)
+    wanted = _feed_back(state, index, gradients)
+    by_shape: dict[Any, list[Tensor]] = {}
+    others: list[Tensor] = []
+    for each in bucket.gradients():
+        matrix = each.view(each.shape[0], -1) if each.dim() else each.view(1, 1)
+        rank = min(*matrix.shape, state.matrix_approximation_rank)
+        compressed = sum(matrix.shape) * rank
+        smaller = compressed * state.min_compression_rate < matrix.numel()
+        by_shape.setdefault(matrix.shape, []).append(matrix) if smaller else others.append(each)
+        state.total_numel_before_compression += matrix.numel()
+        state.total_numel_after_compression += compressed if smaller else matrix.numel()
+    if others:
+        flat = cat([each.reshape(-1) for each in others])
+        all_reduce(flat, group=group)
+        flat.div_(group.size())
+        for each, part in zip(others, flat.split([each.numel() for each in others]), strict=True):
+            each.copy_(part.view_as(each))
+    if state.batch_tensors_with_same_shape:
+        batches = [stack(some) for some in by_shape.values()]
+    else:
+        batches = [each.unsqueeze(0) for some in by_shape.values() for each in some]
+    _average_low_rank(state, index, batches, group, state.orthogonalization_epsilon)
+    if state.batch_tensors_with_same_shape:
+        for some, batch in zip(by_shape.values(), batches, strict=True):
+            for each, approximated in zip(some, batch, strict=True):
+                each.copy_(approximated)
+    if wanted is not None:
+        state.error_dict[index] = wanted - gradients
+    state.maybe_increase_iter(bucket)
+    return noop_hook(None, bucket)
+
+
+def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of an approximate mean of the gradients, all of the bucket as one square matrix.
+
+    Faster than `powerSGD_hook`, and less exact.
+    """
+    group = _get_default_group() if state.process_group is None else state.process_group
+    gradients, index = bucket.buffer(), bucket.index()
+    if state.iter < state.start_powerSGD_iter:
+        state.maybe_increase_iter(bucket)
+        return _allreduce_fut(group, gradients)
+    side = math.ceil(math.sqrt(gradients.numel()))
+    padded = cat([gradients, zeros(side * side - gradients.numel(), dtype=gradients.dtype)])
+    state.total_numel_before_compression += gradients.numel()
+    state.total_numel_after_compression += side * state.matrix_approximation_rank * 2
+    wanted = _feed_back(state, index, padded)
+    _average_low_rank(state, index, [padded.view(1, side, side)], group, 0)
+    if wanted is not None:
+        state.error_dict[index] = wanted - padded
+    gradients.copy_(padded[: gradients.numel()])
+    state.maybe_increase_iter(bucket)
+    return noop_hook(None, bucket)

@@ -1,0 +1,5 @@
+"""Where programs import `Join` from."""
+
+from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
+
+__all__ = ["Join", "JoinHook", "Joinable", "_JoinConfig"]

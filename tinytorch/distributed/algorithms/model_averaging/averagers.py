@@ -1,0 +1,64 @@
+"""Means of parameters over processes, from time to time."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from tinytorch.distributed.algorithms.model_averaging.utils import average_parameters_or_parameter_groups
+from tinytorch.distributed.groups import ProcessGroup, _get_default_group
+
+__all__ = ["ModelAverager", "PeriodicModelAverager"]
+
+
+class ModelAverager(ABC):
+    """The base class of what averages parameters.
+
+    Args:
+        process_group: the processes; all if None.
+    """
+
+    def __init__(self, process_group: ProcessGroup | None = None) -> None:
+        self.process_group = _get_default_group() if process_group is None else process_group
+        self.step = 0
+
+    @abstractmethod
+    def average_parameters(self, params: Iterable[Any]) -> None:
+        """Average parameters, or those of an optimizer's groups, if it is time."""
+
+
+class PeriodicModelAverager(ModelAverager):
+    """Averages parameters every `period` steps.
+
+    Args:
+        period: how many steps.
+        warmup_steps: how many are without at first.
+        process_group: the processes; all if None.
+
+    Raises:
+        ValueError: `warmup_steps` is negative, or `period` less than 1.
+    """
+
+    def __init__(self, period: int, warmup_steps: int = 0, process_group: ProcessGroup | None = None) -> None:
+        super().__init__(process_group)
+        if warmup_steps < 0:
+            raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
+        if period < 1:
+            raise ValueError("Arg ``period`` must be a positive value.")
+        if period == 1:
+            warnings.warn(
+                "When period is 1, no need to use model averaging because the communication cost of all-reducing "
+                "parameters will be no less than the cost of all-reducing gradients by DistributedDataParallel in the "
+                "backward pass. Therefore, only DistributedDataParallel should be used for this case.",
+                stacklevel=2,
+            )
+        self.period, self.warmup_steps = period, warmup_steps
+
+    def average_parameters(self, params: Iterable[Any]) -> None:
+        """Average parameters, or those of an optimizer's groups, if it is time; counts the step."""
+        steps = self.step - self.warmup_steps
+        if steps >= 0 and steps % self.period == 0:
+            average_parameters_or_parameter_groups(params, self.process_group)
+        self.step += 1

@@ -1,0 +1,219 @@
+"""Exchanges between processes as steps of the graph: backward, gradients go the opposite way.
+
+All processes have to run them backward, too, and in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinytorch.autograd.function import Function
+from tinytorch.core.tensor import Tensor
+from tinytorch.distributed import collectives
+from tinytorch.distributed.groups import ReduceOp, _get_default_group, get_rank, get_world_size
+from tinytorch.ops.create import empty_like, zeros_like
+from tinytorch.ops.join import stack
+
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter",
+    "scatter",
+]  # fmt: skip
+
+Group = Any
+
+
+def _group(group: Group) -> Group:
+    return _get_default_group() if group is None else group
+
+
+class _Broadcast(Function):
+    @staticmethod
+    def forward(ctx: Any, src: int, group: Group, tensor: Tensor) -> Tensor:
+        ctx.src, ctx.group = src, group
+        result = tensor.clone()
+        collectives.broadcast(result, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        total = _Reduce.apply(ctx.src, ReduceOp.SUM, ctx.group, g)
+        return None, None, total if get_rank() == ctx.src else zeros_like(total)
+
+
+class _Reduce(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, op: Any, group: Group, tensor: Tensor) -> Tensor:
+        ctx.dst, ctx.group = dst, group
+        result = tensor.clone()
+        collectives.reduce(result, dst, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        return None, None, None, _Broadcast.apply(ctx.dst, ctx.group, g)
+
+
+class _Gather(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, group: Group, tensor: Tensor) -> tuple[Tensor, ...]:
+        ctx.dst, ctx.group = dst, group
+        results = [zeros_like(tensor) for _ in range(get_world_size(group))]
+        collectives.gather(tensor, results if get_rank() == dst else None, dst, group)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Tensor) -> Any:
+        return None, None, _Scatter.apply(ctx.dst, ctx.group, *gs)
+
+
+class _Scatter(Function):
+    @staticmethod
+    def forward(ctx: Any, src: int, group: Group, *tensors: Tensor) -> Tensor:
+        ctx.src, ctx.group = src, group
+        result = zeros_like(tensors[0])
+        collectives.scatter(result, tensors if get_rank() == src else None, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        return None, None, *_Gather.apply(ctx.src, ctx.group, g)
+
+
+class _ReduceScatter(Function):
+    @staticmethod
+    def forward(ctx: Any, op: Any, group: Group, output: Tensor, *tensors: Tensor) -> Tensor:
+        ctx.group = group
+        result = empty_like(output)
+        collectives.reduce_scatter(result, tensors, op, group)
+        output.copy_(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        return None, None, None, *_AllGather.apply(ctx.group, g)
+
+
+class _AllGather(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Group, tensor: Tensor) -> tuple[Tensor, ...]:
+        ctx.group = group
+        results = [empty_like(tensor) for _ in range(get_world_size(group))]
+        collectives.all_gather(results, tensor, group)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Tensor) -> Any:
+        return None, stack(_AllToAll.apply(ctx.group, [empty_like(g) for g in gs], *gs)).sum(0)
+
+
+class _AllToAll(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Group, outputs: Sequence[Tensor], *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.group, ctx.inputs = group, [each.detach() for each in tensors]
+        collectives.all_to_all(outputs, tensors, group)
+        return tuple([each.detach() for each in outputs])
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Tensor) -> Any:
+        return None, None, *_AllToAll.apply(ctx.group, [empty_like(each) for each in ctx.inputs], *gs)
+
+
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Group, output: Tensor, output_sizes: Any, input_sizes: Any, input: Tensor) -> Tensor:
+        ctx.group, ctx.input, ctx.sizes = group, input.detach(), (input_sizes, output_sizes)
+        collectives.all_to_all_single(output, input, output_sizes, input_sizes, group)
+        return output.detach()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        return None, None, None, None, _AllToAllSingle.apply(ctx.group, empty_like(ctx.input), *ctx.sizes, g)
+
+
+class _AllReduce(Function):
+    @staticmethod
+    def forward(ctx: Any, op: Any, group: Group, tensor: Tensor) -> Tensor:
+        ctx.op, ctx.group = op, group
+        result = tensor.clone()
+        collectives.all_reduce(result, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        return None, None, _AllReduce.apply(ctx.op, ctx.group, g)
+
+
+def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
+    """Return the tensor of process `src`; its gradient is the sum of those of all processes.
+
+    Args:
+        tensor: of the same shape and dtype everywhere.
+        src: the rank among all processes.
+        group: the processes; all if None.
+
+    Example:
+        >>> from tinytorch.distributed.nn import broadcast
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> broadcast(torch.ones(2), 0)
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
+    result: Tensor = _Broadcast.apply(src, _group(group), tensor)
+    return result
+
+
+def gather(tensor: Tensor, dst: int = 0, group: Group = None) -> tuple[Tensor, ...]:
+    """Return, on process `dst`, the tensors of all processes; zeros elsewhere."""
+    results: tuple[Tensor, ...] = _Gather.apply(dst, _group(group), tensor)
+    return results
+
+
+def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Tensor:
+    """Return the tensor that a list of process `src` has for this process; others give lists of the same shapes."""
+    result: Tensor = _Scatter.apply(src, _group(group), *tensors)
+    return result
+
+
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
+    """Return, on process `dst`, the sum (or what `op` says) of all processes' tensors; its own elsewhere."""
+    result: Tensor = _Reduce.apply(dst, op, _group(group), tensor)
+    return result
+
+
+def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
+    """Return the sum (or what `op` says) of what all processes' lists have for this process; `output` gets it, too."""
+    result: Tensor = _ReduceScatter.apply(op, _group(group), output, *input_list)
+    return result
+
+
+def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:
+    """Return the tensors of all processes; backward, each process gets the sum of the gradients of its own."""
+    results: tuple[Tensor, ...] = _AllGather.apply(_group(group), tensor)
+    return results
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None
+) -> tuple[Tensor, ...]:
+    """Send each process the tensor that a list has for it; return what comes, which the other list gets, too."""
+    results: tuple[Tensor, ...] = _AllToAll.apply(_group(group), output_tensor_list, *input_tensor_list)
+    return results
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Group = None,
+) -> Tensor:
+    """Send each process its part of a tensor; return what comes, one after the other, which `output` gets, too."""
+    result: Tensor = _AllToAllSingle.apply(_group(group), output, output_split_sizes, input_split_sizes, input)
+    return result
+
+
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
+    """Return the sum (or what `op` says) of all processes' tensors; backward, gradients are reduced likewise."""
+    result: Tensor = _AllReduce.apply(op, _group(group), tensor)
+    return result
