@@ -9,7 +9,7 @@ from typing import Any
 
 import tinytorch as torch
 import tinytorch.distributed as dist
-from tinytorch.distributed._join import Join
+from tinytorch.distributed.algorithms.join import Join
 from tinytorch.distributed.optim import ZeroRedundancyOptimizer
 from tinytorch.nn.parallel import DistributedDataParallel
 
