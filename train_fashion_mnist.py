@@ -4,11 +4,13 @@
     python train_fashion_mnist.py --epochs 10 --momentum 0.9
     python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
     python train_fashion_mnist.py --evaluate model.pth
+    python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
 
 The data is downloaded (30 MB) to --data if it is not there. If it cannot be downloaded either, drawn
 pictures take its place: see --dataset. --torchvision reads it through torchvision, without PyTorch, or,
 where that is not installed, through what tinytorch has of it. After each epoch a checkpoint is written
-beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are.
+beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are. Several processes
+share each batch among them: what comes out is what one process learns.
 """
 
 import argparse
@@ -20,8 +22,10 @@ import tempfile
 from tqdm import tqdm
 
 import tinytorch as torch
+from tinytorch import distributed as dist
 from tinytorch import nn
-from tinytorch.utils.data import DataLoader
+from tinytorch.nn.parallel import DistributedDataParallel
+from tinytorch.utils.data import DataLoader, DistributedSampler
 
 
 class NeuralNetwork(nn.Module):
@@ -40,7 +44,24 @@ class NeuralNetwork(nn.Module):
         return self.linear_relu_stack(x)  # (B, 10)
 
 
-def train(dataloader, model, loss_fn, optimizer, device, no_progress):
+def join():
+    """Return which process this is, and how many there are: one, unless torchrun has started several."""
+    if "WORLD_SIZE" not in os.environ:
+        return 0, 1
+    dist.init_process_group()
+    if dist.get_rank():
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the first one speaks)
+    return dist.get_rank(), dist.get_world_size()
+
+
+def mean(x):
+    """Return the mean of what the processes have."""
+    if dist.is_initialized():
+        dist.all_reduce(x, dist.ReduceOp.AVG)
+    return x
+
+
+def train(dataloader, model, loss_fn, optimizer, device, processes, no_progress):
     """Show the model every picture once, and improve it after each batch."""
     size = len(dataloader.dataset)
     model.train()
@@ -57,12 +78,12 @@ def train(dataloader, model, loss_fn, optimizer, device, no_progress):
             optimizer.step()
             optimizer.zero_grad()
 
-            seen += len(X)
+            seen += len(X) * processes
             if batch % 10 == 0:
                 accuracy = (pred.argmax(1) == y).float().mean().item()
                 bar.set_postfix(loss=f"{loss.item():.4f}", accuracy=f"{accuracy:.1%}")
             if batch % 100 == 0:
-                tqdm.write(f"loss: {loss.item():>7f}  [{seen:>5d}/{size:>5d}]")
+                tqdm.write(f"loss: {mean(loss.detach()).item():>7f}  [{seen:>5d}/{size:>5d}]")
 
 
 def test(dataloader, model, loss_fn, device):
@@ -106,6 +127,16 @@ def load_data(args):
         return Fashion(root=args.data, train=train, download=True, transform=ToTensor())
 
     return None if args.evaluate else load(train=True), load(train=False)
+
+
+def one_after_another(rank, do):
+    """Return what `do` returns, once the first process has done it: it may have to download."""
+    if rank:
+        dist.barrier()
+    done = do()
+    if not rank and dist.is_initialized():
+        dist.barrier()
+    return done
 
 
 def resume(path, model, optimizer):
@@ -166,6 +197,7 @@ def or_exit(doing):
 def main(argv=None):
     """Do what the command line asks for."""
     args = parse(argv)
+    rank, processes = join()
     if args.save is None:
         folder = "" if os.access(".", os.W_OK) else tempfile.mkdtemp(prefix="fashion-mnist-")
         args.save = os.path.join(folder, "model.pth")
@@ -176,12 +208,14 @@ def main(argv=None):
         torch.manual_seed(args.seed)
         model = NeuralNetwork().to(device)
     with or_exit(f"cannot read the data in {args.data!r}"):
-        training_data, test_data = load_data(args)
+        training_data, test_data = one_after_another(rank, lambda: load_data(args))
     with or_exit("cannot use these settings"):
         test_dataloader = DataLoader(test_data, batch_size=args.batch_size)
         optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=args.momentum)
         if args.epochs < 0:
             raise ValueError(f"--epochs should not be negative, but got {args.epochs}")
+        if args.batch_size % processes:
+            raise ValueError(f"{processes} processes cannot share a batch of {args.batch_size}")
     loss_fn = nn.CrossEntropyLoss()
 
     notice = getattr(test_data, "notice", None)  # drawn pictures say that they are
@@ -207,15 +241,24 @@ def main(argv=None):
             first_epoch = resume(args.resume, model, optimizer)
         print(f"Resuming after epoch {first_epoch}")
 
-    train_dataloader = DataLoader(training_data, batch_size=args.batch_size)
+    sampler, trained = None, model
+    if processes > 1:
+        sampler, trained = DistributedSampler(training_data, shuffle=False), DistributedDataParallel(model)
+    train_dataloader = DataLoader(training_data, batch_size=args.batch_size // processes, sampler=sampler)
     for epoch in range(first_epoch, args.epochs):
         print(f"Epoch {epoch + 1}\n-------------------------------")
-        train(train_dataloader, model, loss_fn, optimizer, device, args.no_progress)
+        train(train_dataloader, trained, loss_fn, optimizer, device, processes, args.no_progress or rank > 0)
+        if rank:
+            continue  # to the next epoch, where it waits for the first process
         test(test_dataloader, model, loss_fn, device)
         state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
         with or_exit(f"cannot save to {checkpoint_file!r}"):
             torch.save(state, checkpoint_file)
     print("Done!")
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    if rank:
+        return
 
     with or_exit(f"cannot save to {args.save!r}"):
         torch.save(model.state_dict(), args.save)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinytorch
 from benchmarks import models, pinn_step
+from tests.distributed import needs_mpi
 from tests.oracle import needs_oracle, torch
 from tests.test_train_fashion_mnist import write_data
 from tinytorch.data import drawn
 
 SMALL = ["--points", "200", "--given", "50", "--width", "16", "--depth", "3", "--log-every", "1"]
+EXAMPLES = Path(pinn_step.SCRIPT).parent
 pinn = pinn_step.load("tinytorch")
 
 
@@ -256,6 +260,7 @@ def test_a_folder_that_is_not_there_is_noticed_before_training(capsys, tmp_path)
 SHORT = {
     "cnn_fashion_mnist": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
     "char_gpt": "--quick --length 5",
+    "ddp_cnn": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
     "gan_2d": "--quick",
     "lstm_rows": "--data {data} --epochs 2 --hidden 16 --layers 2 --lr 0.02",
     "vae_fashion_mnist": "--data {data} --epochs 2 --hidden 32 --latent 4 --no-plot",
@@ -350,13 +355,34 @@ def test_no_data(name, capsys, tmp_path, monkeypatch):
     assert str(caught.value.code).startswith(f"{name}.py: cannot read the data in ")
 
 
-@pytest.mark.parametrize(("name", "accuracy"), [("cnn_fashion_mnist", 90), ("lstm_rows", 50)])
+@pytest.mark.parametrize(("name", "accuracy"), [("cnn_fashion_mnist", 90), ("ddp_cnn", 50), ("lstm_rows", 50)])
 def test_classifiers_learn(name, accuracy, data, capsys):
     """The small data's classes are easy to tell apart; guessing names a tenth of them."""
     arguments = SHORT[name].format(data=data).replace("--epochs 2", "--epochs 6")
     found = numbers(run(name, capsys, arguments))
     assert found[-1, 1] < 0.6 * found[0, 1]
     assert found[-1, 2] >= accuracy
+
+
+@needs_mpi
+def test_several_processes(data, tmp_path):
+    """They learn what one learns, also from where others stopped."""
+    outputs = []
+    for processes, epochs, checkpoint in ((1, 2, "none"), (2, 1, "some"), (4, 2, "some")):
+        command = [sys.executable, "-m", "tinytorch.distributed.run", "--nproc-per-node", str(processes)]
+        arguments = ["--epochs", str(epochs), "--checkpoint", str(tmp_path / checkpoint)]
+        ran = subprocess.run(
+            [*command, str(EXAMPLES / "ddp_cnn.py"), *SHORT["ddp_cnn"].format(data=data).split(), *arguments],
+            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        outputs.append(numbers(ran.stdout))
+    one, two, four = outputs
+    assert [len(each) for each in outputs] == [2, 1, 1]
+    np.testing.assert_allclose(np.concatenate([two, four]), one, rtol=2e-3, atol=1.01)
+    np.testing.assert_allclose([two[0, 1], four[0, 1]], one[:, 1], rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", PICTURES)

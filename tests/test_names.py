@@ -224,8 +224,9 @@ def test_distributed_sampler(length: int, shuffle: bool, drop_last: bool) -> Non
 def test_distributed_sampler_of_no_such_part() -> None:
     same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3), 2, 2))
     same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3), 2, -1))
-    with pytest.raises(RuntimeError, match="Requires distributed package"):
-        tinytorch.utils.data.DistributedSampler(range(3))
+    same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3)))
+    same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3), 2))
+    same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3), rank=0))
 
 
 # Devices that are not there -----------------------------------------------------------------------

@@ -560,9 +560,8 @@ def test_what_is_not_traced() -> None:
 
 
 def test_parts_that_are_not_done() -> None:
-    from tinytorch.distributed.optim import ZeroRedundancyOptimizer
-
     import tinytorch as torch
+    from tinytorch.distributed.optim import PostLocalSGDOptimizer
     from tinytorch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
@@ -573,7 +572,7 @@ def test_parts_that_are_not_done() -> None:
     with pytest.raises(NotImplementedError, match="does not count"):
         counter.__enter__()
     with pytest.raises(NotImplementedError, match="there is one process"):
-        ZeroRedundancyOptimizer([torch.ones(1)], torch.optim.SGD)
+        PostLocalSGDOptimizer(torch.optim.SGD([torch.ones(1)], lr=0.1), None)
 
 
 def test_classes_of_storages_by_name() -> None:

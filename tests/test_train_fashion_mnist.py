@@ -15,6 +15,7 @@ import pytest
 
 import tinytorch
 import train_fashion_mnist
+from tests.distributed import needs_mpi
 from tests.oracle import needs_oracle, torch
 from tinytorch.data import drawn
 
@@ -206,6 +207,32 @@ def test_resume_goes_on_as_if_it_had_not_stopped(train):
     assert evaluations(rest) == evaluations(whole)[1:]
     one, other = tinytorch.load("whole.pth"), tinytorch.load("rest.pth")
     assert all(tinytorch.equal(one[name], other[name]) for name in one)
+
+
+@needs_mpi
+def test_several_processes(data, tmp_path):
+    """They learn what one does, and only the first speaks and saves."""
+    outputs = []
+    for processes in (1, 2):
+        (tmp_path / str(processes)).mkdir()
+        command = [sys.executable, "-m", "tinytorch.distributed.run", "--nproc-per-node", str(processes), str(SCRIPT)]
+        arguments = ["--data", data, "--epochs", "2", "--lr", "0.1", "--momentum", "0.5", "--no-progress"]
+        environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
+        ran = subprocess.run(
+            [*command, *arguments], cwd=tmp_path / str(processes), env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        outputs.append(ran.stdout)
+    one, two = outputs
+    assert re.sub(r"[\d.]+", "", one) == re.sub(r"[\d.]+", "", two) and "Epoch 2" in two
+    assert losses(two) == pytest.approx(losses(one), abs=1e-4)
+    models = [tinytorch.load(tmp_path / str(n) / "model.pth") for n in (1, 2)]
+    for name, value in models[0].items():
+        np.testing.assert_allclose(models[1][name].numpy(), value.numpy(), atol=1e-4)
+    odd = subprocess.run(
+        [*command, *arguments, "--batch-size", "63"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert odd.returncode and "cannot use these settings: 2 processes cannot share a batch of 63" in odd.stderr
 
 
 @needs_oracle

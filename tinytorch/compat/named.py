@@ -28,19 +28,9 @@ there is one process
     distributed._tensor.experimental: *:distributed.tensor.experimental
     distributed.algorithms._checkpoint.checkpoint_wrapper: CheckpointImpl(REENTRANT,NO_REENTRANT) CheckpointWrapper
         OffloadWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
-    distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter StorageReader
-        StorageWriter async_save load load_state_dict save save_state_dict
     distributed.checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
-    distributed.checkpoint.default_planner: DefaultLoadPlanner:distributed.checkpoint.DefaultLoadPlanner
-        DefaultSavePlanner:distributed.checkpoint.DefaultSavePlanner
-    distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner _load_state_dict dcp_to_torch_save
-        torch_save_to_dcp
     distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
     distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
-    distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
-        set_model_state_dict set_optimizer_state_dict set_state_dict
-    distributed.checkpoint.state_dict_loader: _load_state_dict load
-    distributed.checkpoint.stateful: Stateful
     distributed.device_mesh: DeviceMesh init_device_mesh
     distributed.fsdp: BackwardPrefetch(BACKWARD_PRE,BACKWARD_POST) CPUOffload CPUOffloadPolicy FSDPModule
         FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel FullyShardedDataParallel.fsdp_modules
@@ -57,7 +47,8 @@ there is one process
         transformer_auto_wrap_policy wrap
     distributed.launcher.api: LaunchConfig elastic_launch
     distributed.nn.api.remote_module: RemoteModule
-    distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
+    distributed.optim.optimizer: DistributedOptimizer
+    distributed.optim.post_localSGD_optimizer: PostLocalSGDOptimizer
     distributed.pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint(BEGINNING,END) pipeline
     distributed.pipelining.microbatch: TensorChunkSpec
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc

@@ -15,18 +15,19 @@ __all__ = ["DistributedSampler"]
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index, from `rank` on: the part of one process.
 
-    All parts have the same length: the first indices come again at the end, or the last ones are left out.
+    All parts have the same length: the first indices come again at the end, or the last ones are left out. What the
+    parts have at the same places is, together, in the order that `seed` and the epoch give for any number of parts: so
+    training goes on with another number of processes where it stopped (docs/distributed_training.md).
 
     Args:
-        num_replicas: how many parts. PyTorch takes it from `torch.distributed` if None.
-        rank: which part, from 0; as `num_replicas`.
+        num_replicas: how many parts; as many as there are processes if None.
+        rank: which part, from 0; that of this process's rank if None.
         shuffle: take the indices in a random order, another one for each `set_epoch`.
         seed: of that order, the same for all parts.
         drop_last: leave out the last indices, instead of repeating the first ones.
 
     Raises:
-        RuntimeError: `num_replicas` or `rank` is None.
-        ValueError: there is no part of this number.
+        ValueError: there is no part of this number; or `num_replicas` or `rank` is None, and there is no group.
 
     Example:
         >>> from tinytorch.utils.data.distributed import DistributedSampler
@@ -43,9 +44,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if (num_replicas is None or rank is None) and not distributed.is_available():
-            raise RuntimeError("Requires distributed package to be available (or give num_replicas and rank)")
-        assert num_replicas is not None and rank is not None
+        num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+        rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

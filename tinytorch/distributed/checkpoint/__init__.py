@@ -1,0 +1,32 @@
+"""`torch.distributed.checkpoint`: checkpoints that all processes write and read together, in PyTorch's files.
+
+A checkpoint is a folder: each process writes its part of the entries to a file `__<rank>_<n>.distcp`, one `torch.save`
+after the other; `.metadata` says where each entry is. It is written last, when all parts are on the disk: without it
+there is no checkpoint. Any number of processes can read it.
+
+`metadata` is what that file says; `planner` and `default_planner` decide who writes and reads what, `storage` and
+`filesystem` do it, `state_dict_saver` and `state_dict_loader` lead all ranks through it. `state_dict` has the names.
+"""
+
+from __future__ import annotations
+
+from tinytorch.distributed.checkpoint.api import CheckpointException
+from tinytorch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from tinytorch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+)
+from tinytorch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
+from tinytorch.distributed.checkpoint.state_dict_loader import load, load_state_dict
+from tinytorch.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
+from tinytorch.distributed.checkpoint.storage import StorageReader, StorageWriter
+
+__all__ = [
+    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner",
+    "FileSystemReader", "FileSystemWriter", "LoadPlan", "LoadPlanner", "Metadata", "ReadItem", "SavePlan",
+    "SavePlanner", "StorageReader", "StorageWriter", "TensorStorageMetadata", "WriteItem", "async_save", "load",
+    "load_state_dict", "save", "save_state_dict",
+]  # fmt: skip

@@ -1,0 +1,318 @@
+"""`DefaultSavePlanner` and `DefaultLoadPlanner`: entries of nested dicts, each written by one rank, read by all."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from tinytorch.core.tensor import Size, Tensor
+from tinytorch.distributed.checkpoint._nested_dict import flatten_state_dict, set_element
+from tinytorch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from tinytorch.distributed.checkpoint.planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
+)
+from tinytorch.ops.create import empty
+from tinytorch.serialization import load, save
+
+__all__ = [
+    "DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan", "create_default_global_save_plan",
+    "create_default_local_load_plan", "create_default_local_save_plan",
+]  # fmt: skip
+
+
+def _whole(tensor: Tensor) -> ChunkStorageMetadata:
+    return ChunkStorageMetadata(Size([0] * tensor.dim()), Size(tensor.shape))
+
+
+def narrow_tensor_by_index(tensor: Tensor, offsets: Iterable[int], sizes: Iterable[int]) -> Tensor:
+    """Return a part of a tensor, in its memory."""
+    for dim, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+        if size < tensor.size(dim):
+            tensor = tensor.narrow(dim, offset, size)
+    return tensor
+
+
+# Saving -------------------------------------------------------------------------------------------
+
+
+class DefaultSavePlanner(SavePlanner):
+    """Saves the entries of nested dicts and lists, each once.
+
+    What several ranks have is written by the one that has least to write so far; what one rank has, by that.
+    Derived classes override `lookup_object` or `transform_object` to save something else.
+
+    Args:
+        flatten_state_dict: False to save the state's own entries only, whole dicts among them.
+        flatten_sharded_tensors, dedup_replicated_tensors, enable_plan_caching: accepted; they have no meaning here.
+        dedup_save_to_lowest_rank: let what several ranks have be written by the first of them.
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None,
+        dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ) -> None:
+        self.flatten_state_dict = flatten_state_dict
+        self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
+        self.mappings: dict[str, Any] = {}
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], storage_meta: StorageMeta | None = None, is_coordinator: bool = False
+    ) -> None:
+        """Take what is to be saved."""
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.is_coordinator = state_dict, is_coordinator
+
+    def create_local_plan(self) -> SavePlan:
+        """Return the plan to write all entries."""
+        self.plan = create_default_local_save_plan(self.state_dict, self.is_coordinator)
+        if self.flatten_state_dict:
+            self.plan = dataclasses.replace(self.plan, planner_data=self.mappings)
+        return self.plan
+
+    def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
+        """Return by rank what each writes, and what the checkpoint will hold."""
+        plans = _once(all_plans, self.dedup_save_to_lowest_rank)
+        self.global_plan, self.metadata = create_default_global_save_plan(plans)
+        if self.flatten_state_dict:
+            self.metadata.planner_data = {}
+            for plan in reversed(all_plans):
+                self.metadata.planner_data.update(plan.planner_data)
+        return self.global_plan, self.metadata
+
+    def finish_plan(self, new_plan: SavePlan) -> SavePlan:
+        """Return what this rank writes."""
+        self.plan = new_plan
+        return new_plan
+
+    def resolve_data(self, write_item: WriteItem) -> Tensor | io.BytesIO:
+        """Return the tensor of an item, or the bytes that `torch.save` makes of what is none."""
+        found: Tensor | io.BytesIO = self.transform_object(write_item, self.lookup_object(write_item.index))
+        return found
+
+    def lookup_object(self, index: MetadataIndex) -> Any:
+        """Return an entry."""
+        return self.state_dict[index.fqn]
+
+    def transform_object(self, write_item: WriteItem, object: Any) -> Any:
+        """Return what is written of an entry."""
+        if write_item.type is not WriteItemType.BYTE_IO:
+            return object
+        content = io.BytesIO()
+        save(object, content)
+        return content
+
+
+def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
+    """Return the plan of a rank that would write all of its entries."""
+    items = []
+    for name, value in state_dict.items():
+        if isinstance(value, Tensor):
+            chunk = _whole(value)
+            data = TensorWriteData(chunk, TensorProperties.create_from_tensor(value), chunk.sizes)
+            items.append(WriteItem(MetadataIndex(name, chunk.offsets), WriteItemType.TENSOR, tensor_data=data))
+        else:
+            items.append(WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO))
+    return SavePlan(items)
+
+
+def _once(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
+    """Return plans in which each item is in one only: of those that had it, in the one with the fewest bytes so far."""
+    ranks: dict[MetadataIndex, list[int]] = {}
+    sizes: dict[MetadataIndex, int] = {}
+    for rank, plan in enumerate(plans):
+        for item in plan.items:
+            ranks.setdefault(item.index, []).append(rank)
+            sizes[item.index] = item.tensor_storage_size() or 1  # (the size of what is no tensor is unknown)
+    load = [0] * len(plans)
+    writer = {}
+    for index, having in ranks.items():
+        writer[index] = having[0] if to_lowest_rank else min(having, key=load.__getitem__)
+        load[writer[index]] += sizes[index]
+    return [
+        dataclasses.replace(plan, items=[item for item in plan.items if writer[item.index] == rank])
+        for rank, plan in enumerate(plans)
+    ]
+
+
+def create_default_global_save_plan(
+    all_plans: list[SavePlan], rewrite_index_hints: bool = True
+) -> tuple[list[SavePlan], Metadata]:
+    """Return the plans, whose items know which part of their tensors they are, and what all of them write."""
+    entries: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
+
+    def entered(item: WriteItem) -> WriteItem:
+        name, data = item.index.fqn, item.tensor_data
+        if item.type is not WriteItemType.SHARD and name in entries:
+            raise AssertionError(f"two ranks write {name}")
+        if item.type is WriteItemType.BYTE_IO:
+            entries[name] = BytesStorageMetadata()
+            return item
+        assert data is not None
+        entry = entries.setdefault(name, TensorStorageMetadata(data.properties, data.size, []))
+        assert isinstance(entry, TensorStorageMetadata)
+        entry.chunks.append(data.chunk)
+        if not rewrite_index_hints:
+            return item
+        return dataclasses.replace(item, index=dataclasses.replace(item.index, index=len(entry.chunks) - 1))
+
+    plans = [dataclasses.replace(plan, items=[entered(item) for item in plan.items]) for plan in all_plans]
+    return plans, Metadata(entries)
+
+
+# Loading ------------------------------------------------------------------------------------------
+
+
+class DefaultLoadPlanner(LoadPlanner):
+    """Loads into the entries of nested dicts and lists: tensors in place, all else replaced.
+
+    Derived classes override `lookup_tensor` or `transform_tensor` to load into something else.
+
+    Args:
+        flatten_state_dict: whether the checkpoint was saved so.
+        flatten_sharded_tensors: accepted; it has no meaning here.
+        allow_partial_load: leave entries alone that the checkpoint has not, instead of raising an error.
+    """
+
+    def __init__(
+        self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True, allow_partial_load: bool = False
+    ) -> None:
+        self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load
+        self.mappings: dict[str, Any] = {}
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
+    ) -> None:
+        """Take what is to be loaded into, and what the checkpoint holds."""
+        self.original_state_dict = state_dict
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
+
+    def create_local_plan(self) -> LoadPlan:
+        """Return the plan to read all entries."""
+        assert self.metadata is not None
+        return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
+
+    def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
+        """Return the plans as they are."""
+        return create_default_global_load_plan(global_plan)
+
+    def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:
+        """Return the plan as it is."""
+        return central_plan
+
+    def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
+        """Put what was saved into its place. As in PyTorch, that may run code: load only what you trust."""
+        name, found = read_item.dest_index.fqn, load(value, weights_only=False)
+        if self.flatten_state_dict:
+            set_element(self.original_state_dict, self.mappings[name], found)
+        else:
+            self.state_dict[name] = found
+
+    def resolve_tensor(self, read_item: ReadItem) -> Tensor:
+        """Return the tensor, or the part of one, that an item is read into."""
+        return self.transform_tensor(read_item, self.lookup_tensor(read_item.dest_index))
+
+    def commit_tensor(self, read_item: ReadItem, tensor: Tensor) -> None:
+        """Do nothing: the tensor is in its place."""
+
+    def lookup_tensor(self, index: MetadataIndex) -> Tensor:
+        """Return an entry."""
+        found: Tensor = self.state_dict[index.fqn]
+        return found
+
+    def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
+        """Return the part of a tensor that is read."""
+        return narrow_tensor_by_index(tensor, read_item.dest_offsets, read_item.lengths)
+
+
+class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
+    """Loads all that the checkpoint holds, or what `keys` name, into an empty dict."""
+
+    def __init__(self, keys: set[str] | None = None, *args: Any, **kwargs: Any) -> None:
+        self.keys = keys
+        super().__init__(*args, **kwargs)
+
+    def _is_asked_for(self, name: str, path: tuple[Any, ...]) -> bool:
+        names = [name, *(".".join(map(str, path[:end])) for end in range(1, len(path)))]
+        return self.keys is None or any(each in self.keys for each in names)
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
+    ) -> None:
+        """Make an entry for each of the checkpoint's."""
+        assert not state_dict and metadata is not None
+        for name, entry in metadata.state_dict_metadata.items():
+            path = (metadata.planner_data or {}).get(name, (name,))
+            if self._is_asked_for(name, path):
+                made: Any = entry
+                if isinstance(entry, TensorStorageMetadata):
+                    made = empty(entry.size, dtype=entry.properties.dtype)
+                set_element(state_dict, path, made)
+        super().set_up_planner(state_dict, metadata, is_coordinator)
+
+
+def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
+    """Return the plan of a rank that reads all of its entries.
+
+    Raises:
+        RuntimeError: if `strict`, the checkpoint has no such entry.
+        ValueError: it has one of another shape, or a tensor where there is none.
+    """
+    items: list[ReadItem] = []
+    for name, value in state_dict.items():
+        entry = metadata.state_dict_metadata.get(name)
+        if entry is None:
+            if strict:
+                raise RuntimeError(f"Missing key in checkpoint state_dict: {name}.")
+        elif isinstance(entry, BytesStorageMetadata):
+            index, zero = MetadataIndex(name), Size([0])
+            items.append(ReadItem(LoadItemType.BYTE_IO, index, zero, index, zero, zero))
+        elif not isinstance(value, Tensor):
+            raise ValueError(
+                f"Invalid checkpoint metadata for {name}, expected BytesStorageMetadata but found {type(entry)}"
+            )
+        elif entry.size != value.size():
+            raise ValueError(f"Size mismatch between saved {entry.size} and current: {value.size()} for {name}")
+        else:  # a rank has whole tensors, which may be saved in parts
+            whole = MetadataIndex(name, [0] * value.dim(), 0)
+            items += [
+                ReadItem(
+                    LoadItemType.TENSOR,
+                    whole,
+                    chunk.offsets,
+                    MetadataIndex(name, chunk.offsets, i),
+                    Size([0] * value.dim()),
+                    chunk.sizes,
+                )
+                for i, chunk in enumerate(entry.chunks)
+            ]
+    return LoadPlan(items)
+
+
+def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
+    """Return the plans as they are: each rank reads what it needs."""
+    return all_plans

@@ -1,0 +1,282 @@
+"""`FileSystemWriter` and `FileSystemReader`: a checkpoint is a folder of PyTorch's files."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import re
+import uuid
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from tinytorch._atomic import replacing
+from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.tensor import Tensor
+from tinytorch.distributed.checkpoint import metadata as metadata_file
+from tinytorch.distributed.checkpoint.default_planner import narrow_tensor_by_index
+from tinytorch.distributed.checkpoint.metadata import Metadata, StorageMeta, _StorageInfo
+from tinytorch.distributed.checkpoint.planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+    WriteItemType,
+)
+from tinytorch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+from tinytorch.distributed.futures import Future
+from tinytorch.serialization import load, save
+
+__all__ = ["FileSystemReader", "FileSystemWriter"]
+
+CURRENT_DCP_VERSION = "1.0.0"
+_METADATA = ".metadata"
+
+
+@dataclasses.dataclass
+class _StoragePrefix:
+    """What the names of a rank's files begin with."""
+
+    prefix: str
+
+
+def _done(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+class _Folder:
+    """What the writer and the reader have in common."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.path = Path(path)
+
+    @property
+    def checkpoint_id(self) -> str | os.PathLike[str]:
+        """Return the folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Return whether it is the name of a folder that is there, or could be made."""
+        if isinstance(checkpoint_id, str) and "://" in checkpoint_id:
+            return False
+        path = Path(checkpoint_id)
+        return any(each.exists() and os.access(each, os.W_OK) for each in (path, *path.parents))
+
+
+class FileSystemWriter(_Folder, StorageWriter):
+    """Writes a checkpoint into a folder.
+
+    Each rank's files get names that are not in use there, and reach the disk; then `.metadata`, which names them,
+    takes the place of the one before, at once; then the files of the checkpoint before are removed. So there is always
+    a whole checkpoint, the old or the new one, also if a process is killed.
+
+    Args:
+        path: the folder, which all ranks must see; it is made if it is not there.
+        single_file_per_rank: False for a file for each entry.
+        sync_files, per_thread_copy_ahead, cache_staged_state_dict: accepted; files are always synced.
+        thread_count: how many threads write, each a file.
+        overwrite: False to raise an error where there is a checkpoint, instead of a warning.
+
+    Example:
+        >>> import tempfile
+        >>> import tinytorch.distributed.checkpoint as dcp
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     writer = dcp.FileSystemWriter(folder, single_file_per_rank=False)
+        ...     _ = dcp.save({"x": torch.ones(2), "y": torch.ones(3)}, storage_writer=writer)
+        ...     metadata = dcp.FileSystemReader(folder).read_metadata()
+        >>> {name: entry.size for name, entry in metadata.state_dict_metadata.items()}
+        {'x': torch.Size([2]), 'y': torch.Size([3])}
+        >>> torch.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        single_file_per_rank: bool = True,
+        sync_files: bool = True,
+        thread_count: int = 1,
+        per_thread_copy_ahead: int = 10_000_000,
+        cache_staged_state_dict: bool = False,
+        overwrite: bool = True,
+    ) -> None:
+        super().__init__(path)
+        self.single_file_per_rank, self.thread_count, self.overwrite = single_file_per_rank, thread_count, overwrite
+        self.save_id = str(uuid.uuid4())
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Make ready for a new checkpoint, in the given folder if there is one."""
+        self.path = Path(checkpoint_id or self.path)
+        self.save_id = str(uuid.uuid4())
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: the plans say which rank it is."""
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """Make the folder.
+
+        Raises:
+            RuntimeError: there is a checkpoint, and `overwrite` is False.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / _METADATA).exists():
+            if not self.overwrite:
+                raise RuntimeError(f"Checkpoint already exists and {self.overwrite=}.")
+            warnings.warn(
+                f"Detected an existing checkpoint in {self.path}, overwriting since {self.overwrite=}. "
+                "Past version 2.5 of PyTorch, `overwrite` will default to False. Set this variable to True to "
+                "maintain this functionality or False to raise when an existing checkpoint is found.",
+                stacklevel=2,
+            )
+        return plan
+
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """Return the plans with what the names of the ranks' files begin with."""
+        return [dataclasses.replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Write the items of this rank, and return a future of where they are."""
+        prefix = plan.storage_data.prefix
+        used = {each.name for each in self.path.glob(f"{prefix}*")}
+        unused = (name for n in range(2**63) if (name := f"{prefix}{n}.distcp") not in used)
+        if self.single_file_per_rank:
+            files: list[list[WriteItem]] = [[] for _ in range(self.thread_count)]
+            sizes = [0] * self.thread_count
+            for item in sorted(plan.items, key=lambda item: -(item.tensor_storage_size() or 0)):
+                smallest = sizes.index(min(sizes))
+                files[smallest].append(item)
+                sizes[smallest] += item.tensor_storage_size() or 1
+        else:
+            files = [[item] for item in plan.items]
+
+        def write(name: str, items: list[WriteItem]) -> list[WriteResult]:
+            with replacing(self.path / name) as file:
+                return [_written(file, name, item, planner) for item in items]
+
+        with ThreadPoolExecutor(self.thread_count) as threads:
+            written = list(threads.map(write, unused, filter(None, files)))
+        return _done([each for results in written for each in results])
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """Write `.metadata`, and remove the files of the checkpoint before."""
+        metadata.version = CURRENT_DCP_VERSION
+        metadata.storage_data = {each.index: each.storage_data for part in results for each in part}
+        metadata.storage_meta = self.storage_meta()
+        with replacing(self.path / _METADATA) as file:
+            metadata_file.write(metadata, file)
+        named = {each.relative_path for each in metadata.storage_data.values()}
+        for each in self.path.glob("__*.distcp"):
+            if re.fullmatch(r"__\d+_\d+\.distcp", each.name) and each.name not in named:
+                each.unlink(missing_ok=True)
+
+    def storage_meta(self) -> StorageMeta:
+        """Return which checkpoint it is."""
+        return StorageMeta(str(self.path), self.save_id)
+
+
+def _written(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) -> WriteResult:
+    start = file.tell()
+    data = planner.resolve_data(item)
+    if item.type is WriteItemType.BYTE_IO:
+        assert isinstance(data, io.BytesIO)
+        file.write(data.getbuffer())
+    else:
+        assert isinstance(data, Tensor)
+        data = data.detach()
+        storage: Any = data.untyped_storage()  # all of it would be saved: of a view's, only what it shows
+        save(data if storage.nbytes() == data.nbytes else data.clone(), file)
+    length = file.tell() - start
+    return WriteResult(item.index, length, _StorageInfo(name, start, length))
+
+
+class FileSystemReader(_Folder, StorageReader):
+    """Reads a checkpoint from a folder.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.reset()
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Make ready for a checkpoint, in the given folder if there is one."""
+        self.path = Path(checkpoint_id or self.path)
+        self.storage_data: dict[Any, Any] = {}
+        self.load_id = str(uuid.uuid4())
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """Return what the checkpoint holds. No code from the file runs.
+
+        Raises:
+            FileNotFoundError: there is no checkpoint.
+            pickle.UnpicklingError: the file is damaged, or holds more than data.
+        """
+        with open(self.path / _METADATA, "rb") as file:
+            found = metadata_file.read(file)
+        if found.storage_meta is None:
+            found.storage_meta = StorageMeta()
+        found.storage_meta.load_id = self.load_id
+        return found
+
+    def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Take note of where entries are."""
+        if metadata.storage_data is None:
+            raise AssertionError("storage_data must not be None in metadata")
+        self.storage_data = metadata.storage_data
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """Return the plan as it is."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """Return the plans as they are."""
+        return plans
+
+    @no_grad()
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Read the items of this rank, file by file.
+
+        Raises:
+            FileNotFoundError: a file is missing.
+            RuntimeError: a file is damaged, or would lie outside of the folder.
+        """
+        files: dict[str, list[tuple[_StorageInfo, ReadItem]]] = {}
+        for item in plan.items:
+            info = self.storage_data[item.storage_index]
+            files.setdefault(info.relative_path, []).append((info, item))
+        for name, items in files.items():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise RuntimeError(f"the checkpoint in {self.path} names a file that lies elsewhere: {name}")
+            with open(self.path / name, "rb") as file:
+                for info, item in sorted(items, key=lambda each: each[0].offset):
+                    file.seek(info.offset)
+                    _take(io.BytesIO(file.read(info.length)), info, item, planner)
+        return _done(None)
+
+
+def _take(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner: LoadPlanner) -> None:
+    name = item.storage_index.fqn
+    if info.transform_descriptors:
+        raise NotImplementedError(f"{name} is saved by extensions: {', '.join(info.transform_descriptors)}")
+    if content.getbuffer().nbytes != info.length:
+        raise RuntimeError(f"{info.relative_path} ends within {name}: the checkpoint is damaged")
+    if item.type is LoadItemType.BYTE_IO:
+        planner.load_bytes(item, content)
+        return
+    found = narrow_tensor_by_index(load(content), item.storage_offsets, item.lengths)
+    target = planner.resolve_tensor(item).detach()
+    if target.size() != found.size():
+        raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {found.size()}")
+    target.copy_(found)
+    planner.commit_tensor(item, target)
