@@ -571,7 +571,7 @@ def test_parts_that_are_not_done() -> None:
     assert counter.get_total_flops() == 0 and counter.get_flop_counts() == {}
     with pytest.raises(NotImplementedError, match="does not count"):
         counter.__enter__()
-    with pytest.raises(NotImplementedError, match="there is one process"):
+    with pytest.raises(NotImplementedError, match="spreads no tensors"):
         PostLocalSGDOptimizer(torch.optim.SGD([torch.ones(1)], lr=0.1), None)
 
 

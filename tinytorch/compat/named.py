@@ -18,7 +18,7 @@ from .absent import Refused, answering, refusing
 #: method; `Name(A,B)` is an enumeration, `Name<Error` an exception, `name->3` returns 3, `name=3` is 3, `name:x.y` is
 #: what `tinytorch.x` has as `y` (itself, if it is `*`), and `*:x` all that the table has for `tinytorch.x`.
 TABLE = """
-there is one process
+tinytorch spreads no tensors over processes, and calls no functions of others
     _C._distributed_rpc: PyRRef
     distributed._composable.fsdp: *:distributed.fsdp
     distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
@@ -54,13 +54,15 @@ there is one process
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc
         is_available->False remote rpc_async rpc_sync shutdown
     distributed.rpc.api: _all_gather
-    distributed.tensor: DTensor DTensor.from_local Partial Placement Replicate Shard distribute_module distribute_tensor
+    distributed.tensor: DTensor DTensor.from_local distribute_module distribute_tensor *:distributed.tensor.placement_types
     distributed.tensor._utils: compute_local_shape_and_global_offset
     distributed.tensor.experimental: context_parallel implicit_replication
     distributed.tensor.experimental._attention: set_rotate_method
     distributed.tensor.parallel: ColwiseParallel PrepareModuleInput PrepareModuleOutput RowwiseParallel
         SequenceParallel loss_parallel parallelize_module
-    distributed.tensor.placement_types: Partial Placement Replicate Shard _StridedShard
+    distributed.tensor.placement_types: _StridedShard Partial:distributed.placements.Partial
+        Placement:distributed.placements.Placement Replicate:distributed.placements.Replicate
+        Shard:distributed.placements.Shard
     distributed.utils: _sync_module_states
     numa.binding: AffinityMode NumaOptions
 
@@ -227,7 +229,8 @@ def _enter(found: dict[str, Any], module: str, reason: str, entry: str) -> None:
     if elsewhere:
         home, _, other = path.rpartition(".")
         if name == "*":
-            found.update(names_of(f"tinytorch.{path}"))
+            all_names = names_of(f"tinytorch.{path}").items()
+            found.update({key: value for key, value in all_names if not key.startswith("_")})
         else:
             source: Any = builtins if home == "builtins" else importlib.import_module(f"tinytorch.{home}")
             found[name] = source if other == "*" else getattr(source, other)

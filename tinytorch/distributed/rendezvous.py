@@ -130,6 +130,11 @@ def join(init_method: str | None, rank: int, world_size: int, timeout: float) ->
 
     MPI = mpi()
     if _process != os.getpid():
+        if meet and MPI.Is_initialized():
+            raise RuntimeError(
+                "MPI was initialized before init_process_group, by an import of mpi4py.MPI, and no launcher had told it of "
+                "the other processes: start them by `python -m tinytorch.distributed.run` (torchrun), or import it later"
+            )
         if meet:
             _meet(meet, *_launched, timeout)
         if not MPI.Is_initialized():
