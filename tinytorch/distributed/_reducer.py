@@ -210,7 +210,7 @@ class Reducer:
 
     # A step ---------------------------------------------------------------------------------------
 
-    def prepare(self, outputs: Sequence[Tensor]) -> None:
+    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
         """Expect gradients: those of a backward pass from a model's outputs.
 
         Raises:
@@ -242,6 +242,8 @@ class Reducer:
 
     def join(self, work: Work, divide_by_initial_size: bool) -> None:
         """Take a work whose result is how many processes take part in this step (see `Join`)."""
+        if self._joining is not None:  # there was no backward pass
+            self._joining[0].wait()
         self._joining = work, divide_by_initial_size
 
     def arrived(self, k: int) -> None:
@@ -252,7 +254,7 @@ class Reducer:
                 self._used[k] = 1
             if self.static:
                 if not self._knows_times:
-                    self._times[k] += 1
+                    self._times[k] += self._expecting
                     return
                 if self._expecting:
                     if not self._times[k]:
