@@ -100,7 +100,7 @@ def test_cases_are_pytorchs(tmp_path: Path) -> None:
 @needs_mpi
 def test_what_is_our_own() -> None:
     words = checked(run("own.py", 2)).split()
-    assert words.count("ok") == 11
+    assert words.count("ok") == 12
 
 
 # One process, without MPI ---------------------------------------------------------------------------

@@ -381,8 +381,13 @@ class Reducer:
             f"{about} did not end within {seconds:g} s: another rank is late, has died, or runs another number of "
             "backward passes, or another model"
         )
+
+        def ready() -> Any:
+            self.group.advance()  # another rank may wait for what this one has begun
+            return test()
+
         try:
-            poll(test, seconds, lambda: late)
+            poll(ready, seconds, lambda: late)
         except DistBackendError:
             raise
         except RuntimeError as error:  # MPI's own

@@ -2,6 +2,7 @@
 
 import datetime
 import gc
+import time
 
 import numpy as np
 
@@ -177,6 +178,29 @@ def models_take_turns():
         close(net.module[1].bias.grad, np.full(3, 8.0 if k == 0 else 4.0))
 
 
+def exchanges_under_way():
+    """What a rank has begun goes on while it waits for gradients, of which another has none before that has ended."""
+    net = DDP(one_model())
+    y = net(values(4, 4)).sum()
+    if rank == 1:
+        time.sleep(0.3)
+    x = torch.ones(2)
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 1:
+        work.wait()
+    y.backward()
+    work.wait()
+    close(x, np.full(2, 2.0))
+    other = dist.new_group()
+    if rank == 1:
+        time.sleep(0.3)
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 1:
+        work.wait()
+    dist.barrier(other)
+    work.wait()
+
+
 # Errors ---------------------------------------------------------------------------------------------
 
 
@@ -223,7 +247,7 @@ def late():
 
 for case in (
     sync_batch_norm, sync_batch_norm_in_a_group, converted, hooks, batched_power_sgd,
-    static_after_no_sync, create_graph, models_take_turns, models_differ,
+    static_after_no_sync, create_graph, models_take_turns, exchanges_under_way, models_differ,
     communicators_are_used_again, late,
 ):  # fmt: skip
     case()
