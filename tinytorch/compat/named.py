@@ -19,6 +19,8 @@ from .absent import Refused, answering, refusing
 #: what `tinytorch.x` has as `y` (itself, if it is `*`), and `*:x` all that the table has for `tinytorch.x`.
 TABLE = """
 there is one process
+    _C._distributed_c10d: GradBucket:distributed.GradBucket ProcessGroup:distributed.ProcessGroup
+        Reducer:distributed._reducer.Reducer Work:distributed.Work
     distributed._composable.fsdp: *:distributed.fsdp
     distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
         all_to_all_single_autograd permute_tensor reduce_scatter_tensor wait_tensor
@@ -108,6 +110,7 @@ tinytorch traces no programs
 
 tinytorch compiles nothing
     _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
+        _distributed_c10d:_C._distributed_c10d.*
         _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False
         _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False

@@ -240,6 +240,10 @@ class Reducer:
             f"{_UNFINISHED}{about}\nParameter indices which did not receive grad for rank {self.group.rank()}: {which}"
         )
 
+    def _rebuild_buckets(self) -> bool:
+        """Return False: the buckets are as they were made. (Lightning asks.)"""
+        return False
+
     def join(self, work: Work, divide_by_initial_size: bool) -> None:
         """Take a work whose result is how many processes take part in this step (see `Join`)."""
         if self._joining is not None:  # there was no backward pass
