@@ -246,6 +246,9 @@ def forty(args: argparse.Namespace) -> Iterator[Row]:
 
 def ddp(args: argparse.Namespace) -> Iterator[Row]:
     """Training steps on two processes of one thread each, and how much longer they take than on one process."""
+    if importlib.util.find_spec("mpi4py") is None:
+        print("mpi4py is not installed: no steps on two processes.")
+        return
     libraries = [side.__name__ for side in sides()]
     for name, aim in (("mlp", 1.33), ("cnn", 1.18), ("gpt", 1.18)):  # two processes do 1.5 and 1.7 times as much
         together = {library: ddp_step.seconds(library, name, 2, args.repeats) for library in libraries}
