@@ -241,7 +241,7 @@ class Reducer:
         )
 
     def _rebuild_buckets(self) -> bool:
-        """Return False: the buckets are as they were made. (Lightning asks.)"""
+        """Return False: the buckets are as they were made (Lightning asks)."""
         return False
 
     def join(self, work: Work, divide_by_initial_size: bool) -> None:
