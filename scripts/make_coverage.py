@@ -114,7 +114,7 @@ FAMILIES = [
         "undocumented (but for `Tag`); they show how PyTorch is built, which is not how tinytorch is.",
         "DispatchKey(Set)? ExcludeDispatchKeyGuard DisableTorchFunction.* Tag BenchmarkConfig BenchmarkExecutionStats "
         "ThroughputBenchmark (Locking|Noop)?Logger(Base)? BufferDict torch:ModuleDict torch:ParameterDict FatalError "
-        "classproperty StorageBase init_num_threads "
+        "classproperty init_num_threads "
         "torch.autograd:(Profiler.*|kineto_available|SavedTensor|enforce_grad_layout_policy|is_.*_enabled) "
         "torch.nn:factory_kwargs torch.nn.functional:(assert_int_or_pair|boolean_dispatch) "
         "torch.optim:swap_in_optimizer_params_and_state "
@@ -124,7 +124,7 @@ FAMILIES = [
         "Kernels below the public functions",
         "undocumented halves and variants of functions that have a public name.",
         "native_.* batch_norm_(stats|elemt|backward.*|gather_stats.*|update_stats) "
-        ".*_copy(?<!narrow_copy)(?<!index_copy) norm_except_dim",
+        ".*_copy(?<!narrow_copy)(?<!index_copy)",
     ),
     Family(
         "Removed from PyTorch",

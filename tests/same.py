@@ -48,10 +48,9 @@ def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = Fal
     """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
     library.manual_seed(0)
     result, caught = ended(lambda: program(library))
-    warned = [each for each in caught if each.category is not RuntimeWarning]
-    kinds = [each.category.__name__ for each in warned]
+    kinds = [each.category.__name__ for each in caught]
     if to_the_word:
-        texts = [in_pytorchs_name(str(each.message))[:50] for each in warned]
+        texts = [in_pytorchs_name(str(each.message))[:50] for each in caught]
         kinds = [f"{kind}: {text}" for kind, text in zip(kinds, texts, strict=True)]
     return result, kinds
 

@@ -286,6 +286,10 @@ def test_as_torch_and_undo(environment: Path) -> None:
         "    assert (each.hash.value, each.size) == (digest, len(each.read_binary())), each\n"
     )
     assert in_environment(environment, "-c", program) == (0, "True True tinytorch.functorch 1\n", "")
+    (environment / "program.py").write_text("import os, torch; print(torch.__name__, os.environ['WORLD_SIZE'])")
+    torchrun = next(line.strip() for line in out.splitlines() if line.endswith("torchrun"))
+    assert ran(torchrun, str(environment / "program.py"), PYTHONPATH="") == (0, "torch 1\n", "")
+    (environment / "program.py").unlink()
     again = in_environment(environment, "-m", "tinytorch", "as-torch")
     assert again == (0, out, "")
     assert in_environment(environment, "-c", "import torch; torch.ones(1)")[0] == 0  # which leaves byte code

@@ -502,6 +502,30 @@ def test_linearize_checks_its_tangents() -> None:
         jvp_fn(x, x)
 
 
+@needs_oracle
+def test_linearize_does_not_ask_whether_to_record() -> None:
+    """Forward mode goes on inside of `no_grad`, and so do the derivatives of `linearize`; a detached factor is none."""
+
+    def program(t: Any) -> Any:
+        def function(x: Any) -> Any:
+            with t.no_grad():
+                factor = x.exp()
+                y = factor.clone().mul_(x)
+            with t.set_grad_enabled(False), t.enable_grad():
+                z = x * x.detach()
+            return [x * factor, y, z]
+
+        x = matrix(t)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch traces the function
+            output, jvp_fn = t.func.linearize(function, x)
+            with t.no_grad():
+                inside, _ = t.func.linearize(function, x)
+        return output, inside, jvp_fn(t.ones_like(x)), jvp_fn(x)
+
+    same(program)
+
+
 def test_linearize_calls_its_function_once() -> None:
     calls = []
 

@@ -68,7 +68,6 @@ def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
 def test_what_answers() -> None:
     torch = tinytorch
     assert torch.distributed.rpc.is_available() is False and torch.mtia.is_available() is False
-    assert of(torch, "distributed.elastic.multiprocessing.errors").record(len) is len
     assert of(torch, "fx._compatibility").compatibility(is_backward_compatible=True)(len) is len
     assert issubclass(torch.jit.TracerWarning, Warning)
     assert of(torch, "distributed._tensor").DTensor is of(torch, "distributed.tensor").DTensor

@@ -33,6 +33,8 @@ NAMES = """
     _C: DispatchKey DispatchKeySet DisableTorchFunctionSubclass Generator _log_api_usage_once _get_tracing_state
     _C: _TensorMeta _nn Node Value
     _custom_ops: custom_op impl
+    _functorch.vmap: Tensor _broadcast_to_and_flatten _get_name tree_flatten tree_unflatten
+    _ops: HigherOrderOperator OpOverload OpOverloadPacket
     _dynamo: config disable reset allow_in_graph graph_break is_compiling optimize list_backends OptimizedModule
     _dynamo: mark_dynamic mark_static maybe_mark_dynamic
     _dynamo.config: suppress_errors verbose capture_scalar_outputs
@@ -81,17 +83,19 @@ NAMES = """
     nn.parallel: DataParallel DistributedDataParallel
     nn.parallel.distributed: DistributedDataParallel
     nn.parallel.scatter_gather: scatter scatter_kwargs gather
+    nn.utils._named_member_accessor: NamedMemberAccessor set_tensor swap_submodule swap_tensor
     nn.utils.stateless: functional_call _reparametrize_module
     onnx: export is_in_onnx_export register_custom_op_symbolic
     onnx.symbolic_helper: parse_args
     onnx.symbolic_opset11: __doc__
     random: manual_seed fork_rng get_rng_state
+    storage: TypedStorage UntypedStorage
     serialization: load save DEFAULT_PROTOCOL MAP_LOCATION
     types: Number Device Tensor
     utils.checkpoint: checkpoint get_device_states set_device_states
     utils._foreach_utils: _group_tensors_by_device_and_dtype _has_foreach_support _device_has_foreach_support
     utils._pytree: tree_map tree_flatten tree_unflatten tree_leaves tree_map_only register_pytree_node TreeSpec
-    utils._pytree: SUPPORTED_NODES LeafSpec PyTree _get_node_type
+    utils._pytree: Context SUPPORTED_NODES LeafSpec PyTree _get_node_type
     utils.benchmark: Timer Measurement
     utils.data: DistributedSampler
     utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn default_convert
@@ -107,6 +111,7 @@ NAMES = """
     utils.model_zoo: load_url tqdm
     version: debug
     _utils: _flatten_dense_tensors _unflatten_dense_tensors _take_tensors _rebuild_tensor_v2 _get_device_index
+    _utils: _get_device_module
 """
 
 

@@ -283,6 +283,108 @@ def test_reparametrized_module() -> None:
     same_as_pytorch(program)
 
 
+NAMED = [
+    lambda at, net, x: at.swap_tensor(net[0], "weight", x) is not x and net[0].weight is x,
+    lambda at, net, x: [at.swap_tensor(net[1], "running_mean", None) is None, list(net[1]._buffers)],
+    lambda at, net, x: [at.swap_tensor(net, "other", x, allow_missing=True) is x, net.other is x],
+    lambda at, net, x: at.swap_tensor(net, "other", x),
+    lambda at, net, x: at.swap_tensor(net, "training", x),
+    lambda at, net, x: at.swap_tensor(net, "0.weight", x),
+    lambda at, net, x: at.swap_tensor(net, "", x),
+    lambda at, net, x: at.swap_tensor(net, "weight", 3),
+    lambda at, net, x: at.swap_tensor(3, "weight", x),
+    lambda at, net, x: [at.set_tensor(net[0], "bias", None), net[0].bias],
+    lambda at, net, x: [at.set_tensor(net, "training", x), net.training is x],
+    lambda at, net, x: at.set_tensor(net[0], "bias", 3),
+    lambda at, net, x: [type(at.swap_submodule(net, "0", net[1])).__name__, net[0] is net[1]],
+    lambda at, net, x: at.swap_submodule(net, "7", net[1]),
+    lambda at, net, x: at.swap_submodule(net, "0.1", net[1]),
+    lambda at, net, x: at.swap_submodule(net, "0", x),
+    lambda at, net, x: at.swap_tensor("0.weight", x) is not x and net[0].weight is x,
+    lambda at, net, x: [at.get_submodule("") is net, at.get_submodule("2.0") is net[2][0], sorted(at.memo)],
+    lambda at, net, x: at.get_submodule("2.1"),
+    lambda at, net, x: at.get_submodule("2.training"),
+    lambda at, net, x: [type(at.swap_submodule("2.0", net[1])).__name__, net[2][0] is net[1]],
+    lambda at, net, x: [at.get_tensor("2.0.bias") is net[2][0].bias, at.get_tensors(["0.bias"])[0].shape],
+    lambda at, net, x: at.get_tensor("2.bias"),
+    lambda at, net, x: at.get_tensor("2.training"),
+    lambda at, net, x: [at.set_tensors(["0.weight", "2.0.bias"], iter([x, None])), net[0].weight is x, net[2][0].bias],
+    lambda at, net, x: at.set_tensors(["0.weight"], []),
+    lambda at, net, x: [at.set_tensors_dict({"0.bias": x}), net[0].bias is x],
+    lambda at, net, x: [at.del_tensors(["0.bias"]), hasattr(net[0], "bias")],
+    lambda at, net, x: at.del_tensor("0.scale"),
+    lambda at, net, x: [len(at.swap_tensors(["0.bias", "0.weight"], [x, x])), net[0].bias is x],
+    lambda at, net, x: [list(at.swap_tensors_dict({"0.bias": x})[0]), net[0].bias is x],
+    lambda at, net, x: at.swap_tensors_dict({"0.bias": x, "scale": x, "0.scale": x}),
+    lambda at, net, x: at.swap_tensors_dict({"0.bias": x, "0.scale": x}, allow_missing=True)[1],
+    lambda at, net, x: at.swap_tensors_dict(at.swap_tensors_dict({"a": x}, allow_missing=True)[0], True)[0]["a"] is x,
+    lambda at, net, x: at.swap_tensors_dict({"0.bias": x, "0.weight": 3}),
+    lambda at, net, x: at.check_keys(["0.bias", "0.scale"]),
+    lambda at, net, x: [[name for name, _ in at.named_tensors()], [name for name, _ in at.named_modules()]],
+    lambda at, net, x: [[name for name, _ in at.named_parameters(False)], [name for name, _ in at.named_buffers()]],
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize("number", range(len(NAMED)))
+def test_named_members(number: int) -> None:
+    def program(torch: Any) -> Any:
+        nn = torch.nn
+        net = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1, affine=False), nn.Sequential(nn.Linear(1, 1)))
+        net[1].running_mean = None
+        home = of(torch, "nn.utils._named_member_accessor")
+        at = home if number < 16 else home.NamedMemberAccessor(net)
+        bias = net[0].bias
+        try:
+            return [NAMED[number](at, net, torch.ones(1, 2))]
+        except Exception as error:
+            return [type(error).__name__, str(error)[:60], getattr(net[0], "bias", None) is bias, hasattr(net, "scale")]
+
+    same_as_pytorch(program)
+
+
+def test_operators_are_known_by_class() -> None:
+    torch = tinytorch
+    assert isinstance(torch.ops.aten.add.Tensor, torch._ops.OpOverload)
+    assert torch._utils._get_device_module("cpu") is torch.cpu
+    assert isinstance(torch.ones(1).untyped_storage(), torch.StorageBase)
+    assert not isinstance(torch.FloatStorage(1), torch.StorageBase)
+
+
+def test_mapped_collections() -> None:
+    """What has PyTorch's hook for `vmap`, as TensorDict has, is mapped whole; each run gets one of its own."""
+
+    class Pair:
+        def __init__(self, first: Any, second: Any) -> None:
+            self.both, self.shape, self.ndim = [first, second], first.shape[:1], 1
+
+        def _add_batch_dim(self, **options: Any) -> None:
+            """PyTorch's hook."""
+
+        def unbind(self, dim: int) -> list[Any]:
+            return [Pair(*each) for each in zip(*[x.unbind(dim) for x in self.both], strict=True)]
+
+        def clone(self, deep: bool) -> Any:
+            return Pair(*self.both)
+
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+            pairs, dim = args
+            return cls(*[function(list(column), dim) for column in zip(*[each.both for each in pairs], strict=True)])
+
+    def add(pair: Pair, whole: Pair, x: Any) -> Pair:
+        assert len(whole.both) == 2  # nobody else's
+        whole.both.append(pair.both[0] + x)
+        return Pair(whole.both[2], pair.both[1] * 2)
+
+    torch = tinytorch
+    pair = Pair(torch.arange(6.0).reshape(2, 3), torch.ones(2, 3))
+    out = torch.vmap(add, (0, None, 0))(pair, pair, torch.tensor([10.0, 20.0]))
+    assert out.both[0].tolist() == [[10, 11, 12], [23, 24, 25]] and out.both[1].tolist() == [[2.0] * 3] * 2
+    with pytest.raises(ValueError, match="dimensionality 1"):
+        torch.vmap(len, 1)(pair)
+
+
 PARSED = """
     f()
     f("cpu")

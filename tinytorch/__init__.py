@@ -5,15 +5,14 @@ import tinytorch as torch
 A public name is imported when it is first asked for, from the module that the table names; so is a member of Tensor.
 """
 
-import warnings as _warnings
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
 from tinytorch.kernels import blas as _blas
+from tinytorch.kernels import silence as _silence
 from tinytorch.core import device as _device
 
-# PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
+_silence.keep_silent()
 _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
@@ -22,10 +21,10 @@ __path__.append(f"{__path__[0]}/compat")
 
 for _name in "moved autograd.node autograd.references".split():
     _import_module(f"tinytorch.{_name}")
-_ops = _import_module("tinytorch.ops")
-_ops.enter_aten = lambda: _import_module("tinytorch.library")
+_calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
+_calculus.enter_aten = lambda: _import_module("tinytorch.library")
 _import_module("tinytorch.kernels.dtypes").on_unsigned.append(lambda: _import_module("tinytorch.ops.unsigned").begin())
-_ops.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
+_calculus.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import bind_later as _bind_later
@@ -76,8 +75,8 @@ _NAMES = {
         ShortTensor eig lstsq matrix_rank solve symeig
     """,
     "named": """
-        DeviceObjType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
-        sparse_csc_tensor sparse_csr_tensor
+        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
     """,
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
@@ -119,8 +118,8 @@ _NAMES = {
     "ops.linalg.factor": "det logdet",
     "ops.linalg.matrices": """
         cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist frobenius_norm
-        geqrf inverse kron lobpcg lu lu_solve lu_unpack norm nuclear_norm orgqr ormqr pca_lowrank pdist pinverse qr
-        renorm slogdet svd svd_lowrank trapezoid trapz triangular_solve vander
+        geqrf inverse kron lobpcg lu lu_solve lu_unpack norm norm_except_dim nuclear_norm orgqr ormqr pca_lowrank
+        pdist pinverse qr renorm slogdet svd svd_lowrank trapezoid trapz triangular_solve vander
     """,
     "ops.linalg.products": """
         addbmm addmm addmv addmv_ addr baddbmm bmm chain_matmul dot dsmm einsum ger inner matmul mm mv outer spmm
@@ -179,6 +178,7 @@ _NAMES = {
         sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
     "serialization": "PyTorchFileReader load save",
+    "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
     "switches": """
         are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device get_deterministic_debug_mode
@@ -191,11 +191,11 @@ _NAMES = {
 }
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
-    _logging _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat compiler
-    core cpu cuda data distributed distributions export fft foreach func functional functorch futures fx hub inspect
-    jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx ops optim
-    overrides profiler quantization random return_types serialization sparse special storage streams switches
-    testing torch_version torchvision torchvision_ops types utils version xpu
+    _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
+    compiler core cpu cuda data distributed distributions export fft foreach func functional functorch futures fx
+    hub inspect jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx
+    ops optim overrides profiler quantization random return_types serialization sparse special storage streams
+    switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

@@ -321,6 +321,7 @@ from tinytorch.ops.linalg.matrices import lu as lu
 from tinytorch.ops.linalg.matrices import lu_solve as lu_solve
 from tinytorch.ops.linalg.matrices import lu_unpack as lu_unpack
 from tinytorch.ops.linalg.matrices import norm as norm
+from tinytorch.ops.linalg.matrices import norm_except_dim as norm_except_dim
 from tinytorch.ops.linalg.matrices import nuclear_norm as nuclear_norm
 from tinytorch.ops.linalg.matrices import orgqr as orgqr
 from tinytorch.ops.linalg.matrices import ormqr as ormqr
@@ -631,6 +632,7 @@ from tinytorch.ops.transcendental import xlogy as xlogy
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
 from tinytorch.compat.streams import get_device_module as get_device_module
@@ -751,6 +753,7 @@ sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
 TensorType: Any
+FloatType: Any
 DeviceObjType: Any
 e: builtins.float
 inf: builtins.float

@@ -19,7 +19,7 @@ needs_mpi = pytest.mark.skipif(not has_mpi, reason="mpi4py is not installed: pip
 
 def run(program: str, processes: int, *args: object, timeout: float = 100) -> subprocess.CompletedProcess[str]:
     """Run a program of the folder `programs` in several processes."""
-    command = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(processes), sys.executable]
+    command = [sys.executable, "-m", "tinytorch.distributed.run", "--nproc_per_node", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*command, str(PROGRAMS / program), *map(str, args)],

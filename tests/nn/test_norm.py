@@ -326,3 +326,17 @@ def test_rows_of_large_layers_in_blocks(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(quick, general, rtol=1e-7, atol=1e-9)
     exact = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(found[0][0], exact * vectors[0] + vectors[1], rtol=1e-9, atol=1e-9)
+
+
+@needs_oracle
+def test_gradients_of_wide_parameters_do_not_overflow_in_half() -> None:
+    """Under autocasting the parameters of a LayerNorm are float32, and so are the sums that are their gradients."""
+
+    def program(torch: Any) -> Any:
+        x = torch.arange(16.0).reshape(4, 4).half().requires_grad_()
+        weight, bias = torch.ones(4, requires_grad=True), torch.zeros(4, requires_grad=True)
+        y = torch.nn.functional.layer_norm(x, (4,), weight, bias)
+        y.backward(torch.full((4, 4), 30000.0).half())
+        return y, bias.grad  # (the rows of the weight PyTorch adds up in half)
+
+    same_as_pytorch(program, rtol=2e-3)

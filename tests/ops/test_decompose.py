@@ -396,6 +396,33 @@ def test_old_solvers() -> None:
     same_as_pytorch(wrong)
 
 
+NORMS = [
+    lambda torch, v: [
+        torch.norm_except_dim(v),
+        torch.norm_except_dim(v, 1, 2),
+        torch.norm_except_dim(v=v, pow=3, dim=-2),
+    ],
+    lambda torch, v: [torch.norm_except_dim(v, 2, -1), torch.norm_except_dim(v, 0, 1), torch.norm_except_dim(v.half())],
+    lambda torch, v: [torch.norm_except_dim(v[0, 0]), torch.norm_except_dim(v[0, 0, 0], 2, -1)],
+    lambda torch, v: torch.norm_except_dim(v[0, 0, 0]),
+    lambda torch, v: torch.norm_except_dim(v, 2, 3),
+    lambda torch, v: torch.norm_except_dim(v, 2.5),
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize("norms", NORMS)
+def test_norm_except_dim(norms: Any) -> None:
+    def program(torch: Any) -> Any:
+        v = (torch.arange(24.0).reshape(2, 3, 4) - 9).requires_grad_()
+        found = norms(torch, v)
+        for each in found if isinstance(found, list) else [found]:
+            each.sum().backward()
+        return found, v.grad
+
+    same_as_pytorch(program, rtol=1e-3)
+
+
 DEPRECATED: dict[str, Callable[[Any], Any]] = {
     "qr": lambda torch: torch.qr(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).R.abs(),
     "cholesky": lambda torch: torch.cholesky(torch.eye(2) * 4, upper=True),

@@ -296,6 +296,46 @@ def test_as_pytorch(name: str) -> None:
     same_as_pytorch(PROGRAMS[name])
 
 
+COPIED = """
+    linalg.norm(x, out=o)
+    linalg.norm(x, "nuc", out=o)
+    linalg.norm(x, 1, 0, out=o)
+    linalg.cond(x, out=o)
+    linalg.matrix_norm(x, out=o)
+    nuclear_norm(x, out=o)
+    quantile(x, 0.5, out=o)
+    nanquantile(x, 0.5, out=o)
+    tensordot(x, x, 1, out=o)
+    inner(x, x, out=o)
+    linalg.tensorsolve(x, x[0], out=o)
+    linalg.tensorinv(x, ind=1, out=o)
+    softmax(x, 0, out=o)
+    softmax(x, 1, dtype=torch.float64, out=o.double())
+    log_softmax(x, 0, out=o)
+    softmax(x.detach(), 0, out=x + 1)
+    softmax(x.detach(), 0, out=x)
+    quantile(x, 0.5, 0, out=x[0])
+    special.logsumexp(x, 0, out=o)
+"""
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore:.*(nuclear_norm|deprecated)")
+@pytest.mark.parametrize("line", [each.strip() for each in COPIED.strip().splitlines()])
+def test_gradients_where_pytorch_copies_into_out(line: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([[3.0, 1.0], [-1.0, 2.0]], requires_grad=True)
+        o = torch.empty(0)
+        made = eval(f"torch.{line}", {"torch": torch, "x": x, "o": o})
+        try:
+            made.sum().backward()
+        except RuntimeError as error:
+            return made.requires_grad, made.detach(), str(error)
+        return made.requires_grad, made.detach(), x.grad, type(made.grad_fn).__name__
+
+    same_as_pytorch(program, rtol=1e-4)
+
+
 def test_the_result_of_a_product_may_replace_its_factor() -> None:
     b = tinytorch.ones(2, 2)
     tinytorch.mm(b, b, out=b)  # (PyTorch's kernel reads what it has written)

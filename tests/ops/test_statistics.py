@@ -247,3 +247,21 @@ def test_gradient_of_products_that_meet_zeros(start: list[int], more: list[int])
     for k, at in enumerate(places):
         others = [more[i] for i in range(len(more)) if places[i] == at and i != k]
         assert found[1][k].item() == start[at] * np.prod(others)
+
+
+@needs_oracle
+@given(st.data())
+def test_gradients_of_segments_with_zeros_and_nan(data: Any) -> None:
+    lengths = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=4), label="lengths")
+    numbers = st.sampled_from([NAN, INF, -INF, 0.0, 0.5, 1.0, -1.0, 2.0])
+    values = data.draw(st.lists(numbers, min_size=2 * sum(lengths), max_size=2 * sum(lengths)), label="values")
+    how = data.draw(st.sampled_from(["max", "min", "prod"]), label="how")
+    initial = data.draw(st.sampled_from([None, 0.0, 1.0, INF, NAN]), label="initial")
+
+    def program(torch: Any) -> Any:
+        x = torch.tensor(values, dtype=torch.float64).reshape(-1, 2).requires_grad_()
+        out = torch.segment_reduce(x, how, lengths=torch.tensor(lengths), initial=initial)
+        out.backward(torch.arange(1.0, out.numel() + 1, dtype=torch.float64).reshape(out.shape))
+        return out, x.grad
+
+    same_as_pytorch(program)

@@ -140,6 +140,10 @@ def as_torch() -> list[Path]:
         warnings.warn(f"to keep pip from fetching PyTorch, add 'constraint = {kept}' to {settings}", stacklevel=2)
     else:
         contents[os.path.relpath(settings, site)] = f"[global]\nconstraint = {kept}\n"
+    program = Path(sysconfig.get_path("scripts"), "torchrun")
+    if os.name != "nt":
+        text = f"#!{sys.executable}\nfrom tinytorch.distributed.run import main\n\nmain()\n"
+        contents[os.path.relpath(program, site)] = text
     contents[f"{info}/RECORD"] = "".join([f"{path},{_hash(text)}\n" for path, text in contents.items()])
     contents[f"{info}/RECORD"] += f"{info}/RECORD,,\n"
     written = []
@@ -148,6 +152,8 @@ def as_torch() -> list[Path]:
             (site / path).parent.mkdir(exist_ok=True)
             written.append(Path(os.path.normpath(site / path)))
             written[-1].write_text(text, "utf-8", newline="\n")
+            if text.startswith("#!"):
+                written[-1].chmod(0o755)
     except BaseException:
         _remove(written)
         raise

@@ -21,6 +21,7 @@ TABLE = """
 there is one process
     _C._distributed_c10d: GradBucket:distributed.GradBucket ProcessGroup:distributed.ProcessGroup
         Reducer:distributed._reducer.Reducer Work:distributed.Work
+    _C._distributed_rpc: PyRRef
     distributed._composable.fsdp: *:distributed.fsdp
     distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
         all_to_all_single_autograd permute_tensor reduce_scatter_tensor wait_tensor
@@ -43,7 +44,6 @@ there is one process
     distributed.checkpoint.state_dict_loader: _load_state_dict load
     distributed.checkpoint.stateful: Stateful
     distributed.device_mesh: DeviceMesh init_device_mesh
-    distributed.elastic.multiprocessing.errors: ChildFailedError<Exception record:absent.same
     distributed.fsdp: BackwardPrefetch(BACKWARD_PRE,BACKWARD_POST) CPUOffload CPUOffloadPolicy FSDPModule
         FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel FullyShardedDataParallel.fsdp_modules
         FullyShardedDataParallel.optim_state_dict FullyShardedDataParallel.optim_state_dict_to_load
@@ -65,7 +65,6 @@ there is one process
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc
         is_available->False remote rpc_async rpc_sync shutdown
     distributed.rpc.api: _all_gather
-    distributed.run: get_args_parser main
     distributed.tensor: DTensor DTensor.from_local Partial Placement Replicate Shard distribute_module distribute_tensor
     distributed.tensor._utils: compute_local_shape_and_global_offset
     distributed.tensor.experimental: context_parallel implicit_replication
@@ -81,6 +80,7 @@ tinytorch traces no programs
     _subclasses: FakeTensor FakeTensorMode
     _subclasses.fake_tensor: *:_subclasses is_fake->False maybe_get_fake_mode->None unset_fake_temporarily:absent.Idle
     _subclasses.functional_tensor: FunctionalTensor mb_unwrap_functional_tensor
+    _subclasses.meta_utils: MetaConverter
     export: Dim ExportedProgram export load register_dataclass save
     export.decomp_utils: CustomDecompTable
     fx: Graph:fx.graph.Graph Interpreter Node:fx.node.Node Transformer map_arg
@@ -110,7 +110,8 @@ tinytorch traces no programs
 
 tinytorch compiles nothing
     _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
-        _distributed_c10d:_C._distributed_c10d.*
+        _distributed_c10d:_C._distributed_c10d.* _distributed_rpc:_C._distributed_rpc.*
+        _functorch:_C._functorch.*
         _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False
         _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False
@@ -126,6 +127,7 @@ tinytorch compiles nothing
     _dynamo.utils: is_compile_supported->False
     _higher_order_ops.cond: cond:compiler.cond
     _higher_order_ops.while_loop: while_loop:compiler.while_loop
+    _ops: HigherOrderOperator OpOverload:library._Operator OpOverloadPacket:library._Operator
     _inductor: compile cudagraph_mark_step_begin->None list_mode_options
     _inductor.codecache: extract_tensor_metadata_for_cache_key
     _inductor.cpu_vec_isa: pick_vec_isa
@@ -135,8 +137,11 @@ tinytorch compiles nothing
 
 vmap runs its function once per element, on tensors like all others
     _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor->False
-    _functorch.vmap: _add_batch_dim:_C._functorch._add_batch_dim _create_batched_inputs _maybe_remove_batch_dim
-        _process_batched_inputs _unwrap_batched _validate_and_get_batch_size in_dims_t:builtins.object
+    _functorch.vmap: Tensor:core.tensor.Tensor _add_batch_dim:_C._functorch._add_batch_dim
+        _broadcast_to_and_flatten:utils._pytree._broadcast_to_and_flatten _create_batched_inputs
+        _get_name:func.transforms._name _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched
+        _validate_and_get_batch_size in_dims_t:builtins.object tree_flatten:utils._pytree.tree_flatten
+        tree_unflatten:utils._pytree.tree_unflatten
 
 tinytorch has no nested tensors
     nested: as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor
@@ -148,7 +153,7 @@ tinytorch has no masked tensors
 
 tinytorch has no sparse tensors
     named: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
-        sparse_csr_tensor DeviceObjType TensorType
+        sparse_csr_tensor DeviceObjType FloatType TensorType
     sparse: DoubleTensor FloatTensor HalfTensor IntTensor LongTensor addmm log_softmax mm sampled_addmm softmax spdiags
         sum
     cuda.sparse: FloatTensor:sparse.FloatTensor

@@ -14,6 +14,7 @@ from tinytorch.distributed.collectives import *  # noqa: F403
 from tinytorch.distributed.collectives import _broadcast_coalesced as _broadcast_coalesced
 from tinytorch.distributed.groups import *  # noqa: F403
 from tinytorch.distributed.groups import _get_default_group as _get_default_group
+from tinytorch.distributed.groups import _new_process_group_helper as _new_process_group_helper
 from tinytorch.distributed.groups import _rank_not_in_group as _rank_not_in_group
 from tinytorch.distributed.messages import *  # noqa: F403
 from tinytorch.distributed.objects import *  # noqa: F403

@@ -20,8 +20,8 @@ from tinytorch.core.graph import AccumulateGrad, leaf_edge
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ProcessGroup
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.objects import all_gather_object
-from tinytorch.distributed.rendezvous import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = ["GradBucket"]

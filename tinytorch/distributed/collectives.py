@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed.groups import ProcessGroup, ReduceOp, get_group_rank, member
-from tinytorch.distributed.rendezvous import mpi
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import Together, Work
 
 __all__ = [
@@ -485,9 +485,10 @@ def _given(values: Any, name: str, end: str, here: bool, tensor: Tensor, group: 
         raise ValueError(f"Argument ``{name}`` must be specified on {end} rank.")
     check_tensors(values, name, tensor.dtype)
     if len(values) != group.size():
+        way = "input" if end == "source" else "output"
         raise RuntimeError(
-            f"{name}: Incorrect list size {len(values)}. List size should be {group.size()}, "
-            "same as size of the process group."
+            f"{name}: Incorrect {way} list size {len(values)}. {way.capitalize()} list size should be "
+            f"{group.size()}, same as size of the process group."
         )
     _check_sizes(name, tensor, values)
     return list(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import importlib.util
 import itertools
 import os
 import warnings
@@ -16,10 +17,11 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from tinytorch.distributed import rendezvous
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = [
-    "Backend", "BackendConfig", "GroupMember", "ProcessGroup", "ReduceOp", "default_pg_timeout",
+    "Backend", "BackendConfig", "GroupMember", "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "default_pg_timeout",
     "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
@@ -104,7 +106,7 @@ is_gloo_available = is_available  # the name that programs give; MPI carries its
 
 def is_mpi_available() -> bool:
     """Return whether mpi4py is installed, so that there can be several processes."""
-    return rendezvous.has_mpi()
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def _not_there() -> bool:
@@ -242,7 +244,7 @@ class ProcessGroup:
             text = f"{name}({facts})"
             mine = _signature(text)
             found = np.empty_like(mine)
-            request = self.checks.Iallreduce(mine, found, rendezvous.mpi().MAX)
+            request = self.checks.Iallreduce(mine, found, mpi().MAX)
             check = request, lambda: None if found[0] == mine[0] == -found[1] else self._disagree(text)
         work = Work(self, name, lambda: start(self.comm), finish, results, check)
         self._waiting.append(work)
@@ -262,6 +264,9 @@ class ProcessGroup:
     def agree(self, name: str, facts: object) -> None:
         """Wait until all ranks have come here with the same facts."""
         self.run(name, facts, functools.partial(_AtOnce, ())).wait()
+
+
+ProcessGroupGloo = ProcessGroup
 
 
 class _AtOnce:
@@ -485,6 +490,8 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     Raises:
         ValueError: the group has no member of this rank.
     """
+    if group is GroupMember.WORLD:
+        return group_rank
     ranks = _of_member(group).ranks
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
@@ -497,6 +504,8 @@ def get_group_rank(group: Any, global_rank: int) -> int:
     Raises:
         ValueError: it is no member.
     """
+    if group is GroupMember.WORLD:
+        return global_rank
     group = _of_member(group)
     if global_rank not in group.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
@@ -537,13 +546,17 @@ def new_group(
     """
     world = _get_default_group()
     chosen = list(world.ranks if ranks is None else ranks)
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"ranks list must not contain duplicate entries: {chosen}")
+    if len(chosen) > world.size():
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
     for rank in chosen:
         if not 0 <= rank < world.size():
             raise ValueError(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
             )
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"Duplicate ranks found in ranks list: {chosen}. Each rank must be unique.")
     if sort_ranks:
         chosen.sort()
     timeout, name = _seconds(timeout), world.backend if backend is None else _backend(backend)
@@ -563,6 +576,11 @@ def new_group(
     made = ProcessGroup(comm, chosen, chosen.index(world.rank()), name, timeout, group_desc or "undefined")
     _groups.append(made)
     return made
+
+
+def _new_process_group_helper(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: it makes groups of PyTorch's own kinds."""
+    raise NotImplementedError("torch.distributed._new_process_group_helper: make groups by torch.distributed.new_group")
 
 
 def new_subgroups(

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed.collectives import check_tensor, member_rank, octets, receiving
 from tinytorch.distributed.groups import ProcessGroup, member
-from tinytorch.distributed.rendezvous import mpi
+from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "monitored_barrier", "recv", "send"]

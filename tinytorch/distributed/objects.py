@@ -110,7 +110,8 @@ def scatter_object_list(
     """Put what a list of process `src` (0 if None) has for this process into the first place of another list.
 
     Raises:
-        ValueError: the output has no place; the input is missing there.
+        ValueError: the output has no place.
+        RuntimeError: the input is not as long as there are processes.
     """
     if (group := member(group, "scatter_object_list")) is None:
         return
@@ -120,7 +121,11 @@ def scatter_object_list(
     objects: list[Any] = []
     if group.rank() == root:
         if scatter_object_input_list is None or len(scatter_object_input_list) != group.size():
-            raise ValueError(f"scatter_object_list: the source needs a list of {group.size()} objects")
+            size = "no" if scatter_object_input_list is None else len(scatter_object_input_list)
+            raise RuntimeError(
+                f"scatter_object_list: Incorrect input list size {size}. Input list size should be {group.size()}, "
+                "same as size of the process group."
+            )
         objects = list(scatter_object_input_list)
     received = [objects]
     broadcast_object_list(received, group=group, group_src=root)

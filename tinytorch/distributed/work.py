@@ -169,8 +169,15 @@ class Work:
         return self._error if self._test() else None
 
     def result(self) -> list[Any]:
-        """Return the tensors that hold the result, once there is one."""
-        self.wait()
+        """Return the tensors that hold the result.
+
+        Raises:
+            RuntimeError: it is not there yet.
+        """
+        if not self._test():
+            raise RuntimeError(
+                "Work needs to be completed before calling result(). Should call wait() before result()."
+            )
         return self._results or []
 
     def get_future(self) -> Future[Any]:

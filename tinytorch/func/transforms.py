@@ -20,12 +20,12 @@ from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
-from tinytorch.core.mode import local
+from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
-from tinytorch.ops.join import stack
 from tinytorch.ops.random import get_rng_state, set_rng_state
+from tinytorch.ops.register import functions
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
@@ -616,6 +616,14 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
     return jacfwd(jacrev(func, argnums), argnums)
 
 
+class _Recorded(DispatchMode):
+    """Records inside of `no_grad`, too: the derivatives are to be forward mode's, which does not ask for recording."""
+
+    def call(self, op: Any, caller: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with enable_grad():
+            return caller(*args, **kwargs)
+
+
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """Return `func(*primals)`, and the function that multiplies its Jacobian there with tangents.
 
@@ -638,7 +646,8 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     with _no_inference_mode():
         recording = local.state.grad
         with enable_grad():
-            output, vjp_fn = vjp(func, *primals)
+            with _Recorded():
+                output, vjp_fn = vjp(func, *primals)
             # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
             _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
         if not recording:
@@ -709,7 +718,7 @@ def vmap(
                 f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
                 "vmap over a function with no inputs. The latter is unsupported."
             )
-        leaves, structure = flatten(args)
+        leaves, structure = flatten(args, _is_collection)
         dims = _per_leaf(in_dims, args, "in_dims")
         where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
         sizes = [_mapped_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
@@ -727,11 +736,11 @@ def vmap(
         for k in range(sizes[0]):
             if state is not None:
                 set_rng_state(state)
-            picked = [leaf if dim is None else leaf.select(dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
+            picked = [_element(leaf, dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
             out = func(*unflatten(picked, structure), **kwargs)
-            found, shape = flatten(out)
+            found, shape = flatten(out, _is_collection)
             for each in found:
-                if not isinstance(each, Tensor):
+                if not isinstance(each, Tensor) and not _is_collection(each):
                     raise ValueError(
                         f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. "
                         "Did you mean to set out_dims= to None for output?"
@@ -739,7 +748,7 @@ def vmap(
             results.append(found)
         placed = _per_leaf(out_dims, out, "out_dims")
         stacked = [
-            column[0] if dim is None else stack(column, dim)
+            column[0] if dim is None else functions["stack"](column, dim)
             for column, dim in zip(zip(*results, strict=True), placed, strict=True)
         ]
         return unflatten(stacked, shape)
@@ -800,9 +809,21 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     return tensor
 
 
+def _is_collection(tree: Any) -> bool:
+    """Return whether something is mapped as a tensor is, though it is none: what has PyTorch's hook (tensordict's)."""
+    return hasattr(type(tree), "_add_batch_dim")
+
+
+def _element(leaf: Any, dim: int | None, k: int) -> Any:
+    """Return what run `k` gets; of a collection, which the run may enter its results in, one of its own."""
+    if not _is_collection(leaf):
+        return leaf if dim is None else leaf.select(dim, k)
+    return leaf.clone(False) if dim is None else leaf.unbind(dim)[k]
+
+
 def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
     """Return a dimension for each leaf of a tree, given one for all, or a tree of them that is as deep or less."""
-    leaves, _ = flatten(tree)
+    leaves, _ = flatten(tree, _is_collection)
     if dims is None or isinstance(dims, int):
         return [dims] * len(leaves)
     if isinstance(tree, dict) and isinstance(dims, dict) and dims.keys() == tree.keys():
@@ -820,7 +841,7 @@ def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
 
 
 def _mapped_size(leaf: Any, dim: int, where: str) -> int:
-    if not isinstance(leaf, Tensor):
+    if not isinstance(leaf, Tensor) and not _is_collection(leaf):
         raise ValueError(
             f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
             "non-Tensor arguments, please use None as the respective in_dim"

@@ -83,7 +83,7 @@ def _forward(
 def backward(
     g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
-    """Return the gradients of x, weight and bias; None where not needed."""
+    """Return the gradients of x, weight and bias; None where not needed. The sums stay wide: parameters may be, too."""
     slope, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
     mean, scale = mean.reshape(-1, 1), scale.reshape(-1, 1)
     if rows.size < _SHARED or type(rows) is not np.ndarray:
@@ -102,11 +102,11 @@ def backward(
         of_weight, of_bias = (
             np.add.reduce([sums[at][each] for at in sorted(sums)]) if needs[1 + each] else None for each in (0, 1)
         )
-    normalised, kind = x.shape[x.ndim - count :], x.dtype
+    normalised = x.shape[x.ndim - count :]
     return (
-        None if grad is None else grad.reshape(x.shape).astype(kind, copy=False),
-        None if of_weight is None else of_weight.reshape(normalised).astype(kind, copy=False),
-        None if of_bias is None else of_bias.reshape(normalised).astype(kind, copy=False),
+        None if grad is None else grad.reshape(x.shape).astype(x.dtype, copy=False),
+        None if of_weight is None else of_weight.reshape(normalised),
+        None if of_bias is None else of_bias.reshape(normalised),
     )
 
 

@@ -728,7 +728,10 @@ def full(
 
 
 def _filled(made: Tensor, value: Any) -> Tensor:
-    made._array[...] = fits(value, made.dtype)
+    kind = made.dtype
+    if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
+        kind = dtypes.float64  # a single element may become infinity: PyTorch has a kernel of its own for it
+    made._array[...] = fits(value, kind)
     return made
 
 

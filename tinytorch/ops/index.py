@@ -30,8 +30,8 @@ from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, select
 from tinytorch.ops.writing import on_one_memory, writing
 
 _ALL = slice(None)
-#: The greatest number, by NumPy's letter for a dtype.
-_GREATEST = {each: float(np.finfo(each).max) for each in "efd"}
+#: Up to which number all can be written, by NumPy's letter for a dtype: whole numbers have 64 bits.
+_USUAL = {each: min(float(np.finfo(each).max), 2.0**63) for each in "efd"}
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _NUMBERS = (int, float, np.number, np.bool_)
 _OPERANDS = (Tensor, *_NUMBERS)
@@ -46,16 +46,20 @@ def _fitting(value: Any, x: Any) -> Any:
     """Return what is to be written into `x`: a number that fits its dtype, or an array."""
     if isinstance(value, np.ndarray):
         return value
-    greatest = _GREATEST.get(x.dtype.char)
-    if greatest is not None and -greatest <= value <= greatest:
-        return value  # (the usual case)
+    usual = _USUAL.get(x.dtype.char)
+    if usual is not None and -usual <= value <= usual:
+        return value
     return fits(value, dtypes.from_numpy_dtype(x.dtype))
 
 
 def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
     """Return a number that is assigned by `x[...] = value`: in less than float32 it may become infinity."""
     dtype = x.dtype
-    if dtype.kind in FLOATS and (dtype.itemsize < 4 or -_GREATEST["f"] <= value <= _GREATEST["f"]):
+    if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
+        return value
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if dtype.kind in FLOATS and dtype.itemsize < 4:
         return value
     if indices:
         _check_kernel(x, kernels.is_mask(indices))
@@ -193,6 +197,11 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         _check_value(value)
         return _fill[1][1](self, value)
+    if not isinstance(value, _NUMBERS):
+        raise TypeError(
+            f"fill_() received an invalid combination of arguments - got ({type(value).__name__}), but expected one "
+            "of:\n * (Tensor value)\n * (Number value)"
+        )
     if _seen(self):
         return _fill[0][1](self, value)
     self._array[...] = _fitting(value, self._array)
@@ -227,7 +236,8 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     else:
         places = np.arange(min(shape)) * builtins.sum(int(np.prod(shape[d + 1 :])) for d in range(len(shape)))
     keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
-    setitem(self, keys, fill_value.item() if isinstance(fill_value, Tensor) else fill_value)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    setitem(self, keys, _fitting(value, self._array))
     return self
 
 

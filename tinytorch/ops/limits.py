@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, float64, get_default_dtype
+from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, get_default_dtype
 
 __all__ = ["finfo", "iinfo"]
 
@@ -111,8 +111,11 @@ def fits(value: Any, kind: dtype) -> Any:
 
     Raises:
         RuntimeError: it is out of the range of `kind`.
+        OverflowError: it is a whole number of more than 64 bits.
     """
-    if kind is bool or kind is float64:
+    if isinstance(value, builtins.int) and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
+    if kind is bool:
         return value
     least, greatest = limits_of(kind)
     if kind.is_floating_point:
@@ -126,5 +129,5 @@ def fits(value: Any, kind: dtype) -> Any:
         name = _C_NAMES.get(kind.name, f"{kind.name}_t")
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     if kind.is_floating_point:
-        return value
+        return builtins.float(value)
     return builtins.int(value) if kind.is_signed else builtins.int(value) % (greatest + 1)

@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.kernels import dtypes
 from tinytorch.ops import arithmetic
+from tinytorch.ops.arguments import not_implemented, op_of
 from tinytorch.ops.autocast import outside
 from tinytorch.ops.create import bring_to
 
@@ -212,6 +213,17 @@ RULES: dict[str, Rule] = {
     "logsigmoid": _like("expected scalar type {have} but found {want}", NOTHING),
 }
 
+#: What PyTorch computes first, with recording, and then copies into `out`: gradients go through it.
+_COPIED = {
+    "inner", "linalg.cond", "linalg.matrix_norm", "linalg.norm", "linalg.tensorinv", "linalg.tensorsolve",
+    "nanquantile", "nuclear_norm", "quantile", "tensordot",
+}  # fmt: skip
+#: What it writes into `out` also where this is to require grad, but has no backward of.
+_UNDERIVED = {
+    name: op_of(lambda input, result: result, name="NotImplemented", input=not_implemented(name))
+    for name in ("softmax", "log_softmax")
+}
+
 
 # Writing ------------------------------------------------------------------------------------------
 
@@ -236,7 +248,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
     read = list(_tensors((args, kwargs)))
     state = local.state
-    recorded = state.grad and any(each.requires_grad for each in (*read, *outs))
+    recorded = state.grad and any(map(_requires_grad, (*read, *outs)))
     for mode in state.modes or ():
         if any(mode.tangent(each) is not None for each in (*read, *outs)):
             raise NotImplementedError(
@@ -245,10 +257,14 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     asked = kwargs.get("dtype") if rule.typed else None
     if asked is not None:
         _EXACT(name, asked, outs[0].dtype)
+    onto_leaf = any(each.requires_grad and each.is_leaf for each in outs)
+    copied = recorded and (public.name in _COPIED or (public.name in _UNDERIVED and not onto_leaf))
     if recorded:
         # What has no derivative (comparisons …) may be written: the result's dtype tells.
-        with recording(False):
+        with recording(public.name in _COPIED):
             result = function(*args, **kwargs)
+        if public.name in _UNDERIVED:
+            result = _UNDERIVED[public.name](next(filter(_requires_grad, (*read, *outs))), result._array)
     elif rule.typed and asked is None:
         result = _typed(function, rule, name, outs[0], args, kwargs)
     elif outs is not out and _written_directly(function, rule, outs[0], args, kwargs):
@@ -267,7 +283,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if name.endswith("_copy"):
             raise RuntimeError(f"{name}_out() expected an out= argument of size {len(results)}, got size {len(outs)}")
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
-    if recorded and any(each._array.dtype.kind not in "biu" for each in results):
+    if recorded and not copied and any(each._array.dtype.kind not in "biu" for each in results):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
@@ -290,6 +306,9 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             if np.may_share_memory(each._array, array):
                 array = array.copy()
             resized(each, array.shape)
+        if copied:
+            each.copy_(made)
+            continue
         np.copyto(each._array, array, casting="unsafe")
         count_write(each)
     if isinstance(result, Tensor):
@@ -297,6 +316,10 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if type(result) is tuple:
         return None if name.endswith("_copy") else tuple(outs)
     return _result_type(type(result))(outs)
+
+
+def _requires_grad(each: Tensor) -> bool:
+    return each.requires_grad
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

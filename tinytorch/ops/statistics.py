@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
@@ -26,6 +27,7 @@ from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
+from tinytorch.ops.create import zeros_like
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
@@ -571,6 +573,39 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 # Segments -----------------------------------------------------------------------------------------
 
 
+def _extreme_slope(g: Any, rows: Any, out: Any, which: Any) -> Any:
+    """Each of the elements that are the extreme, or NaN, gets the same part."""
+    chosen = (rows == out.index_select(0, which)) | rows.isnan()
+    count = zeros_like(out).index_add(0, which, chosen.to(rows.dtype)).clamp(min=1)
+    return where(chosen, (g / count).index_select(0, which), 0.0)
+
+
+def _product_slope(g: Any, rows: Any, out: Any, which: Any, first: Any) -> Any:
+    """The product of the others: the quotient, or worked out where the element is 0 or NaN."""
+
+    def each(x: Any) -> Any:
+        return x.index_select(0, which)
+
+    zero, nan = rows == 0, rows.isnan()
+    usual = where(zero | nan, 1.0, rows)
+    zeros, nans = (
+        each(zeros_like(out).index_add(0, which, it.to(rows.dtype))) - it.to(rows.dtype) for it in (zero, nan)
+    )
+    others = each(index_reduce(first, 0, which, usual, "prod"))
+    others = others * where(nans > 0, math.nan, where(zeros > 0, 0.0, 1.0))
+    return each(g) * where(zero | nan, others, each(out) / usual)
+
+
+@op(name="SegmentReduce", rows=_extreme_slope)
+def _extreme(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
+    return reduced
+
+
+@op(name="SegmentReduce", rows=_product_slope)
+def _product(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
+    return reduced
+
+
 @public()
 def segment_reduce(
     data: Tensor,
@@ -643,13 +678,18 @@ def segment_reduce(
     first: Tensor = wrap(np.full_like(data._array, empty if initial is None else initial, shape=target))
     if reduce in ("sum", "mean"):
         out = first.index_add(0, which, rows)
-    elif reduce == "prod":
+    elif reduce == "prod" and np.isfinite(rows._array).all() and np.isfinite(first._array).all():
         out = index_reduce(first, 0, which, rows, "prod")
     else:
-        out = index_reduce(first, 0, which, rows, f"a{reduce}", include_self=False)
-        if initial is not None:
-            beyond = out < first if reduce == "max" else out > first
-            out = where(beyond | (first != first), first, out)
+        with recording(False):
+            if reduce == "prod":
+                out = index_reduce(first, 0, which, rows, "prod")
+            else:
+                out = index_reduce(first, 0, which, rows, f"a{reduce}", include_self=False)
+                if initial is not None:
+                    beyond = out < first if reduce == "max" else out > first
+                    out = where(beyond | (first != first), first, out)
+        out = (_product if reduce == "prod" else _extreme)(rows, out._array, which, first)
     if reduce == "mean":
         sizes = counts.reshape((-1,) + (1,) * len(inner)).astype(data._array.dtype)
         if initial is not None:

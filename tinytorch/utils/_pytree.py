@@ -59,7 +59,7 @@ __all__ = [
 
 _register_pytree_node = register_pytree_node
 
-PyTree = Any
+Context = PyTree = Any
 SUPPORTED_NODES = _kinds  # of each type of container, how it is taken apart and put together
 
 

@@ -206,6 +206,34 @@ def test_structured_pruning_after_another_looks_at_the_dimension():
     check(program)
 
 
+PRUNED = [
+    ("weight", lambda prune, layer: prune.ln_structured(layer, "weight", 1, n=2, dim=-5)),
+    ("weight", lambda prune, layer: prune.random_structured(layer, "weight", 1, dim=-5)),
+    ("weight", lambda prune, layer: prune.ln_structured(layer, "weight", 0.0, n="fro", dim=3)),
+    ("weight", lambda prune, layer: prune.l1_unstructured(layer, "weight", True)),
+    ("weight", lambda prune, layer: prune.ln_structured(layer, "weight", 2, n=1, dim=1)),
+    ("bias", lambda prune, layer: prune.ln_structured(layer, "bias", 1, n=2, dim=0)),
+    ("bias", lambda prune, layer: prune.random_structured(layer, "bias", 0, dim=-1)),
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize(("name", "step"), PRUNED)
+@pytest.mark.parametrize("first", ["identity", "l1_unstructured"])
+def test_structured_pruning_after_another(first: str, name: str, step: Any) -> None:
+    def program(torch: Any) -> Any:
+        prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+        layer = torch.nn.Conv2d(3, 4, 2)
+        getattr(prune, first)(layer, name, *([2] if first != "identity" else []))
+        try:
+            step(prune, layer)
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            return type(error).__name__, str(error)[:20]
+        return getattr(layer, name), getattr(layer, name + "_mask"), len(layer._forward_pre_hooks)
+
+    check(program)
+
+
 def small(torch: Any) -> dict[str, Any]:
     """Return modules, and a batch of four for each."""
     torch.manual_seed(0)

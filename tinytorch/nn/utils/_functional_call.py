@@ -8,6 +8,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.utils._named_member_accessor import NamedMemberAccessor
 
 Tensors = dict[str, Tensor]
 
@@ -85,13 +86,12 @@ def replaced(module: Module, given: Tensors, tie_weights: bool, strict: bool) ->
         ]
         if problems:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems))
-    before: dict[str, Any] = {}
+    accessor = NamedMemberAccessor(module)
+    before, _ = accessor.swap_tensors_dict(used, allow_missing=True)
     try:
-        for name, tensor in used.items():
-            before[name] = _swap(module, name, tensor)
         yield
     finally:
-        after = {name: _swap(module, name, tensor) for name, tensor in before.items()}
+        after, _ = accessor.swap_tensors_dict(before, allow_missing=True)
         given.update({name: after[name] for name in given if name in after})
 
 
@@ -110,37 +110,3 @@ def _tied(own: Tensors, given: Tensors) -> Tensors:
             )
         used.update(dict.fromkeys(tied, given[name]))
     return used
-
-
-_NOTHING: Any = object()
-
-
-def _swap(module: Module, path: str, tensor: Any) -> Any:
-    """Put a tensor (or nothing) at a path and return what was there."""
-    *above, name = path.split(".")
-    for each in above:
-        if not hasattr(module, each):
-            raise AttributeError(f"{module._get_name()} has no attribute `{each}`")
-        module = getattr(module, each)
-        if not isinstance(module, Module):
-            raise TypeError(f"submodule `{each}`: {module} is not an instance of torch.nn.Module")
-    if tensor is not _NOTHING and tensor is not None and not isinstance(tensor, Tensor):
-        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    if not name:
-        raise KeyError('tensor name can\'t be empty string ""')
-    for table in (module._parameters, module._buffers):
-        if name in table:
-            before: Any = table[name]
-            if tensor is _NOTHING:
-                del table[name]
-            else:
-                table[name] = tensor
-            return before
-    before = getattr(module, name, _NOTHING)
-    if before is not _NOTHING and before is not None and not isinstance(before, Tensor):
-        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
-    if tensor is not _NOTHING:
-        setattr(module, name, tensor)
-    elif before is not _NOTHING:
-        delattr(module, name)
-    return before

@@ -11,10 +11,10 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
-from tinytorch.nn.utils.weight_norm import norm_except, scaled
+from tinytorch.nn.utils.weight_norm import scaled
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.matrices import geqrf, orgqr
+from tinytorch.ops.linalg.matrices import geqrf, norm_except_dim, orgqr
 from tinytorch.ops.linalg.products import mv, vdot
 from tinytorch.ops.linalg.solve import matrix_exp, solve
 from tinytorch.ops.register import autocasting
@@ -32,7 +32,7 @@ class _WeightNorm(Module):
         return scaled(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return norm_except(weight, self.dim), weight
+        return norm_except_dim(weight, dim=self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:

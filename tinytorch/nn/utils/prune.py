@@ -237,11 +237,11 @@ class PruningContainer(BasePruningMethod):
                     "Pruning methods of PRUNING_TYPE 'structured' need to have the attribute `dim` defined."
                 )
             dim = method.dim if method.dim >= 0 else t.dim() + method.dim
-            if dim >= t.dim():
-                raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
-            others = [k for k in range(t.dim()) if k != dim]
-            slices = mask.sum(others) != 0 if others else mask != 0
-            part = tuple([slice(None)] * dim + [slices])
+            if dim < 0:
+                raise IndexError(f"Index is out of bounds for tensor with dimensions {t.dim()}")
+            kept: list[Any] = [slice(None)] * t.dim()
+            kept[dim] = mask.sum([k for k in range(t.dim()) if k != dim]) != 0  # (of a vector: whether any is left)
+            part = tuple(kept)
         elif method.PRUNING_TYPE == "global":
             part = tuple([slice(None)] * t.dim())
         else:
@@ -262,7 +262,7 @@ def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
     """Return how many of `tensor_size` are to be pruned: a number, or a part."""
-    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)  # type: ignore[return-value]
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:
@@ -459,10 +459,8 @@ class LnStructured(_Structured):
             tensor([[0., 0.],
                     [1., 1.]])
         """
-        count = self._count(t)
-        if not count:
-            return default_mask
-        return self._mask(t, _compute_norm(t, self.n, self.dim), count, default_mask)
+        count, norms = self._count(t), _compute_norm(t, self.n, self.dim)
+        return self._mask(t, norms, count, default_mask) if count else default_mask
 
 
 class CustomFromMask(BasePruningMethod):

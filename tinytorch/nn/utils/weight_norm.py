@@ -7,28 +7,14 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.parameter import Parameter, is_lazy
-from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.linalg.matrices import norm_except_dim
 
 __all__ = ["remove_weight_norm", "weight_norm"]
 
 
-def norm_except(v: Tensor, dim: int | None) -> Tensor:
-    """Return the norms of a tensor's slices along `dim`, with the other dimensions of length 1; of all for None."""
-    if dim is None or dim == -1:
-        return vector_norm(v, 2)
-    if not 0 <= dim < v.ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {dim})"
-        )
-    others = tuple(k for k in range(v.ndim) if k != dim)
-    if not others:
-        return v.abs()
-    return vector_norm(v, 2, others, True)
-
-
-def scaled(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
+def scaled(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """Return `v` with the norms `g`."""
-    return v * (g / norm_except(v, dim))
+    return v * (g / norm_except_dim(v, dim=dim))
 
 
 class WeightNorm:
@@ -91,7 +77,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
             "before applying weight normalization"
         )
     del module._parameters[name]
-    module.register_parameter(name + "_g", Parameter(norm_except(weight, hook.dim).data))
+    module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, dim=hook.dim).data))
     module.register_parameter(name + "_v", Parameter(weight.data))
     setattr(module, name, hook.compute_weight(module))
     module.register_forward_pre_hook(hook)

@@ -456,6 +456,29 @@ def norm(
     return vector_norm.__wrapped__(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
+@public()
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """Return the norms of the slices of `v` along `dim`, with the other dimensions of length 1; of all of `v` for -1.
+
+    Raises:
+        IndexError: there is no such dimension.
+
+    Example:
+        >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5.],
+                [1.]])
+    """
+    if dim == -1:
+        return vector_norm.__wrapped__(v, pow)
+    if type(pow) is not int:
+        raise TypeError(f"norm_except_dim(): argument 'pow' (position 2) must be int, not {type(pow).__name__}")
+    kept = axis_of(dim, v.ndim, "norm_except_dim")
+    if v.ndim < 2:
+        v.size(dim)  # (raises, of a tensor without dimensions)
+        return vector_norm.__wrapped__(v.unsqueeze(-1), pow, -1)
+    return vector_norm.__wrapped__(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
+
+
 @public(out="exact")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.

@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic`: what programs see of the launcher `torchrun`."""

@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic.multiprocessing`: how errors of the processes are told."""
