@@ -27,7 +27,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import tinytorch  # noqa: E402
-from benchmarks import models, overhead, pinn_step  # noqa: E402
+from benchmarks import ddp_step, models, overhead, pinn_step  # noqa: E402
 from benchmarks.measure import Row, alternate, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,6 +244,22 @@ def forty(args: argparse.Namespace) -> Iterator[Row]:
             yield Row(f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim)
 
 
+def ddp(args: argparse.Namespace) -> Iterator[Row]:
+    """Training steps on two processes of one thread each, and how much longer they take than on one process."""
+    if importlib.util.find_spec("mpi4py") is None:
+        print("mpi4py is not installed: no steps on two processes.")
+        return
+    libraries = [side.__name__ for side in sides()]
+    for name, aim in (("mlp", 1.33), ("cnn", 1.18), ("gpt", 1.18)):  # two processes do 1.5 and 1.7 times as much
+        together = {library: ddp_step.seconds(library, name, 2, args.repeats) for library in libraries}
+        single = {library: ddp_step.seconds(library, name, 1, args.repeats) for library in libraries}
+        ours, *theirs = (together[library] * 1e3 for library in libraries)
+        ratio = ours / theirs[0] if theirs else None
+        yield Row(f"DDP step, two processes, {name}", "ms", ours, theirs[0] if theirs else None, ratio)
+        ours, *theirs = (together[library] / single[library] for library in libraries)
+        yield Row(f"DDP step, two processes to one, {name}", "x", ours, theirs[0] if theirs else None, None, None, aim)
+
+
 #: Whole processes come first: a child's peak memory counts that of the parent it was forked from,
 #: which is large once PyTorch is imported here.
 ROWS = {
@@ -257,6 +273,7 @@ ROWS = {
     "gpt": model_row("GPT training step, 4 x 128, batch 12 x 64, AdamW", models.gpt, 1.1),
     "lstm": model_row("LSTM training step, 28 to 128, batch 64 x 28, Adam", models.lstm, 1.2),
     "ops": forty,
+    "ddp": ddp,
 }
 
 

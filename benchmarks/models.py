@@ -43,7 +43,20 @@ def step_of(torch: Any, model: Any, X: Any, y: Any) -> Callable[[], object]:
     return step
 
 
-def cnn(torch: Any, batch: int = 64) -> Callable[[], object]:
+def alone(model: Any) -> Any:
+    """Return a model as it is: on one process."""
+    return model
+
+
+def mlp(torch: Any, batch: int = 256, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
+    """The quickstart's model."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    layers = nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+    return step_of(torch, wrap(nn.Sequential(nn.Flatten(), *layers)), *data(torch, batch, 1, 28, 28))
+
+
+def cnn(torch: Any, batch: int = 64, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
     """Two convolutions, of 32 and 64 channels, and two linear layers, on pictures of 28 x 28."""
     nn = torch.nn
     torch.manual_seed(0)
@@ -59,14 +72,14 @@ def cnn(torch: Any, batch: int = 64) -> Callable[[], object]:
         nn.ReLU(),
         nn.Linear(128, 10),
     )
-    return step_of(torch, model, *data(torch, batch, 1, 28, 28))
+    return step_of(torch, wrap(model), *data(torch, batch, 1, 28, 28))
 
 
-def gpt(torch: Any, batch: int = 12, context: int = 64) -> Callable[[], object]:
+def gpt(torch: Any, batch: int = 12, context: int = 64, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
     """The model of `examples/char_gpt.py`: 4 layers, 128 wide, and AdamW."""
     example = load("char_gpt", torch.__name__)
     torch.manual_seed(0)
-    model = example.GPT(size=65, context=context, layers=4, heads=4, width=128)
+    model = wrap(example.GPT(size=65, context=context, layers=4, heads=4, width=128))
     optimizer = example.optimizer_of(model, lr=1e-3)
     text = torch.from_numpy(np.random.default_rng(0).integers(0, 65, (batch, context + 1)))
     return lambda: example.improve(model, optimizer, text[:, :-1], text[:, 1:])

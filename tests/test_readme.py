@@ -74,4 +74,6 @@ def test_benchmarks_print_a_table():
 def test_benchmarks_name_their_rows():
     run = benchmarks("speed")
     assert run.returncode == 2
-    assert "no such row: speed (there are process, import, op, chain, step, pinn, cnn, gpt, lstm, ops)" in (run.stderr)
+    assert "no such row: speed (there are process, import, op, chain, step, pinn, cnn, gpt, lstm, ops, ddp)" in (
+        run.stderr
+    )

@@ -19,6 +19,8 @@ from .absent import Refused, answering, refusing
 #: what `tinytorch.x` has as `y` (itself, if it is `*`), and `*:x` all that the table has for `tinytorch.x`.
 TABLE = """
 tinytorch spreads no tensors over processes, and calls no functions of others
+    _C._distributed_c10d: GradBucket:distributed.GradBucket ProcessGroup:distributed.ProcessGroup
+        Reducer:distributed._reducer.Reducer Work:distributed.Work
     _C._distributed_rpc: PyRRef
     distributed._composable.fsdp: *:distributed.fsdp
     distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
@@ -101,7 +103,8 @@ tinytorch traces no programs
 
 tinytorch compiles nothing
     _C: DeviceObjType:named.DeviceObjType Graph ScriptMethod ScriptObject TensorType:named.TensorType
-        _distributed_rpc:_C._distributed_rpc.* _functorch:_C._functorch.*
+        _distributed_c10d:_C._distributed_c10d.* _distributed_rpc:_C._distributed_rpc.*
+        _functorch:_C._functorch.*
         _get_privateuse1_backend_name->'privateuseone' _has_xpu=False _is_tracing->False
         _jit_can_fuse_on_cpu->False _jit_can_fuse_on_gpu->False
         _jit_override_can_fuse_on_cpu->None _jit_override_can_fuse_on_gpu->None _jit_set_nvfuser_enabled->False

@@ -10,21 +10,19 @@ import importlib
 from typing import Any
 
 from tinytorch.distributed import collectives, groups, messages, objects, stores, work
-from tinytorch.distributed._reducer import GradBucket as GradBucket
 from tinytorch.distributed.collectives import *  # noqa: F403
 from tinytorch.distributed.collectives import _broadcast_coalesced as _broadcast_coalesced
 from tinytorch.distributed.groups import *  # noqa: F403
 from tinytorch.distributed.groups import _get_default_group as _get_default_group
-from tinytorch.distributed.groups import get_global_rank as _get_global_rank  # noqa: F401  (its name of old)
 from tinytorch.distributed.groups import _new_process_group_helper as _new_process_group_helper
 from tinytorch.distributed.groups import _rank_not_in_group as _rank_not_in_group
+from tinytorch.distributed.groups import get_global_rank as _get_global_rank  # noqa: F401  (its name of old)
 from tinytorch.distributed.messages import *  # noqa: F403
 from tinytorch.distributed.objects import *  # noqa: F403
 from tinytorch.distributed.stores import *  # noqa: F403
 from tinytorch.distributed.work import *  # noqa: F403
 
 __all__ = [name for each in (collectives, groups, messages, objects, stores, work) for name in each.__all__]
-__all__ += ["GradBucket"]
 
 
 def __getattr__(name: str) -> Any:
@@ -32,6 +30,8 @@ def __getattr__(name: str) -> Any:
         try:
             if name in ("DeviceMesh", "init_device_mesh"):
                 return getattr(importlib.import_module("tinytorch.distributed.device_mesh"), name)
+            if name == "GradBucket":
+                return importlib.import_module("tinytorch.distributed._reducer").GradBucket
             return importlib.import_module(f"tinytorch.distributed.{name}")
         except ModuleNotFoundError:
             pass

@@ -210,7 +210,7 @@ class Reducer:
 
     # A step ---------------------------------------------------------------------------------------
 
-    def prepare(self, outputs: Sequence[Tensor]) -> None:
+    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
         """Expect gradients: those of a backward pass from a model's outputs.
 
         Raises:
@@ -240,8 +240,14 @@ class Reducer:
             f"{_UNFINISHED}{about}\nParameter indices which did not receive grad for rank {self.group.rank()}: {which}"
         )
 
+    def _rebuild_buckets(self) -> bool:
+        """Return False: the buckets are as they were made (Lightning asks)."""
+        return False
+
     def join(self, work: Work, divide_by_initial_size: bool) -> None:
         """Take a work whose result is how many processes take part in this step (see `Join`)."""
+        if self._joining is not None:  # there was no backward pass
+            self._joining[0].wait()
         self._joining = work, divide_by_initial_size
 
     def arrived(self, k: int) -> None:
@@ -252,7 +258,7 @@ class Reducer:
                 self._used[k] = 1
             if self.static:
                 if not self._knows_times:
-                    self._times[k] += 1
+                    self._times[k] += self._expecting
                     return
                 if self._expecting:
                     if not self._times[k]:
@@ -379,8 +385,13 @@ class Reducer:
             f"{about} did not end within {seconds:g} s: another rank is late, has died, or runs another number of "
             "backward passes, or another model"
         )
+
+        def ready() -> Any:
+            self.group.advance()  # another rank may wait for what this one has begun
+            return test()
+
         try:
-            poll(test, seconds, lambda: late)
+            poll(ready, seconds, lambda: late)
         except DistBackendError:
             raise
         except RuntimeError as error:  # MPI's own

@@ -214,9 +214,10 @@ class ProcessGroup:
         self.seconds = timeout.total_seconds()
 
     def advance(self) -> None:
-        """Begin the exchanges whose turn it is."""
-        while self._waiting and self._waiting[0].begin():
-            self._waiting.popleft()
+        """Begin the exchanges whose turn it is, in all groups: other ranks may wait for them."""
+        for each in (self, *_groups):
+            while each._waiting and each._waiting[0].begin():
+                each._waiting.popleft()
 
     def run(
         self,

@@ -102,7 +102,7 @@ class Work:
         return True
 
     def _test(self) -> bool:
-        if not self._done and self._request is None:
+        if not self._done:
             self._group.advance()
         if not self._done and self._request is not None:
             error: Exception | None = None

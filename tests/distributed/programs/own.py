@@ -2,6 +2,7 @@
 
 import datetime
 import gc
+import time
 
 import numpy as np
 
@@ -145,6 +146,61 @@ def batched_power_sgd():
     assert everyone[0] == everyone[1]
 
 
+def static_after_no_sync():
+    """The first backward passes are not averaged: what they leave is, later."""
+    net, plain = DDP(one_model(), static_graph=True), DDP(one_model())
+    for step in range(3):
+        for each in (net, plain):
+            each.zero_grad()
+            for part in range(2):
+                with each.no_sync():
+                    each(values(4, 4, seed=9 * step + 3 * part + rank)).sum().backward()
+            each(values(4, 4, seed=rank)).sum().backward()
+        for p, q in zip(net.parameters(), plain.parameters(), strict=True):
+            close(p.grad, q.grad)
+
+
+def create_graph():
+    """`.grad` with a graph (where PyTorch refuses to write) is averaged like others."""
+    net, plain = DDP(one_model()), DDP(one_model())
+    net(values(4, 4, seed=rank)).square().sum().backward(create_graph=True)
+    plain(values(4, 4, seed=rank)).square().sum().backward()
+    for p, q in zip(net.parameters(), plain.parameters(), strict=True):
+        close(p.grad, q.grad)
+
+
+def models_take_turns():
+    """Two models of one program, one of them in another group, do not come into each other's way."""
+    nets = [DDP(one_model(1)), DDP(one_model(2), process_group=dist.new_group()), DDP(one_model(3))]
+    ys = [net(values(4, 4, seed=rank)).sum() for net in nets]
+    (ys[0] * 2 + ys[1] + ys[2]).backward()
+    for k, net in enumerate(nets):
+        close(net.module[1].bias.grad, np.full(3, 8.0 if k == 0 else 4.0))
+
+
+def exchanges_under_way():
+    """What a rank has begun goes on while it waits for gradients, of which another has none before that has ended."""
+    net = DDP(one_model())
+    y = net(values(4, 4)).sum()
+    if rank == 1:
+        time.sleep(0.3)
+    x = torch.ones(2)
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 1:
+        work.wait()
+    y.backward()
+    work.wait()
+    close(x, np.full(2, 2.0))
+    other = dist.new_group()
+    if rank == 1:
+        time.sleep(0.3)
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 1:
+        work.wait()
+    dist.barrier(other)
+    work.wait()
+
+
 # Errors ---------------------------------------------------------------------------------------------
 
 
@@ -190,9 +246,11 @@ def late():
 
 
 for case in (
-    sync_batch_norm, sync_batch_norm_in_a_group, converted, hooks, batched_power_sgd, models_differ,
+    sync_batch_norm, sync_batch_norm_in_a_group, converted, hooks, batched_power_sgd,
+    static_after_no_sync, create_graph, models_take_turns, exchanges_under_way, models_differ,
     communicators_are_used_again, late,
 ):  # fmt: skip
     case()
-    print(f"{case.__name__} ok", flush=True)
+    if rank == 0:
+        print(f"{case.__name__} ok", flush=True)
 dist.destroy_process_group()

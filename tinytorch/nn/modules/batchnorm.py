@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
-from tinytorch.distributed.groups import _get_default_group, is_initialized
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.modules._sync_batchnorm import SyncBatchNorm as Synchronized
 from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -342,11 +342,13 @@ class SyncBatchNorm(_BatchNorm):
         return super().forward(input)
 
     def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
-        if by_batch and self.training and is_initialized():
-            group = self.process_group or _get_default_group()
+        groups = sys.modules.get("tinytorch.distributed.groups")  # (there are none before it is imported)
+        if by_batch and self.training and groups is not None and groups.is_initialized():
+            group = self.process_group or groups._get_default_group()
             if group.size() > 1:
+                synchronized = importlib.import_module("tinytorch.nn.modules._sync_batchnorm").SyncBatchNorm
                 parameters = self.weight, self.bias, mean, var
-                result: Tensor = Synchronized.apply(input, *parameters, self.eps, momentum, group, group.size())
+                result: Tensor = synchronized.apply(input, *parameters, self.eps, momentum, group, group.size())
                 return result
         return super()._normalized(input, mean, var, by_batch, momentum)
 

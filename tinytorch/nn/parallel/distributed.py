@@ -272,9 +272,10 @@ class DistributedDataParallel(Module, Joinable):
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = is_grad_enabled() and self.require_backward_grad_sync
         searches = self.find_unused_parameters and not self.static_graph
+        first = self.static_graph and not self._static_graph_delay_allreduce_enqueued
         if self.require_forward_param_sync:
-            self.reducer.prepare(_find_tensors(output) if searches else ())
-        if searches or (self.static_graph and not self._static_graph_delay_allreduce_enqueued):
+            self.reducer.prepare_for_backward(_find_tensors(output) if searches else ())
+        if searches or (first and self.require_forward_param_sync):
             output = self._with_sink(output)
         return output
 
