@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 MB = 2**20
-#: By model: its parameters' bytes, and the seconds of one step alone (docs/distributed_training.md).
+#: By model: its parameters' bytes, and the seconds of one step alone (docs/distributed.md).
 MODELS = {"MLP, 0.67 M": (2.7e6, 0.010), "GPT, 1 M": (4e6, 0.070), "ResNet-50": (1e8, 2.0), "GPT-2, 124 M": (5e8, 8.0)}
 MACHINES = (2, 4, 8, 16, 64, 256, 1024)
 GIGABITS = (10, 25, 100)

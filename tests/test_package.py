@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 #: How a package is called where it is used, if not by its name.
-CALLED = {"pillow": "PIL", "pytest-xdist": "pytest -n"}
+CALLED = {"pillow": "PIL", "pytest-xdist": "pytest -n", "mpich": "mpi4py"}  # (mpi4py loads it)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 PROGRAMS = Path(__file__).parent / "programs"
 
 has_mpi = importlib.util.find_spec("mpi4py") is not None or os.environ.get("TINYTORCH_REQUIRE_MPI") == "1"
-needs_mpi = pytest.mark.skipif(not has_mpi, reason="mpi4py is not installed: pip install 'tinytorch[distributed]'")
+needs_mpi = pytest.mark.skipif(not has_mpi, reason="mpi4py is not installed: pip install mpi4py mpich")
 
 
 def run(program: str, processes: int, *args: object, timeout: float = 100) -> subprocess.CompletedProcess[str]:

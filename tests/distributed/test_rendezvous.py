@@ -63,7 +63,7 @@ def test_a_process_of_its_own_is_told_nothing() -> None:
 
 def test_without_mpi_it_is_said_what_to_install() -> None:
     code = "import sys; sys.modules['mpi4py'] = None; from tinytorch.distributed.mpi import mpi; mpi()"
-    assert "pip install 'tinytorch[distributed]'" in ran(sys.executable, "-c", code)[2]
+    assert "pip install mpi4py mpich" in ran(sys.executable, "-c", code)[2]
 
 
 # mp.spawn -----------------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ tinytorch spreads no tensors over processes, and calls no functions of others
     distributed.rpc: BackendType PyRRef RRef TensorPipeRpcBackendOptions get_worker_info init_rpc
         is_available->False remote rpc_async rpc_sync shutdown
     distributed.rpc.api: _all_gather
-    distributed.tensor: DTensor DTensor.from_local distribute_module distribute_tensor *:distributed.tensor.placement_types
+    distributed.tensor: DTensor DTensor.from_local distribute_module distribute_tensor
+        *:distributed.tensor.placement_types
     distributed.tensor._utils: compute_local_shape_and_global_offset
     distributed.tensor.experimental: context_parallel implicit_replication
     distributed.tensor.experimental._attention: set_rotate_method

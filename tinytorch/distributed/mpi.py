@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["find_mpiexec", "mpi", "without_launcher"]
 
-_HINT = "pip install 'tinytorch[distributed]', or load your cluster's MPI module"
+_HINT = "pip install mpi4py mpich; on a cluster mpi4py alone, and load its MPI module"
 # How variables begin by which a launcher tells a process that it is one of its job.
 _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")
 

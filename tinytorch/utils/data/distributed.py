@@ -17,7 +17,7 @@ class DistributedSampler(Sampler[int]):
 
     All parts have the same length: the first indices come again at the end, or the last ones are left out. What the
     parts have at the same places is, together, in the order that `seed` and the epoch give for any number of parts: so
-    training goes on with another number of processes where it stopped (docs/distributed_training.md).
+    training goes on with another number of processes where it stopped (docs/distributed.md).
 
     Args:
         num_replicas: how many parts; as many as there are processes if None.
