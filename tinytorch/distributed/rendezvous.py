@@ -132,8 +132,8 @@ def join(init_method: str | None, rank: int, world_size: int, timeout: float) ->
     if _process != os.getpid():
         if meet and MPI.Is_initialized():
             raise RuntimeError(
-                "MPI was initialized before init_process_group, by an import of mpi4py.MPI, and no launcher had told it "
-                "of the other processes: start them by `python -m tinytorch.distributed.run` (torchrun)"
+                "MPI was initialized before init_process_group, by an import of mpi4py.MPI, and no launcher had told "
+                "it of the other processes: start them by `python -m tinytorch.distributed.run` (torchrun)"
             )
         if meet:
             _meet(meet, *_launched, timeout)

@@ -398,6 +398,10 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = (hook, state)
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        group = self.process_group
+        return {"world_size": group.size(), "rank": group.rank(), "backend_name": group.name()}
+
     def _remove_autograd_hooks(self) -> None:
         self.reducer.remove_hooks()
 
