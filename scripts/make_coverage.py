@@ -85,8 +85,8 @@ FAMILIES = [
     ),
     Family("Nested tensors", "all tensors are rectangular.", "to_padded_tensor"),
     Family(
-        "Several processes and devices at once",
-        "there is one device, and no group of processes: of torch.distributed only what one process needs.",
+        "Several devices at once",
+        "there is one device.",
         "RRefType prepare_multiprocessing_environment thread_safe_generator",
     ),
     Family(
