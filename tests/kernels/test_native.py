@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.kernels import activation, native, parallel
+from tinytorch.kernels import activation, conv, native, parallel
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -60,11 +60,75 @@ def pointwise(inputs: int, *numbers: float, special: bool = True) -> Callable[..
     return draw
 
 
+def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
+    """Draw convolutions of all kinds, and give the arguments of one of their sides."""
+
+    def lying(x: Array, how: int) -> Array:
+        """Return `x` in some order of memory: as it is, with its spatial dimensions first, or its channels last."""
+        dims = tuple(range(2, x.ndim))
+        order = (tuple(range(x.ndim)), (*dims, 0, 1), (0, *dims, 1))[how]
+        return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        kinds = [
+            # samples, groups, channels and rows of each, size, kernel, stride, padding, dilation
+            (2, 1, 3, 17, (16, 16), (3, 3), (1, 1), (1, 1), (1, 1)),
+            (3, 1, 16, 8, (30, 14), (3, 3), (2, 2), (1, 1), (1, 1)),
+            (40, 1, 5, 33, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),  # several images in a block
+            (1, 1, 40, 9, (90, 70), (5, 3), (1, 2), (2, 0), (2, 1)),  # several blocks in an image
+            (2, 1, 20, 70, (12, 13), (1, 1), (1, 1), (0, 0), (1, 1)),
+            (2, 1, 3, 4, (9, 9), (1, 1), (3, 2), (0, 0), (1, 1)),  # places that no tap meets
+            (2, 1, 3, 4, (6, 6), (2, 2), (1, 1), (4, 3), (3, 1)),  # and places in the padding alone
+            (3, 7, 1, 1, (33, 34), (3, 3), (1, 1), (1, 1), (1, 1)),
+            (2, 5, 1, 2, (33, 18), (5, 3), (2, 2), (2, 1), (1, 2)),
+            (2, 3, 4, 1, (10, 18), (3, 3), (2, 1), (1, 1), (1, 1)),
+            (2, 1, 2, 3, (5000,), (31,), (1,), (15,), (1,)),
+            (1, 1, 1, 3, (40_000,), (3,), (4,), (0,), (5,)),
+            (2, 1, 4, 5, (6, 7, 20), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
+            (2, 1, 3, 4, (6,), (3,), (1,), (0,), (1,)),  # samples as far apart as one is long
+            (1, 1, 300, 20, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
+        ]
+        for _ in range(40):
+            dims = rng.integers(1, 4)
+            some = [
+                tuple(int(n) for n in rng.integers(low, high, dims)) for low, high in [(8, 16), (1, 4)] + [(1, 3)] * 3
+            ]
+            size, kernel, stride, padding, dilation = some
+            groups, channels, rows, samples = (int(rng.integers(1, most)) for most in (4, 7, 40, 4))
+            kinds.append((samples, groups, channels, rows, size, kernel, stride, padding, dilation))
+        for number, (samples, groups, channels, rows, size, kernel, stride, padding, dilation) in enumerate(kinds):
+            places = conv.conv_size(size, kernel, stride, padding, dilation)
+            x, w, y, b = (
+                rng.standard_normal(shape).astype(np.float32)
+                for shape in (
+                    (samples, groups * channels, *size),
+                    (groups * rows, channels, *kernel),
+                    (samples, groups * rows, *places),
+                    (groups * rows,),
+                )
+            )
+            if number % 5 == 1:  # PyTorch has such values meet what they meet by the kernel, and nothing else
+                x[..., -1, 2], y[0, 0, ..., 0] = np.inf, np.nan
+            x, w, y = (lying(each, number % 3) for each in (x, w, y))
+            settings = (stride, padding, dilation, groups)
+            bias = b if number % 2 else None
+            yield {
+                "y": (x, w, bias, *settings, places if number % 4 else None),
+                "x": (y, w, size, *settings),
+                "w": (x, y, kernel, *settings),
+            }[side]
+
+    return draw
+
+
 #: Every kernel has a line here.
 SAMPLES = {
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
     "silu": Samples(activation.silu, pointwise(1)),
     "silu_grad": Samples(activation.silu_grad, pointwise(2)),
+    "conv": Samples(conv.conv, convolutions("y"), 1e-5, 2e-6),
+    "conv_input": Samples(conv.conv_input, convolutions("x"), 1e-5, 2e-6),
+    "conv_weight": Samples(conv.conv_weight, convolutions("w"), 1e-5, 2e-6),
 }
 
 EACH = pytest.mark.parametrize("name", SAMPLES)

@@ -31,6 +31,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import BLOCK, get_threads, share
 
 Array = Any
@@ -321,6 +322,7 @@ def _is_one_place(kernel: Sizes, image: Sizes, places: Sizes, padding: Sizes, di
     return kernel == image and set(places) == {1} and groups == 1 and not any(padding) and not spread
 
 
+@twin
 def conv(
     x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     groups: int, size: Sizes | None = None,
@@ -397,6 +399,7 @@ def _store(result: Array, bias: Array | None, to: Array) -> None:
     _shared(work, len(result), result.size, result)
 
 
+@twin
 def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """Return what lies on the input's side: the gradient of an input of spatial sizes `size`, `y` that of the output.
 
@@ -480,6 +483,7 @@ def _take_out(layout: Layout, view: Array, out: Array) -> None:
     _shared(work, len(view), out.size, out)
 
 
+@twin
 def conv_weight(
     x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Array:

@@ -16,12 +16,14 @@ PRAGMA(GCC target(TARGET))
 #include "native.h"
 
 #include "activation.c"
+#include "conv.c"
 
 #define ENTRY(name) {#name, name##_call}
 
 // A line for each family.
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
+    ENTRY(conv), ENTRY(conv_input), ENTRY(conv_weight),
     {0},
 };
 

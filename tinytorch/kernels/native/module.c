@@ -132,7 +132,7 @@ PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, i
             return PASS;
         }
     }
-    tt_share(pointwise_block, &pieces, (pieces.size + BLOCK - 1) / BLOCK, pieces.size);
+    tt_share(pointwise_block, &pieces, (pieces.size + BLOCK - 1) / BLOCK, pieces.size, tt_threads());
     return out;
 }
 

@@ -37,9 +37,9 @@ typedef void (*Work)(void *context, Py_ssize_t block, int worker);
 int tt_threads(void);
 void tt_set_threads(int count);
 
-// Do all of `blocks` parts, on several threads, and wait for them. What a part is must not depend on the number of
-// threads; then neither do results. `elements` says how much there is: for little, the interpreter's lock is kept.
-void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements);
+// Do all of `blocks` parts, on up to `threads` threads, and wait for them. What a part is must not depend on the number
+// of threads; then neither do results. `elements` says how much there is: for little, the interpreter's lock is kept.
+void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads);
 
 // Arrays (module.c) -----------------------------------------------------------------------------
 

@@ -54,8 +54,8 @@ static void start(int count) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void share(Work work, void *context, Py_ssize_t blocks) {
-    int threads = blocks < wanted ? (int)blocks : wanted;
+static void share(Work work, void *context, Py_ssize_t blocks, int threads) {
+    if (blocks < threads) threads = (int)blocks;
     if (threads < 2 || pthread_mutex_trylock(&sharing)) {
         for (Py_ssize_t block = 0; block < blocks; block++) work(context, block, 0);
         return;
@@ -77,13 +77,13 @@ static void share(Work work, void *context, Py_ssize_t blocks) {
     pthread_mutex_unlock(&sharing);
 }
 
-void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements) {
+void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads) {
     if (elements < 1 << 13) {
         for (Py_ssize_t block = 0; block < blocks; block++) work(context, block, 0);
         return;
     }
     PyThreadState *state = PyEval_SaveThread();
-    share(work, context, blocks);
+    share(work, context, blocks, threads);
     PyEval_RestoreThread(state);
 }
 
