@@ -19,7 +19,7 @@
 #define VECTORS_IN_TILE 3
 #define COLUMNS (VECTORS_IN_TILE * WIDTH)
 
-enum { LAID_OUT = 1 << 17, PARTS = 16, POSITIONS = 160, PLACES = 1 << 9, SUMS = 1 << 21 };
+enum { LAID_OUT = 1 << 17, PARTS = 16, POSITIONS = 160, DEPTH = 256, PLACES = 1 << 9, SUMS = 1 << 21 };
 
 typedef int64_t Three[3];
 
@@ -95,13 +95,11 @@ static bool set_taps(Correlation *c) {
 // Cut the work into blocks, and say how they are laid out.
 static bool set_blocks(Correlation *c) {
     Axis *a = c->axis;
-    int64_t places = a[0].count * a[1].count * a[2].count;
+    int64_t places = a[0].count * a[1].count * a[2].count, cuts = 1, size = c->channels;
+    for (int d = 0; d < 3; d++) size *= (a[d].extent + a[d].count) * a[d].phases;
     c->split = a[0].count > 1 ? 0 : a[1].count > 1 ? 1 : 2;
-    c->images = least(c->samples, over(PLACES, places));
-    int64_t cuts = 1;
+    c->images = least(c->samples, most(least(over(PLACES, places), LAID_OUT / size), 1));
     if (c->images == 1) {
-        int64_t size = c->channels;
-        for (int d = 0; d < 3; d++) size *= (a[d].extent + a[d].count) * a[d].phases;
         cuts = most(over(size, LAID_OUT), over(PARTS, c->samples * c->groups));
         cuts = most(least(cuts, places / PLACES), 1);
     }
@@ -136,45 +134,73 @@ static Block block_of(const Correlation *c, int64_t number) {
     return b;
 }
 
+// Where the source is not padding, among what is laid out of it.
+static void find_inside(const Axis *a, int64_t low, int64_t phase, int64_t extent, int64_t *first, int64_t *last) {
+    *first = least(most(-below(low * a->move + phase, a->move), 0), extent);
+    *last = most(least(below(a->size - 1 - phase, a->move) - low + 1, extent), *first);
+}
+
+static void zero(float *to, int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] = 0;
+}
+
+// Copy every other number: of each two vectors of eight that overlap by one, so that nothing is read beyond the last.
+static void every_other(float *to, const float *from, int64_t count) {
+    typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+    if (count < 8) {
+        for (int64_t i = 0; i < count; i++) to[i] = from[2 * i];
+        return;
+    }
+    for (int64_t i = 0; i < count; i += 8) {
+        i = least(i, count - 8);
+        eight x = *(const eight *)(from + 2 * i), y = *(const eight *)(from + 2 * i + 7);
+        *(eight *)(to + i) = __builtin_shufflevector(x, y, 0, 2, 4, 6, 9, 11, 13, 15);
+    }
+}
+
 // Lay out `channels` channels of a block's images, the padding around them too.
 static void lay_out(const Correlation *c, const Block *b, const float *source, int64_t channels, float *to) {
     const Axis *a = c->axis;
     const int64_t *at = c->source_at;
-    Three low, extent;
-    for (int d = 0; d < 3; d++) {
-        low[d] = a[d].low + (d == c->split ? b->begin : 0);
-        extent[d] = a[d].extent + b->count[d];
-    }
-    int64_t move = a[2].move, apart = move * at[4], phases = a[0].phases * a[1].phases * a[2].phases;
-    for (int64_t n = 0; n < b->images; n++)
-        for (int64_t channel = 0; channel < channels; channel++)
-            for (int64_t p = 0; p < phases; p++) {
-                int64_t p0 = a[0].phase[p / a[2].phases / a[1].phases], p1 = a[1].phase[p / a[2].phases % a[1].phases];
-                int64_t p2 = a[2].phase[p % a[2].phases];
-                int64_t first = -below(low[2] * move + p2, move), last = below(a[2].size - 1 - p2, move) - low[2] + 1;
-                first = least(most(first, 0), extent[2]);
-                last = most(least(last, extent[2]), first);
-                const float *image = source + (b->first + n) * at[0] + channel * at[1];
-                float *plane = to + n * c->laid_at[0] + channel * c->laid_at[1] + p * c->laid_at[2];
-                for (int64_t d = 0; d < extent[0]; d++)
-                    for (int64_t h = 0; h < extent[1]; h++) {
-                        float *row = plane + d * c->laid_at[3] + h * c->laid_at[4];
-                        int64_t depth = (low[0] + d) * a[0].move + p0, height = (low[1] + h) * a[1].move + p1;
-                        if (depth < 0 || depth >= a[0].size || height < 0 || height >= a[1].size) {
-                            memset(row, 0, sizeof(float) * (size_t)extent[2]);
-                            continue;
-                        }
-                        const float *from = image + depth * at[2] + height * at[3] + ((low[2] + first) * move + p2) * at[4];
-                        for (int64_t w = 0; w < first; w++) row[w] = 0;
-                        if (apart == 1)
-                            memcpy(row + first, from, sizeof(float) * (size_t)(last - first));
-                        else if (apart == 2)
-                            for (int64_t w = first; w < last; w++) row[w] = from[2 * (w - first)];
-                        else
-                            for (int64_t w = first; w < last; w++) row[w] = from[apart * (w - first)];
-                        for (int64_t w = last; w < extent[2]; w++) row[w] = 0;
+    int64_t row_at = c->laid_at[4], apart = a[2].move * at[4], phases = a[0].phases * a[1].phases * a[2].phases;
+    for (int64_t p = 0; p < phases; p++) {
+        Three low, extent, first, last;
+        Three phase = {
+            a[0].phase[p / a[2].phases / a[1].phases], a[1].phase[p / a[2].phases % a[1].phases], a[2].phase[p % a[2].phases]};
+        int64_t start = 0;
+        for (int d = 0; d < 3; d++) {
+            low[d] = a[d].low + (d == c->split ? b->begin : 0);
+            extent[d] = a[d].extent + b->count[d];
+            find_inside(&a[d], low[d], phase[d], extent[d], &first[d], &last[d]);
+            start += ((low[d] + first[d]) * a[d].move + phase[d]) * at[2 + d];
+        }
+        int64_t plane = (extent[1] - 1) * row_at + extent[2], inside = last[2] - first[2];
+        for (int64_t n = 0; n < b->images; n++)
+            for (int64_t channel = 0; channel < channels; channel++) {
+                const float *image = source + (b->first + n) * at[0] + channel * at[1] + start;
+                float *laid = to + n * c->laid_at[0] + channel * c->laid_at[1] + p * c->laid_at[2];
+                for (int64_t d = 0; d < extent[0]; d++, laid += c->laid_at[3]) {
+                    if (d < first[0] || d >= last[0]) {
+                        zero(laid, plane);
+                        continue;
                     }
+                    const float *from = image + (d - first[0]) * a[0].move * at[2];
+                    float *row = laid + first[1] * row_at;
+                    zero(laid, least(first[1] * row_at, plane));
+                    for (int64_t h = first[1]; h < last[1]; h++, row += row_at, from += a[1].move * at[3]) {
+                        for (int64_t w = 0; w < first[2]; w++) row[w] = 0;
+                        if (apart == 1)
+                            copy(row + first[2], from, inside);
+                        else if (apart == 2)
+                            every_other(row + first[2], from, inside);
+                        else
+                            for (int64_t w = 0; w < inside; w++) row[first[2] + w] = from[apart * w];
+                        for (int64_t w = last[2]; w < extent[2]; w++) row[w] = 0;
+                    }
+                    zero(row, plane - last[1] * row_at);
+                }
             }
+    }
 }
 
 // Panels ----------------------------------------------------------------------------------------
@@ -208,45 +234,37 @@ static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_
     return runs;
 }
 
-// Copy what the taps meet at some places. Whole vectors are copied: what is too much the next row overwrites.
+// Copy what the taps meet at some places.
 static void pack_panel(const Correlation *c, const float *laid, const Run *runs, int count, float *panel) {
     for (int64_t channel = 0; channel < c->channels; channel++, laid += c->laid_at[1])
         for (int64_t t = 0; t < c->taps; t++, panel += COLUMNS) {
-            const float *from = laid + c->tap_at[t];
             float *to = panel;
-            for (int r = 0; r < count; r++) {
-                const float *source = from + runs[r].at;
-                int64_t i = 0, length = runs[r].length;
-                if (c->in_place) {  // nothing lies behind it
-                    for (; i + WIDTH <= length; i += WIDTH) store(to + i, load(source + i));
-                    for (; i < length; i++) to[i] = source[i];
-                } else
-                    for (; i < length; i += WIDTH) store(to + i, load(source + i));
-                to += length;
-            }
+            for (int r = 0; r < count; to += runs[r++].length) copy(to, laid + c->tap_at[t] + runs[r].at, runs[r].length);
         }
 }
 
-// The product of ROWS rows of the weight and a panel of `vectors` vectors.
-INLINE void tile(int vectors, const float *weight, const float *panel, int64_t length, const float *bias, float *to, int64_t apart) {
-    vec sums[ROWS][VECTORS_IN_TILE];
+// Add to a tile the product of ROWS rows of the weight and `vectors` vectors of a panel. It begins with the bias, or with
+// the sums so far.
+INLINE void tile(int vectors, const float *weight, const float *panel, int64_t depth, const float *bias, const float *sums,
+                 float *to, int64_t apart) {
+    vec found[ROWS][VECTORS_IN_TILE];
     for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < vectors; j++) sums[i][j] = all(bias[i]);
-    for (int64_t k = 0; k < length; k++, weight += ROWS, panel += COLUMNS) {
+        for (int j = 0; j < vectors; j++) found[i][j] = bias ? all(bias[i]) : load(sums + i * COLUMNS + j * WIDTH);
+    for (int64_t k = 0; k < depth; k++, weight += ROWS, panel += COLUMNS) {
         vec b[VECTORS_IN_TILE];
         for (int j = 0; j < vectors; j++) b[j] = load(panel + j * WIDTH);
         for (int i = 0; i < ROWS; i++)
-            for (int j = 0; j < vectors; j++) sums[i][j] += weight[i] * b[j];
+            for (int j = 0; j < vectors; j++) found[i][j] += weight[i] * b[j];
     }
     for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < vectors; j++) store(to + i * apart + j * WIDTH, sums[i][j]);
+        for (int j = 0; j < vectors; j++) store(to + i * apart + j * WIDTH, found[i][j]);
 }
 
-static void product(const Correlation *c, const float *weight, const float *panel, int64_t places, const float *bias, float *to, int64_t apart) {
-    int64_t length = c->channels * c->taps;
-    if (places > 2 * WIDTH) tile(3, weight, panel, length, bias, to, apart);
-    else if (places > WIDTH) tile(2, weight, panel, length, bias, to, apart);
-    else tile(1, weight, panel, length, bias, to, apart);
+static void product(int64_t places, const float *weight, const float *panel, int64_t depth, const float *bias,
+                    const float *sums, float *to, int64_t apart) {
+    if (places > 2 * WIDTH) tile(3, weight, panel, depth, bias, sums, to, apart);
+    else if (places > WIDTH) tile(2, weight, panel, depth, bias, sums, to, apart);
+    else tile(1, weight, panel, depth, bias, sums, to, apart);
 }
 
 // Weights `(groups, tiles of rows, channels, taps, ROWS)`.
@@ -266,7 +284,10 @@ static float *scratch_of(const Correlation *c, int worker) { return c->scratch +
 
 // Write a row of places to where they lie in the result.
 static void put(float *to, const float *from, int64_t count, int64_t step) {
-    for (int64_t i = 0; i < count; i++) to[i * step] = from[i];
+    if (step == 1)
+        copy(to, from, count);
+    else
+        for (int64_t i = 0; i < count; i++) to[i * step] = from[i];
 }
 
 // Compute some rows of a group's result for a block.
@@ -276,7 +297,7 @@ static void correlate_part(void *context, Py_ssize_t part, int worker) {
     int64_t begin = part / blocks / c->groups * c->row_part, end = least(begin + c->row_part, tiles);
     int64_t length = c->channels * c->taps, step = c->axis[2].step;
     Block b = block_of(c, part % blocks);
-    float *own = scratch_of(c, worker), *panel = own + ROWS * COLUMNS, *to_lay = panel + (length + 1) * COLUMNS;
+    float *own = scratch_of(c, worker), *panel = own + c->row_part * ROWS * COLUMNS, *to_lay = panel + (length + 1) * COLUMNS;
     const float *laid = to_lay, *source = c->source + group * c->channels * c->source_at[1];
     if (c->in_place)
         laid = source + b.first * c->source_at[0] + b.begin;
@@ -288,23 +309,25 @@ static void correlate_part(void *context, Py_ssize_t part, int worker) {
         int64_t count = least(COLUMNS, places - at);
         int result_runs, laid_runs = find_runs(c, &b, at, count, runs, results, &result_runs);
         pack_panel(c, laid, runs, laid_runs, panel);
-        for (int64_t t = begin; t < end; t++) {
-            const float *weight = c->packed + (group * tiles + t) * length * ROWS;
-            const float *bias = c->bias + (group * tiles + t) * ROWS;
-            float *to = c->result + (group * c->rows + t * ROWS) * c->result_at[1];
-            if (result_runs == 1 && step == 1 && count % WIDTH == 0 && (t + 1) * ROWS <= c->rows) {
-                product(c, weight, panel, count, bias, to + results[0].at, c->result_at[1]);
-                continue;
-            }
-            product(c, weight, panel, count, bias, own, COLUMNS);
-            for (int64_t i = 0; i < least(ROWS, c->rows - t * ROWS); i++) {
-                const float *from = own + i * COLUMNS;
-                for (int r = 0; r < result_runs; from += results[r++].length) {
-                    float *place = to + i * c->result_at[1] + results[r].at;
-                    if (step == 1)
-                        put(place, from, results[r].length, 1);
-                    else
-                        put(place, from, results[r].length, step);
+        bool direct = result_runs == 1 && step == 1 && count % WIDTH == 0;
+        for (int64_t k = 0; k < most(length, 1); k += DEPTH) {
+            int64_t depth = least(DEPTH, length - k);
+            for (int64_t t = begin; t < end; t++) {
+                const float *weight = c->packed + ((group * tiles + t) * length + k) * ROWS;
+                const float *bias = k ? NULL : c->bias + (group * tiles + t) * ROWS;
+                float *to = c->result + (group * c->rows + t * ROWS) * c->result_at[1];
+                float *sums = own + (t - begin) * ROWS * COLUMNS;
+                if (k + depth == length && direct && (t + 1) * ROWS <= c->rows) {
+                    product(count, weight, panel + k * COLUMNS, depth, bias, sums, to + results[0].at, c->result_at[1]);
+                    continue;
+                }
+                product(count, weight, panel + k * COLUMNS, depth, bias, sums, sums, COLUMNS);
+                if (k + depth < length) continue;
+                for (int64_t i = 0; i < least(ROWS, c->rows - t * ROWS); i++) {
+                    const float *from = sums + i * COLUMNS;
+                    for (int r = 0; r < result_runs; from += results[r++].length) {
+                        put(to + i * c->result_at[1] + results[r].at, from, results[r].length, step);
+                    }
                 }
             }
         }
@@ -313,7 +336,7 @@ static void correlate_part(void *context, Py_ssize_t part, int worker) {
 
 // Depthwise ---------------------------------------------------------------------------------------
 
-enum { GROUPS = 4, UNROLLED = 4 };
+enum { GROUPS = 4, UNROLLED = ROWS };
 
 // Add up what the taps give for `count` places that lie side by side in what is laid out.
 INLINE void add_taps(int vectors, const Correlation *c, const float *laid, const float *weight, float bias, float *to) {
@@ -343,21 +366,26 @@ static void depthwise_part(void *context, Py_ssize_t part, int worker) {
             for (int64_t n = 0; n < b.images; n++)
                 for (int64_t d = 0; d < b.count[0]; d++) {
                     const float *image = laid + n * c->laid_at[0] + d * c->laid_at[3];
-                    int64_t i = 0;
-                    for (; i + UNROLLED * WIDTH <= count; i += UNROLLED * WIDTH) {
-                        add_taps(UNROLLED, c, image + i, weight, bias, joined + i);
+                    for (int64_t i = 0; i < count;) {
+                        int64_t left = count - i;
+                        if (left > UNROLLED / 2 * WIDTH) {
+                            add_taps(UNROLLED, c, image + i, weight, bias, joined + i);
+                            i += UNROLLED * WIDTH;
+                        } else if (left > WIDTH) {
+                            add_taps(UNROLLED / 2, c, image + i, weight, bias, joined + i);
+                            i += UNROLLED / 2 * WIDTH;
+                        } else {
+                            add_taps(1, c, image + i, weight, bias, joined + i);
+                            i += WIDTH;
+                        }
                     }
-                    for (; i < count; i += WIDTH) add_taps(1, c, image + i, weight, bias, joined + i);
                     for (int64_t h = 0; h < b.count[1]; h++) {
                         const Axis *a = c->axis;
                         Three place = {d, h, 0};
                         place[c->split] += b.begin;
                         int64_t at = (b.first + n) * c->result_at[0] + (group * c->rows + row) * c->result_at[1];
                         for (int k = 0; k < 3; k++) at += (a[k].start + a[k].step * place[k]) * c->result_at[2 + k];
-                        if (a[2].step == 1)
-                            put(c->result + at, joined + h * c->laid_at[4], b.count[2], 1);
-                        else
-                            put(c->result + at, joined + h * c->laid_at[4], b.count[2], a[2].step);
+                        put(c->result + at, joined + h * c->laid_at[4], b.count[2], a[2].step);
                     }
                 }
         }
@@ -386,7 +414,7 @@ static bool correlate(Correlation *c, const float *bias) {
     c->row_parts = most(least(over(PARTS, parts), tiles / 4), 1);
     c->row_part = over(tiles, c->row_parts);
     c->row_parts = over(tiles, c->row_part);
-    c->scratch_size = over(c->laid + (length + 2) * COLUMNS + ROWS * COLUMNS + UNROLLED * WIDTH, 16) * 16;
+    c->scratch_size = over(c->laid + (length + 2 + c->row_part * ROWS) * COLUMNS + WIDTH, 16) * 16;
     if (is_depthwise(c)) c->scratch_size = over(2 * c->laid + length + 3 * UNROLLED * WIDTH, 16) * 16;
     c->scratch = aligned((size_t)(threads * c->scratch_size));
     c->packed = is_depthwise(c) ? NULL : aligned((size_t)(c->groups * tiles * length * ROWS));
@@ -554,53 +582,67 @@ static void sum_parts(void *context, Py_ssize_t number, int worker) {
     }
 }
 
+// Add to the sums of some taps of one channel the products with a block's rows of the output's gradient.
+INLINE void add_rows(int taps, const WeightSide *s, const Block *b, const float *y, const float *laid, const int64_t *tap_at, float *sums) {
+    const Correlation *c = &s->c;
+    int64_t unit = c->result_at[4], rest = b->count[2] % WIDTH;
+    ints there = {0};  // in the last vector of a row: what lies behind may be infinite
+    for (int64_t i = 0; i < rest; i++) there[i] = -1;
+    vec found[9];
+    for (int t = 0; t < taps; t++) found[t] = load(sums + t * WIDTH);
+    for (int64_t n = 0; n < b->images; n++)
+        for (int64_t d = 0; d < b->count[0]; d++)
+            for (int64_t h = 0; h < b->count[1]; h++) {
+                Three at = {d, h, 0};
+                at[c->split] += b->begin;
+                const float *row = y + n * c->result_at[0];
+                for (int k = 0; k < 3; k++) row += at[k] * c->result_at[2 + k];
+                const float *from = laid + n * c->laid_at[0] + d * c->laid_at[3] + h * c->laid_at[4];
+                int64_t w = 0;
+                for (; unit == 1 && w + WIDTH <= b->count[2]; w += WIDTH) {
+                    vec g = load(row + w);
+                    for (int t = 0; t < taps; t++) found[t] += g * load(from + tap_at[t] + w);
+                }
+                for (; w < b->count[2]; w += WIDTH) {
+                    vec g = {0};
+                    bool whole = w + WIDTH <= b->count[2];
+                    if (unit == 1 && row + w + WIDTH <= s->y_end)
+                        g = load(row + w);
+                    else
+                        for (int64_t i = 0; i < least(WIDTH, b->count[2] - w); i++) g[i] = row[(w + i) * unit];
+                    ints mask = whole ? (ints){0} - 1 : there;
+                    g = (vec)(mask & (ints)g);
+                    for (int t = 0; t < taps; t++) found[t] += g * (vec)(mask & (ints)load(from + tap_at[t] + w));
+                }
+            }
+    for (int t = 0; t < taps; t++) store(sums + t * WIDTH, found[t]);
+}
+
 // Depthwise: per tap of each channel one scalar product.
 static void depthwise_weight_part(void *context, Py_ssize_t group, int worker) {
     const WeightSide *s = context;
     const Correlation *c = &s->c;
     float *laid = scratch_of(c, worker), *sums = laid + c->laid + WIDTH;
-    int64_t unit = c->result_at[4];
     memset(sums, 0, sizeof(float) * (size_t)(c->rows * c->taps * WIDTH));
     for (int64_t block = 0; block < c->blocks * c->cuts; block++) {
         Block b = block_of(c, block);
         lay_out(c, &b, c->source + group * c->source_at[1], 1, laid);
-        for (int64_t row = 0; row < c->rows; row++)
-            for (int64_t first = 0; first < c->taps; first += ROWS) {
-                vec found[ROWS];
-                const float *tap_at[ROWS];
-                int64_t taps = least(ROWS, c->taps - first);
-                float *place = sums + (row * c->taps + first) * WIDTH;
-                for (int t = 0; t < ROWS; t++) {
-                    tap_at[t] = laid + c->tap_at[first + (t < taps ? t : 0)];
-                    found[t] = t < taps ? load(place + t * WIDTH) : (vec){0};
+        for (int64_t row = 0; row < c->rows; row++) {
+            const float *y = s->y + b.first * c->result_at[0] + (group * c->rows + row) * c->result_at[1];
+            for (int64_t t = 0; t < c->taps;) {
+                float *place = sums + (row * c->taps + t) * WIDTH;
+                if (c->taps - t >= 9) {
+                    add_rows(9, s, &b, y, laid, c->tap_at + t, place);
+                    t += 9;
+                } else if (c->taps - t >= 3) {
+                    add_rows(3, s, &b, y, laid, c->tap_at + t, place);
+                    t += 3;
+                } else {
+                    add_rows(1, s, &b, y, laid, c->tap_at + t, place);
+                    t += 1;
                 }
-                for (int64_t n = 0; n < b.images; n++)
-                    for (int64_t d = 0; d < b.count[0]; d++)
-                        for (int64_t h = 0; h < b.count[1]; h++) {
-                            Three at = {d, h, 0};
-                            at[c->split] += b.begin;
-                            const float *y = s->y + (b.first + n) * c->result_at[0] + (group * c->rows + row) * c->result_at[1];
-                            for (int k = 0; k < 3; k++) y += at[k] * c->result_at[2 + k];
-                            int64_t image = n * c->laid_at[0] + d * c->laid_at[3] + h * c->laid_at[4], w = 0;
-                            for (; unit == 1 && w + WIDTH <= b.count[2]; w += WIDTH) {
-                                vec g = load(y + w);
-                                for (int t = 0; t < ROWS; t++) found[t] += g * load(tap_at[t] + image + w);
-                            }
-                            if (w == b.count[2]) continue;
-                            for (; w < b.count[2]; w += WIDTH) {
-                                vec g = {0};
-                                ints there = {0};  // (what lies behind may be infinite)
-                                for (int64_t k = 0; k < least(WIDTH, b.count[2] - w); k++) {
-                                    g[k] = y[(w + k) * unit];
-                                    there[k] = -1;
-                                }
-                                for (int t = 0; t < ROWS; t++) {
-                                    found[t] += g * (vec)(there & (ints)load(tap_at[t] + image + w));
-                                }
-                            }
-                        }
-                for (int t = 0; t < taps; t++) store(place + t * WIDTH, found[t]);
             }
+        }
     }
     for (int64_t k = 0; k < c->rows * c->taps; k++) {
         float sum = 0;

@@ -77,6 +77,23 @@ INLINE vec load_some(const float *from, Py_ssize_t count) {
 
 INLINE void store_some(float *to, vec x, Py_ssize_t count) { memcpy(to, &x, 4 * (size_t)count); }
 
+// Copy some floats: short runs, too, by two vectors that overlap.
+INLINE void copy(float *to, const float *from, Py_ssize_t count) {
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+    if (count >= WIDTH) {
+        for (Py_ssize_t i = 0; i < count - WIDTH; i += WIDTH) store(to + i, load(from + i));
+        store(to + count - WIDTH, load(from + count - WIDTH));
+    } else if (count >= 8) {
+        *(eight *)to = *(const eight *)from;
+        *(eight *)(to + count - 8) = *(const eight *)(from + count - 8);
+    } else if (count >= 4) {
+        *(four *)to = *(const four *)from;
+        *(four *)(to + count - 4) = *(const four *)(from + count - 4);
+    } else
+        for (Py_ssize_t i = 0; i < count; i++) to[i] = from[i];
+}
+
 INLINE vec where(ints mask, vec x, vec y) { return (vec)((mask & (ints)x) | (~mask & (ints)y)); }
 
 // NaN stays, in both.
