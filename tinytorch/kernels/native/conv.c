@@ -140,12 +140,12 @@ static void find_inside(const Axis *a, int64_t low, int64_t phase, int64_t exten
     *last = most(least(below(a->size - 1 - phase, a->move) - low + 1, extent), *first);
 }
 
-static void zero(float *to, int64_t count) {
+INLINE void zero(float *to, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = 0;
 }
 
 // Copy every other number: of each two vectors of eight that overlap by one, so that nothing is read beyond the last.
-static void every_other(float *to, const float *from, int64_t count) {
+INLINE void every_other(float *to, const float *from, int64_t count) {
     typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
     if (count < 8) {
         for (int64_t i = 0; i < count; i++) to[i] = from[2 * i];
@@ -283,9 +283,11 @@ static void pack_weight(void *context, Py_ssize_t block, int worker) {
 static float *scratch_of(const Correlation *c, int worker) { return c->scratch + worker * c->scratch_size; }
 
 // Write a row of places to where they lie in the result.
-static void put(float *to, const float *from, int64_t count, int64_t step) {
+INLINE void put(float *to, const float *from, int64_t count, int64_t step) {
     if (step == 1)
         copy(to, from, count);
+    else if (step == 2)
+        for (int64_t i = 0; i < count; i++) to[2 * i] = from[i];
     else
         for (int64_t i = 0; i < count; i++) to[i * step] = from[i];
 }
@@ -336,7 +338,7 @@ static void correlate_part(void *context, Py_ssize_t part, int worker) {
 
 // Depthwise ---------------------------------------------------------------------------------------
 
-enum { GROUPS = 4, UNROLLED = ROWS };
+enum { GROUPS = 4, UNROLLED = 8 };
 
 // Add up what the taps give for `count` places that lie side by side in what is laid out.
 INLINE void add_taps(int vectors, const Correlation *c, const float *laid, const float *weight, float bias, float *to) {
@@ -350,19 +352,23 @@ INLINE void add_taps(int vectors, const Correlation *c, const float *laid, const
 
 static void depthwise_part(void *context, Py_ssize_t part, int worker) {
     const Correlation *c = context;
-    int64_t blocks = c->blocks * c->cuts, first = part / blocks * GROUPS, length = c->channels * c->taps;
+    const Axis *a = c->axis;
+    int64_t blocks = c->blocks * c->cuts, first = part / blocks * GROUPS, padded = over(c->rows, ROWS) * ROWS;
     Block b = block_of(c, part % blocks);
-    float *laid = scratch_of(c, worker), *weight = laid + c->laid + UNROLLED * WIDTH, *joined = weight + length;
+    int64_t start = b.first * c->result_at[0] + b.begin * a[c->split].step * c->result_at[2 + c->split];
+    int64_t depth_at = a[0].step * c->result_at[2], row_at = a[1].step * c->result_at[3], step = a[2].step;
+    for (int d = 0; d < 3; d++) start += a[d].start * c->result_at[2 + d];
+    float *laid = scratch_of(c, worker), *weight = laid + c->laid + UNROLLED * WIDTH;
+    float *joined = weight + c->channels * c->taps;
+    int64_t count = (b.count[1] - 1) * c->laid_at[4] + b.count[2];  // rows are computed as one, with what lies between them
     for (int64_t group = first; group < least(first + GROUPS, c->groups); group++) {
         lay_out(c, &b, c->source + group * c->channels * c->source_at[1], c->channels, laid);
         for (int64_t row = 0; row < c->rows; row++) {
             const float *from = c->weight + group * c->weight_at[5] + row * c->weight_at[0];
-            for (int64_t k = 0; k < length; k++) {
-                weight[k] = from[k / c->taps * c->weight_at[1] + c->weight_tap_at[k % c->taps]];
-            }
-            float bias = c->bias[group * over(c->rows, ROWS) * ROWS + row];
-            // Rows are computed as one, with what lies between them.
-            int64_t count = (b.count[1] - 1) * c->laid_at[4] + b.count[2];
+            float bias = c->bias[group * padded + row], *own = weight;
+            for (int64_t channel = 0; channel < c->channels; channel++, from += c->weight_at[1])
+                for (int64_t t = 0; t < c->taps; t++) *own++ = from[c->weight_tap_at[t]];
+            float *result = c->result + start + (group * c->rows + row) * c->result_at[1];
             for (int64_t n = 0; n < b.images; n++)
                 for (int64_t d = 0; d < b.count[0]; d++) {
                     const float *image = laid + n * c->laid_at[0] + d * c->laid_at[3];
@@ -379,14 +385,9 @@ static void depthwise_part(void *context, Py_ssize_t part, int worker) {
                             i += WIDTH;
                         }
                     }
-                    for (int64_t h = 0; h < b.count[1]; h++) {
-                        const Axis *a = c->axis;
-                        Three place = {d, h, 0};
-                        place[c->split] += b.begin;
-                        int64_t at = (b.first + n) * c->result_at[0] + (group * c->rows + row) * c->result_at[1];
-                        for (int k = 0; k < 3; k++) at += (a[k].start + a[k].step * place[k]) * c->result_at[2 + k];
-                        put(c->result + at, joined + h * c->laid_at[4], b.count[2], a[2].step);
-                    }
+                    float *to = result + n * c->result_at[0] + d * depth_at;
+                    const float *found = joined;
+                    for (int64_t h = 0; h < b.count[1]; h++, to += row_at, found += c->laid_at[4]) put(to, found, b.count[2], step);
                 }
         }
     }
@@ -590,31 +591,28 @@ INLINE void add_rows(int taps, const WeightSide *s, const Block *b, const float 
     for (int64_t i = 0; i < rest; i++) there[i] = -1;
     vec found[9];
     for (int t = 0; t < taps; t++) found[t] = load(sums + t * WIDTH);
+    y += b->begin * c->result_at[2 + c->split];
     for (int64_t n = 0; n < b->images; n++)
-        for (int64_t d = 0; d < b->count[0]; d++)
-            for (int64_t h = 0; h < b->count[1]; h++) {
-                Three at = {d, h, 0};
-                at[c->split] += b->begin;
-                const float *row = y + n * c->result_at[0];
-                for (int k = 0; k < 3; k++) row += at[k] * c->result_at[2 + k];
-                const float *from = laid + n * c->laid_at[0] + d * c->laid_at[3] + h * c->laid_at[4];
+        for (int64_t d = 0; d < b->count[0]; d++) {
+            const float *row = y + n * c->result_at[0] + d * c->result_at[2];
+            const float *from = laid + n * c->laid_at[0] + d * c->laid_at[3];
+            for (int64_t h = 0; h < b->count[1]; h++, row += c->result_at[3], from += c->laid_at[4]) {
                 int64_t w = 0;
                 for (; unit == 1 && w + WIDTH <= b->count[2]; w += WIDTH) {
                     vec g = load(row + w);
                     for (int t = 0; t < taps; t++) found[t] += g * load(from + tap_at[t] + w);
                 }
                 for (; w < b->count[2]; w += WIDTH) {
+                    ints mask = w + WIDTH <= b->count[2] ? (ints){0} - 1 : there;
                     vec g = {0};
-                    bool whole = w + WIDTH <= b->count[2];
                     if (unit == 1 && row + w + WIDTH <= s->y_end)
-                        g = load(row + w);
+                        g = (vec)(mask & (ints)load(row + w));
                     else
                         for (int64_t i = 0; i < least(WIDTH, b->count[2] - w); i++) g[i] = row[(w + i) * unit];
-                    ints mask = whole ? (ints){0} - 1 : there;
-                    g = (vec)(mask & (ints)g);
                     for (int t = 0; t < taps; t++) found[t] += g * (vec)(mask & (ints)load(from + tap_at[t] + w));
                 }
             }
+        }
     for (int t = 0; t < taps; t++) store(sums + t * WIDTH, found[t]);
 }
 
