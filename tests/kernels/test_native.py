@@ -135,10 +135,6 @@ EACH = pytest.mark.parametrize("name", SAMPLES)
 ON_EACH_SET = pytest.mark.parametrize("instructions", library.SETS)
 
 
-def refusing(*args: Any, **kwargs: Any) -> Any:
-    raise AssertionError("the native kernel has left these arguments to the definition")
-
-
 @pytest.fixture(autouse=True)
 def _threads() -> Iterator[None]:
     before = parallel.get_threads()
@@ -156,20 +152,25 @@ def test_every_twin_has_a_kernel_and_samples() -> None:
 @EACH
 @ON_EACH_SET
 def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) -> None:
-    samples = SAMPLES[name]
-    kernel = library.twin(refusing, name, instructions)
-    for args in samples.draw(np.random.default_rng(0)):
-        expected = inspect.unwrap(samples.definition)(*args)
+    samples, left = SAMPLES[name], 0
+    kernel = library.twin(lambda *args: None, name, instructions)
+    drawn = list(samples.draw(np.random.default_rng(0)))
+    for args in drawn:
         found = kernel(*args)
+        if found is None:  # the kernel may leave what another is better at, but not much of it
+            left += 1
+            continue
+        expected = inspect.unwrap(samples.definition)(*args)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         finite = expected[np.isfinite(expected)]
         scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
         np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
+    assert left <= len(drawn) / 8
 
 
 @EACH
 def test_results_do_not_depend_on_threads(name: str) -> None:
-    kernel = library.twin(refusing, name, library.SETS[-1])
+    kernel = library.twin(inspect.unwrap(SAMPLES[name].definition), name, library.SETS[-1])
     for args in SAMPLES[name].draw(np.random.default_rng(1)):
         parallel.set_threads(1)
         expected = kernel(*args).tobytes()
@@ -229,10 +230,10 @@ def test_a_twin_looks_like_its_definition() -> None:
 
 
 def test_an_error_of_the_definition_is_raised() -> None:
-    with pytest.raises(AssertionError, match="left these"):
-        library.twin(refusing, "silu", library.SETS[0])(1)
+    with pytest.raises(ZeroDivisionError):
+        library.twin(lambda x: 1 / 0, "silu", library.SETS[0])(1)
     with pytest.raises(LookupError, match="no kernel nothing"):
-        library.twin(refusing, "nothing", library.SETS[0])
+        library.twin(print, "nothing", library.SETS[0])
 
 
 def test_python_threads_share_the_pool() -> None:

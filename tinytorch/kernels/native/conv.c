@@ -573,11 +573,12 @@ static void sum_parts(void *context, Py_ssize_t number, int worker) {
     int64_t size = s->chunks * s->tiles * ROWS * apart;
     for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
         const float *from = s->sums + group * size + (chunk * s->tiles + tile) * ROWS * apart;
-        for (int64_t i = 0; i < least(ROWS, length - tile * ROWS); i++, from += apart) {
-            for (int64_t r = 0; r < least(apart, c->rows - chunk * apart); r++) {
-                float sum = from[r];
-                for (int64_t part = 1; part < s->parts; part++) sum += from[part * c->groups * size + r];
-                s->result[(group * c->rows + chunk * apart + r) * length + tile * ROWS + i] = sum;
+        for (int64_t r = 0; r < least(apart, c->rows - chunk * apart); r++) {
+            float *to = s->result + (group * c->rows + chunk * apart + r) * length + tile * ROWS;
+            for (int64_t i = 0; i < least(ROWS, length - tile * ROWS); i++) {
+                float sum = from[i * apart + r];
+                for (int64_t part = 1; part < s->parts; part++) sum += from[part * c->groups * size + i * apart + r];
+                to[i] = sum;
             }
         }
     }
@@ -722,11 +723,18 @@ static bool read_settings(Form *f, PyObject *const *args) {
     return f->groups > 0;
 }
 
-// Is it one product for the whole batch? BLAS is good at that.
-static bool is_one_place(const Form *f) {
-    for (int d = 0; d < 3; d++)
-        if (f->kernel[d] != f->x[d] || f->y[d] != 1 || f->padding[d]) return false;
-    return f->groups == 1;
+// Is BLAS better at it? At one product for the whole batch; where a large weight, which would have to be packed, meets few
+// places; and, in registers of AVX2, at plain products.
+static bool is_for_blas(const Form *f) {
+    int64_t places = f->samples, weights = f->rows * f->channels * f->groups;
+    bool one_place = f->groups == 1, plain = true;
+    for (int d = 0; d < 3; d++) {
+        places *= f->y[d];
+        weights *= f->kernel[d];
+        one_place = one_place && f->kernel[d] == f->x[d] && f->y[d] == 1 && !f->padding[d];
+        plain = plain && f->kernel[d] == 1 && f->stride[d] == 1 && !f->padding[d];
+    }
+    return one_place || (places < 128 && weights >= 1 << 16) || (WIDTH == 8 && plain && f->rows > 1);
 }
 
 static PyObject *new_like(PyObject *like, const Form *f, int64_t first, int64_t second, const int64_t *sizes, int64_t *at) {
@@ -809,7 +817,7 @@ KERNEL(conv) {
         f.y[d] = (f.x[d] + 2 * f.padding[d] - f.dilation[d] * (f.kernel[d] - 1) - 1) / f.stride[d] + 1;
     }
     if (count == 8 && args[7] != Py_None && !read_three(args[7], f.dims, 1, 1, f.y)) return PASS;
-    if (f.y[0] < 1 || f.y[1] < 1 || f.y[2] < 1 || !f.rows || !f.channels || is_one_place(&f)) return PASS;
+    if (f.y[0] < 1 || f.y[1] < 1 || f.y[2] < 1 || !f.rows || !f.channels || is_for_blas(&f)) return PASS;
     PyObject *y = new_like(args[0], &f, f.samples, f.groups * f.rows, f.y, f.y_at);
     int64_t *memory = axis_memory(&f);
     bool fine = y && memory;
@@ -844,7 +852,7 @@ KERNEL(conv_input) {
     f.rows = front[1] / f.groups;
     if (!read_array(args[1], f.dims, front, f.kernel, f.w_at) || !f.rows || front[0] != f.rows * f.groups) return PASS;
     f.channels = front[1];
-    if (is_one_place(&f)) return PASS;
+    if (is_for_blas(&f)) return PASS;
     PyObject *x = new_like(args[0], &f, f.samples, f.groups * f.channels, f.x, f.x_at);
     int64_t *memory = axis_memory(&f), phases = f.stride[0] * f.stride[1] * f.stride[2];
     bool fine = x && memory;
@@ -886,7 +894,7 @@ KERNEL(conv_weight) {
     f.samples = front[0];
     f.channels = front[1] / f.groups;
     f.rows = outputs[1] / f.groups;
-    if (!f.channels || !f.rows || outputs[0] != f.samples || is_one_place(&f)) return PASS;
+    if (!f.channels || !f.rows || outputs[0] != f.samples || is_for_blas(&f)) return PASS;
     PyObject *w = new_like(args[0], &f, f.groups * f.rows, f.channels, f.kernel, f.w_at);
     int64_t *memory = axis_memory(&f);
     bool fine = w && memory;
