@@ -1,13 +1,13 @@
 // Twins of kernels/conv.py: the three sides of a convolution, as products whose columns are never stored.
 //
-// `conv` and `conv_input` are one thing, a correlation: the result's places, which lie `step` apart, each meet the source
-// at `place * move + offset` for every tap. (The gradient of the input with stride s is one such for each of the s places
-// that input elements have between the kernel's moves, with the taps that meet those.) A block of images, or of rows of
-// one, is laid out with its padding, and split by `move` so that what a tap meets in a row are neighbours. From that,
-// panels of COLUMNS places are packed, which stay in the cache while they meet all rows of the weight.
+// `conv` and `conv_input` are one thing, a correlation: the result's places, which lie `step` apart, each meet the
+// source at `place * move + offset` for every tap. (The gradient of the input with stride s is one such for each of the
+// s places that input elements have between the kernel's moves, with the taps that meet those.) A block of images, or
+// of rows of one, is laid out with its padding, and split by `move` so that what a tap meets in a row are neighbours.
+// From that, panels of COLUMNS places are packed, which stay in the cache while they meet all rows of the weight.
 //
-// For `conv_weight` what is laid out is read as it lies: a tile of the weight's gradient, some taps by some outputs, adds
-// up over the places numbers of the image times vectors of the output's gradient, which is transposed for that.
+// For `conv_weight` what is laid out is read as it lies: a tile of the weight's gradient, some taps by some outputs,
+// adds up over the places numbers of the image times vectors of the output's gradient, which is transposed for that.
 //
 // Parts are what the shapes make them, whatever the number of threads.
 
@@ -165,8 +165,8 @@ static void lay_out(const Correlation *c, const Block *b, const float *source, i
     int64_t row_at = c->laid_at[4], apart = a[2].move * at[4], phases = a[0].phases * a[1].phases * a[2].phases;
     for (int64_t p = 0; p < phases; p++) {
         Three low, extent, first, last;
-        Three phase = {
-            a[0].phase[p / a[2].phases / a[1].phases], a[1].phase[p / a[2].phases % a[1].phases], a[2].phase[p % a[2].phases]};
+        Three phase = {a[0].phase[p / a[2].phases / a[1].phases], a[1].phase[p / a[2].phases % a[1].phases],
+                       a[2].phase[p % a[2].phases]};
         int64_t start = 0;
         for (int d = 0; d < 3; d++) {
             low[d] = a[d].low + (d == c->split ? b->begin : 0);
@@ -189,10 +189,8 @@ static void lay_out(const Correlation *c, const Block *b, const float *source, i
                     zero(laid, least(first[1] * row_at, plane));
                     for (int64_t h = first[1]; h < last[1]; h++, row += row_at, from += a[1].move * at[3]) {
                         for (int64_t w = 0; w < first[2]; w++) row[w] = 0;
-                        if (apart == 1)
-                            copy(row + first[2], from, inside);
-                        else if (apart == 2)
-                            every_other(row + first[2], from, inside);
+                        if (apart == 1) copy(row + first[2], from, inside);
+                        else if (apart == 2) every_other(row + first[2], from, inside);
                         else
                             for (int64_t w = 0; w < inside; w++) row[first[2] + w] = from[apart * w];
                         for (int64_t w = last[2]; w < extent[2]; w++) row[w] = 0;
@@ -210,7 +208,8 @@ typedef struct {
 } Run;
 
 // Where the places from `begin` on lie in what is laid out, and in the result.
-static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_t count, Run *laid, Run *result, int *results) {
+static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_t count, Run *laid, Run *result,
+                     int *results) {
     const Axis *a = c->axis;
     int64_t width = b->count[2], column = begin % width, row = begin / width;
     int runs = 0;
@@ -225,8 +224,7 @@ static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_
         Run *before = result + *results - 1;
         if (*results && a[2].step == 1 && c->result_at[4] == 1 && before->at + before->length == at)
             before->length += length;
-        else
-            result[(*results)++] = (Run){at, length};
+        else result[(*results)++] = (Run){at, length};
         count -= length;
         column = 0;
         row++;
@@ -239,14 +237,15 @@ static void pack_panel(const Correlation *c, const float *laid, const Run *runs,
     for (int64_t channel = 0; channel < c->channels; channel++, laid += c->laid_at[1])
         for (int64_t t = 0; t < c->taps; t++, panel += COLUMNS) {
             float *to = panel;
-            for (int r = 0; r < count; to += runs[r++].length) copy(to, laid + c->tap_at[t] + runs[r].at, runs[r].length);
+            for (int r = 0; r < count; to += runs[r++].length)
+                copy(to, laid + c->tap_at[t] + runs[r].at, runs[r].length);
         }
 }
 
-// Add to a tile the product of ROWS rows of the weight and `vectors` vectors of a panel. It begins with the bias, or with
-// the sums so far.
-INLINE void tile(int vectors, const float *weight, const float *panel, int64_t depth, const float *bias, const float *sums,
-                 float *to, int64_t apart) {
+// Add to a tile the product of ROWS rows of the weight and `vectors` vectors of a panel. It begins with the bias, or
+// with the sums so far.
+INLINE void tile(int vectors, const float *weight, const float *panel, int64_t depth, const float *bias,
+                 const float *sums, float *to, int64_t apart) {
     vec found[ROWS][VECTORS_IN_TILE];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < vectors; j++) found[i][j] = bias ? all(bias[i]) : load(sums + i * COLUMNS + j * WIDTH);
@@ -276,7 +275,8 @@ static void pack_weight(void *context, Py_ssize_t block, int worker) {
     for (int i = 0; i < ROWS; i++) {
         const float *from = c->weight + block / tiles * c->weight_at[5] + (first + i) * c->weight_at[0];
         for (int64_t channel = 0, k = i; channel < c->channels; channel++, from += c->weight_at[1])
-            for (int64_t t = 0; t < c->taps; t++, k += ROWS) to[k] = first + i < c->rows ? from[c->weight_tap_at[t]] : 0;
+            for (int64_t t = 0; t < c->taps; t++, k += ROWS)
+                to[k] = first + i < c->rows ? from[c->weight_tap_at[t]] : 0;
     }
 }
 
@@ -284,8 +284,7 @@ static float *scratch_of(const Correlation *c, int worker) { return c->scratch +
 
 // Write a row of places to where they lie in the result.
 INLINE void put(float *to, const float *from, int64_t count, int64_t step) {
-    if (step == 1)
-        copy(to, from, count);
+    if (step == 1) copy(to, from, count);
     else if (step == 2)
         for (int64_t i = 0; i < count; i++) to[2 * i] = from[i];
     else
@@ -299,12 +298,11 @@ static void correlate_part(void *context, Py_ssize_t part, int worker) {
     int64_t begin = part / blocks / c->groups * c->row_part, end = least(begin + c->row_part, tiles);
     int64_t length = c->channels * c->taps, step = c->axis[2].step;
     Block b = block_of(c, part % blocks);
-    float *own = scratch_of(c, worker), *panel = own + c->row_part * ROWS * COLUMNS, *to_lay = panel + (length + 1) * COLUMNS;
+    float *own = scratch_of(c, worker), *panel = own + c->row_part * ROWS * COLUMNS,
+          *to_lay = panel + (length + 1) * COLUMNS;
     const float *laid = to_lay, *source = c->source + group * c->channels * c->source_at[1];
-    if (c->in_place)
-        laid = source + b.first * c->source_at[0] + b.begin;
-    else
-        lay_out(c, &b, source, c->channels, to_lay);
+    if (c->in_place) laid = source + b.first * c->source_at[0] + b.begin;
+    else lay_out(c, &b, source, c->channels, to_lay);
     int64_t places = b.images * b.count[0] * b.count[1] * b.count[2];
     for (int64_t at = 0; at < places; at += COLUMNS) {
         Run runs[COLUMNS], results[COLUMNS];
@@ -360,7 +358,8 @@ static void depthwise_part(void *context, Py_ssize_t part, int worker) {
     for (int d = 0; d < 3; d++) start += a[d].start * c->result_at[2 + d];
     float *laid = scratch_of(c, worker), *weight = laid + c->laid + UNROLLED * WIDTH;
     float *joined = weight + c->channels * c->taps;
-    int64_t count = (b.count[1] - 1) * c->laid_at[4] + b.count[2];  // rows are computed as one, with what lies between them
+    int64_t count =
+        (b.count[1] - 1) * c->laid_at[4] + b.count[2];  // rows are computed as one, with what lies between them
     for (int64_t group = first; group < least(first + GROUPS, c->groups); group++) {
         lay_out(c, &b, c->source + group * c->channels * c->source_at[1], c->channels, laid);
         for (int64_t row = 0; row < c->rows; row++) {
@@ -387,7 +386,8 @@ static void depthwise_part(void *context, Py_ssize_t part, int worker) {
                     }
                     float *to = result + n * c->result_at[0] + d * depth_at;
                     const float *found = joined;
-                    for (int64_t h = 0; h < b.count[1]; h++, to += row_at, found += c->laid_at[4]) put(to, found, b.count[2], step);
+                    for (int64_t h = 0; h < b.count[1]; h++, to += row_at, found += c->laid_at[4])
+                        put(to, found, b.count[2], step);
                 }
         }
     }
@@ -422,7 +422,8 @@ static bool correlate(Correlation *c, const float *bias) {
     float *padded = calloc((size_t)(c->groups * tiles * ROWS), sizeof(float));
     bool fine = c->scratch && padded && (c->packed || is_depthwise(c));
     if (fine) {
-        for (int64_t i = 0; bias && i < c->groups * c->rows; i++) padded[i / c->rows * tiles * ROWS + i % c->rows] = bias[i];
+        for (int64_t i = 0; bias && i < c->groups * c->rows; i++)
+            padded[i / c->rows * tiles * ROWS + i % c->rows] = bias[i];
         c->bias = padded;
         if (is_depthwise(c)) {
             tt_share(depthwise_part, c, c->blocks * c->cuts * over(c->groups, GROUPS), products, threads);
@@ -490,8 +491,7 @@ static void transpose_rows(const WeightSide *s, int64_t group, int64_t chunk, co
                     const float *from = source + i * c->result_at[1] + runs[r].at + w * unit;
                     block[i] = (vec){0};
                     if (i >= rows) continue;
-                    if (unit == 1 && from + WIDTH <= s->y_end)
-                        block[i] = load(from);
+                    if (unit == 1 && from + WIDTH <= s->y_end) block[i] = load(from);
                     else
                         for (int64_t k = 0; k < least(WIDTH, runs[r].length - w); k++) block[i][k] = from[k * unit];
                 }
@@ -504,7 +504,8 @@ static void transpose_rows(const WeightSide *s, int64_t group, int64_t chunk, co
 }
 
 // Add to a tile of sums, ROWS taps by `vectors` vectors of rows, what some places give.
-INLINE void add_places(int vectors, float *sums, const float *y, const float *laid, const int64_t *tap_at, const Run *runs, int count) {
+INLINE void add_places(int vectors, float *sums, const float *y, const float *laid, const int64_t *tap_at,
+                       const Run *runs, int count) {
     vec found[ROWS][VECTORS_IN_TILE];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < vectors; j++) found[i][j] = load(sums + (i * vectors + j) * WIDTH);
@@ -525,7 +526,8 @@ static void weight_part(void *context, Py_ssize_t number, int worker) {
     const WeightSide *s = context;
     const Correlation *c = &s->c;
     int64_t part = number / s->tap_parts / c->groups, group = number / s->tap_parts % c->groups;
-    int64_t step = over(s->tiles, s->tap_parts), begin = number % s->tap_parts * step, end = least(begin + step, s->tiles);
+    int64_t step = over(s->tiles, s->tap_parts), begin = number % s->tap_parts * step,
+            end = least(begin + step, s->tiles);
     int64_t length = c->channels * c->taps, apart = s->vectors * WIDTH, tile = ROWS * apart;
     if (begin >= end) return;
     int64_t channel = begin * ROWS / c->taps, channels = over(least(end * ROWS, length), c->taps) - channel;
@@ -538,10 +540,8 @@ static void weight_part(void *context, Py_ssize_t number, int worker) {
     for (int64_t block = part * blocks / s->parts; block < (part + 1) * blocks / s->parts; block++) {
         Block b = block_of(c, block);
         const float *laid = to_lay, *source = c->source + (group * c->channels + channel) * c->source_at[1];
-        if (c->in_place)
-            laid = source + b.first * c->source_at[0] + b.begin;
-        else
-            lay_out(c, &b, source, channels, to_lay);
+        if (c->in_place) laid = source + b.first * c->source_at[0] + b.begin;
+        else lay_out(c, &b, source, channels, to_lay);
         int64_t places = b.images * b.count[0] * b.count[1] * b.count[2];
         for (int64_t at = 0; at < places; at += POSITIONS) {
             Run runs[POSITIONS], y_runs[POSITIONS];
@@ -569,7 +569,8 @@ static void sum_parts(void *context, Py_ssize_t number, int worker) {
     (void)worker;
     const WeightSide *s = context;
     const Correlation *c = &s->c;
-    int64_t group = number / s->tiles, tile = number % s->tiles, apart = s->vectors * WIDTH, length = c->channels * c->taps;
+    int64_t group = number / s->tiles, tile = number % s->tiles, apart = s->vectors * WIDTH,
+            length = c->channels * c->taps;
     int64_t size = s->chunks * s->tiles * ROWS * apart;
     for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
         const float *from = s->sums + group * size + (chunk * s->tiles + tile) * ROWS * apart;
@@ -585,7 +586,8 @@ static void sum_parts(void *context, Py_ssize_t number, int worker) {
 }
 
 // Add to the sums of some taps of one channel the products with a block's rows of the output's gradient.
-INLINE void add_rows(int taps, const WeightSide *s, const Block *b, const float *y, const float *laid, const int64_t *tap_at, float *sums) {
+INLINE void add_rows(int taps, const WeightSide *s, const Block *b, const float *y, const float *laid,
+                     const int64_t *tap_at, float *sums) {
     const Correlation *c = &s->c;
     int64_t unit = c->result_at[4], rest = b->count[2] % WIDTH;
     ints there = {0};  // in the last vector of a row: what lies behind may be infinite
@@ -606,8 +608,7 @@ INLINE void add_rows(int taps, const WeightSide *s, const Block *b, const float 
                 for (; w < b->count[2]; w += WIDTH) {
                     ints mask = w + WIDTH <= b->count[2] ? (ints){0} - 1 : there;
                     vec g = {0};
-                    if (unit == 1 && row + w + WIDTH <= s->y_end)
-                        g = (vec)(mask & (ints)load(row + w));
+                    if (unit == 1 && row + w + WIDTH <= s->y_end) g = (vec)(mask & (ints)load(row + w));
                     else
                         for (int64_t i = 0; i < least(WIDTH, b->count[2] - w); i++) g[i] = row[(w + i) * unit];
                     for (int t = 0; t < taps; t++) found[t] += g * (vec)(mask & (ints)load(from + tap_at[t] + w));
@@ -657,7 +658,8 @@ static bool compute_weight(WeightSide *s) {
         if (!set_axis(&c->axis[d])) return false;
     if (!set_blocks(c) || !set_taps(c)) return false;
     int64_t length = c->channels * c->taps, vectors = over(c->rows, WIDTH), blocks = c->blocks * c->cuts;
-    int64_t products = c->samples * c->groups * c->rows * length * c->axis[0].count * c->axis[1].count * c->axis[2].count;
+    int64_t products =
+        c->samples * c->groups * c->rows * length * c->axis[0].count * c->axis[1].count * c->axis[2].count;
     bool depthwise = c->groups > 1 && c->channels == 1, fine;
     s->vectors = vectors % 3 == 0 ? 3 : vectors % 2 == 0 ? 2 : vectors == 1 ? 1 : 3;
     s->chunks = over(vectors, s->vectors);
@@ -723,8 +725,8 @@ static bool read_settings(Form *f, PyObject *const *args) {
     return f->groups > 0;
 }
 
-// Is BLAS better at it? At one product for the whole batch; where a large weight, which would have to be packed, meets few
-// places; and, in registers of AVX2, at plain products.
+// Is BLAS better at it? At one product for the whole batch; where a large weight, which would have to be packed, meets
+// few places; and, in registers of AVX2, at plain products.
 static bool is_for_blas(const Form *f) {
     int64_t places = f->samples, weights = f->rows * f->channels * f->groups;
     bool one_place = f->groups == 1, plain = true;
@@ -737,7 +739,8 @@ static bool is_for_blas(const Form *f) {
     return one_place || (places < 128 && weights >= 1 << 16) || (WIDTH == 8 && plain && f->rows > 1);
 }
 
-static PyObject *new_like(PyObject *like, const Form *f, int64_t first, int64_t second, const int64_t *sizes, int64_t *at) {
+static PyObject *new_like(PyObject *like, const Form *f, int64_t first, int64_t second, const int64_t *sizes,
+                          int64_t *at) {
     int64_t shape[5] = {first, second};
     for (int d = 0; d < f->dims; d++) shape[2 + d] = sizes[3 - f->dims + d];
     at[4] = 1;
@@ -761,7 +764,8 @@ static void set_forward_axis(const Form *f, int d, Axis *a, int64_t *memory) {
 // The axis by which those places of the input come from the output that lie `phase` beyond the kernel's moves.
 static void set_backward_axis(const Form *f, int d, int64_t phase, Axis *a, int64_t *memory) {
     int64_t s = f->stride[d], start = ((phase - f->padding[d]) % s + s) % s;
-    *a = (Axis){.size = f->y[d], .count = start < f->x[d] ? over(f->x[d] - start, s) : 0, .move = 1, .start = start, .step = s};
+    *a = (Axis){
+        .size = f->y[d], .count = start < f->x[d] ? over(f->x[d] - start, s) : 0, .move = 1, .start = start, .step = s};
     a->tap = memory;
     a->offset = memory + f->kernel[d];
     a->phase = memory + 2 * f->kernel[d];
@@ -812,7 +816,8 @@ KERNEL(conv) {
     if (!read_array(args[1], f.dims, front, f.kernel, f.w_at) || front[1] != f.channels) return PASS;
     f.rows = front[0] / f.groups;
     PyObject *bias = args[2] == Py_None ? NULL : args[2];
-    if (bias && !(tt_float32(bias) && tt_contiguous(bias) && PyArray_SIZE((PyArrayObject *)bias) == front[0])) return PASS;
+    if (bias && !(tt_float32(bias) && tt_contiguous(bias) && PyArray_SIZE((PyArrayObject *)bias) == front[0]))
+        return PASS;
     for (int d = 0; d < 3; d++) {
         f.y[d] = (f.x[d] + 2 * f.padding[d] - f.dilation[d] * (f.kernel[d] - 1) - 1) / f.stride[d] + 1;
     }
@@ -846,7 +851,8 @@ KERNEL(conv_input) {
     int64_t front[2];
     if (count != 7 || out || !PyArray_Check(args[0])) return PASS;
     f.dims = PyArray_NDIM((PyArrayObject *)args[0]) - 2;
-    if (f.dims < 1 || f.dims > 3 || !read_settings(&f, args + 3) || !read_three(args[2], f.dims, 1, 1, f.x)) return PASS;
+    if (f.dims < 1 || f.dims > 3 || !read_settings(&f, args + 3) || !read_three(args[2], f.dims, 1, 1, f.x))
+        return PASS;
     if (!read_array(args[0], f.dims, front, f.y, f.y_at)) return PASS;
     f.samples = front[0];
     f.rows = front[1] / f.groups;
@@ -889,8 +895,10 @@ KERNEL(conv_weight) {
     int64_t front[2], outputs[2];
     if (count != 7 || out || !PyArray_Check(args[0])) return PASS;
     f.dims = PyArray_NDIM((PyArrayObject *)args[0]) - 2;
-    if (f.dims < 1 || f.dims > 3 || !read_settings(&f, args + 3) || !read_three(args[2], f.dims, 1, 1, f.kernel)) return PASS;
-    if (!read_array(args[0], f.dims, front, f.x, f.x_at) || !read_array(args[1], f.dims, outputs, f.y, f.y_at)) return PASS;
+    if (f.dims < 1 || f.dims > 3 || !read_settings(&f, args + 3) || !read_three(args[2], f.dims, 1, 1, f.kernel))
+        return PASS;
+    if (!read_array(args[0], f.dims, front, f.x, f.x_at) || !read_array(args[1], f.dims, outputs, f.y, f.y_at))
+        return PASS;
     f.samples = front[0];
     f.channels = front[1] / f.groups;
     f.rows = outputs[1] / f.groups;

@@ -21,11 +21,13 @@ PRAGMA(GCC target(TARGET))
 #define ENTRY(name) {#name, name##_call}
 
 // A line for each family.
+// clang-format off
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
     ENTRY(conv), ENTRY(conv_input), ENTRY(conv_weight),
     {0},
 };
+// clang-format on
 
 #if defined(TARGET) && defined(__clang__)
 #pragma clang attribute pop

@@ -1,4 +1,5 @@
-// What Python sees: `twin(definition, name, set)`, a callable that tries the kernel and leaves the rest to the definition.
+// What Python sees: `twin(definition, name, set)`, a callable that tries the kernel and leaves the rest to the
+// definition.
 #define TINYTORCH_MODULE
 #include "native.h"
 
@@ -41,7 +42,8 @@ static void find_sets(void) {
 #define ARRAY(object) ((PyArrayObject *)(object))
 
 bool tt_float32(PyObject *object) {
-    return PyArray_CheckExact(object) && PyArray_TYPE(ARRAY(object)) == NPY_FLOAT && PyArray_ISBEHAVED_RO(ARRAY(object));
+    return PyArray_CheckExact(object) && PyArray_TYPE(ARRAY(object)) == NPY_FLOAT &&
+           PyArray_ISBEHAVED_RO(ARRAY(object));
 }
 
 bool tt_contiguous(PyObject *object) { return PyArray_IS_C_CONTIGUOUS(ARRAY(object)); }
@@ -101,13 +103,15 @@ static bool in_order(PyObject *x, PyObject *out) {
 
 static bool apart(const char *x, const char *y, Py_ssize_t size) { return x == y || x + size <= y || y + size <= x; }
 
-PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers, Pointwise block) {
+PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers,
+                       Pointwise block) {
     if (count != inputs + numbers) return PASS;
     for (int i = 0; i < inputs; i++) {
         if (!tt_float32(args[i]) || !same_shape(args[0], args[i])) return PASS;
     }
     if (!PyArray_NDIM(ARRAY(args[0]))) return PASS;  // NumPy makes a number of it
-    if (out && !(tt_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out) && tt_contiguous(out))) {
+    if (out &&
+        !(tt_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out) && tt_contiguous(out))) {
         return PASS;
     }
     Pieces pieces = {.count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .block = block};
@@ -139,8 +143,7 @@ PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, i
 // Twins -----------------------------------------------------------------------------------------
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *definition, *attributes;
+    PyObject_HEAD PyObject *definition, *attributes;
     Call call;
 } Twin;
 
@@ -174,10 +177,14 @@ static PyGetSetDef twin_getters[] = {
     {NULL},
 };
 static PyType_Slot twin_slots[] = {
-    {Py_tp_call, twin_call}, {Py_tp_dealloc, twin_free}, {Py_tp_members, twin_members}, {Py_tp_getset, twin_getters}, {0},
+    {Py_tp_call, twin_call},
+    {Py_tp_dealloc, twin_free},
+    {Py_tp_members, twin_members},
+    {Py_tp_getset, twin_getters},
+    {0},
 };
-static PyType_Spec twin_spec = {
-    "tinytorch.kernels.native.Twin", sizeof(Twin), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, twin_slots};
+static PyType_Spec twin_spec = {"tinytorch.kernels.native.Twin", sizeof(Twin), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, twin_slots};
 static PyTypeObject *twin_type;
 
 static PyObject *make_twin(PyObject *module, PyObject *args) {

@@ -51,7 +51,8 @@ bool tt_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes);
 PyObject *tt_new(PyObject *like, int dims, const int64_t *shape);
 
 typedef void (*Pointwise)(const float *const *inputs, const float *numbers, float *out, Py_ssize_t count);
-PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers, Pointwise block);
+PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers,
+                       Pointwise block);
 
 #endif
 
