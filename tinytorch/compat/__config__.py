@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from tinytorch._version import __version__
-from tinytorch.kernels import blas
+from tinytorch.kernels import blas, native
 
 from .switches import get_num_interop_threads, get_num_threads
 
@@ -23,15 +23,18 @@ def show() -> str:
           - Python ...
           - NumPy ...
           - BLAS ...
+          - native kernels: ...
     """
     settings = np.show_config(mode="dicts")
     built = (settings or {}).get("Build Dependencies", {})
     blas = built.get("blas", {})
-    return (
-        f"tinytorch {__version__} on:\n  - Python {sys.version.split()[0]}\n  - NumPy {np.__version__}\n"
-        f"  - BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip()
-        + "\n"
+    facts = (
+        f"Python {sys.version.split()[0]}",
+        f"NumPy {np.__version__}",
+        f"BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
+        f"native kernels: {native.instructions or 'none'}",
     )
+    return f"tinytorch {__version__} on:\n" + "".join(f"  - {each}\n" for each in facts)
 
 
 def parallel_info() -> str:

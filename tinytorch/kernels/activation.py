@@ -11,6 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import special
 from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import BLOCK, LARGE, each, get_threads, large, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
@@ -194,6 +195,7 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 # Smooth ones --------------------------------------------------------------------------------------
 
 
+@twin
 @writes
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); exp may overflow to infinity, which gives the right 0."""
@@ -205,6 +207,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     return 1 / (np.exp(out) + 1)
 
 
+@twin
 @large
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
@@ -213,6 +216,7 @@ def silu(x: Array) -> Array:
     return x / divisor
 
 
+@twin
 @large
 def silu_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `silu`, s (1 + x (1 - s)) with s = sigmoid(x)."""

@@ -31,6 +31,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import BLOCK, get_threads, share
 
 Array = Any
@@ -303,11 +304,13 @@ def _settings(stride: Sizes, padding: Sizes, dilation: Sizes) -> tuple[Sizes, Si
     return _spatial(stride, 1), _spatial(padding, 0), _spatial(dilation, 1)
 
 
+def _is_short(x: Array) -> bool:
+    return x.dtype.itemsize < 4 and x.dtype.kind in FLOATS
+
+
 def _wide_enough(*arrays: Array) -> list[Array]:
     """Return arrays as the products take them: float16 and bfloat16 as float32."""
-    return [
-        x.astype(np.float32) if x is not None and x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x for x in arrays
-    ]
+    return [x.astype(np.float32) if x is not None and _is_short(x) else x for x in arrays]
 
 
 def _is_matmul(kernel: Sizes, stride: Sizes, padding: Sizes, places: int) -> bool:
@@ -321,6 +324,7 @@ def _is_one_place(kernel: Sizes, image: Sizes, places: Sizes, padding: Sizes, di
     return kernel == image and set(places) == {1} and groups == 1 and not any(padding) and not spread
 
 
+@twin
 def conv(
     x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     groups: int, size: Sizes | None = None,
@@ -334,8 +338,10 @@ def conv(
     """
     if size is None:
         size = conv_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    dtype, shape = x.dtype, (x.shape[0], w.shape[0], *size)
-    x, w, b = _wide_enough(x, w, b)
+    if _is_short(x):
+        short, (x, w, b) = x.dtype, _wide_enough(x, w, b)
+        return conv(x, w, b, stride, padding, dilation, groups, size).astype(short)
+    shape = (x.shape[0], w.shape[0], *size)
     x, w = _three(x), _three(w)
     stride, padding, dilation = _settings(stride, padding, dilation)
     out = np.empty_like(x, shape=(*shape[:2], *_spatial(size, 1)), order="C")
@@ -345,7 +351,7 @@ def conv(
         _depthwise(x, w, b, stride, padding, dilation, out)
     else:
         _convolve(x, w, b, stride, padding, dilation, groups, out)
-    return out.reshape(shape).astype(dtype, copy=False)
+    return out.reshape(shape)
 
 
 def _convolve(
@@ -397,15 +403,17 @@ def _store(result: Array, bias: Array | None, to: Array) -> None:
     _shared(work, len(result), result.size, result)
 
 
+@twin
 def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """Return what lies on the input's side: the gradient of an input of spatial sizes `size`, `y` that of the output.
 
     It is also the transposed convolution of `y` with `w` `(channels of y, channels of the result / groups, ...)`.
     """
-    dtype = y.dtype
+    if _is_short(y):
+        short, (y, w) = y.dtype, _wide_enough(y, w)
+        return conv_input(y, w, size, stride, padding, dilation, groups).astype(short)
     channels = w.shape[1] * groups
     shape = (y.shape[0], channels, *size)
-    y, w = _wide_enough(y, w)
     y, w, size = _three(y), _three(w), _spatial(size, 1)
     stride, padding, dilation = _settings(stride, padding, dilation)
     kernel, samples, rows = w.shape[2:], y.shape[0], w.shape[0]
@@ -429,7 +437,7 @@ def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, d
         _convolve(y, turned, None, stride, around, dilation, groups, out)
     else:
         _add_columns(y, w, stride, padding, dilation, groups, out)
-    return out.reshape(shape).astype(dtype, copy=False)
+    return out.reshape(shape)
 
 
 def _add_columns(y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Array) -> None:
@@ -480,18 +488,20 @@ def _take_out(layout: Layout, view: Array, out: Array) -> None:
     _shared(work, len(view), out.size, out)
 
 
+@twin
 def conv_weight(
     x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Array:
     """Return what lies on the weight's side: the gradient of a weight with spatial sizes `kernel`, `y` the output's."""
-    dtype = x.dtype
+    if _is_short(x):
+        short, (x, y) = x.dtype, _wide_enough(x, y)
+        return conv_weight(x, y, kernel, stride, padding, dilation, groups).astype(short)
     shape = (y.shape[1], x.shape[1] // groups, *kernel)
-    x, y = _wide_enough(x, y)
     x, y, kernel = _three(x), _three(y), _spatial(kernel, 1)
     stride, padding, dilation = _settings(stride, padding, dilation)
     samples, channels, size, rows = x.shape[0], x.shape[1], y.shape[2:], y.shape[1]
     if not x.size or not y.size or not math.prod(shape):
-        return np.zeros_like(x, shape=shape, order="C").astype(dtype, copy=False)
+        return np.zeros_like(x, shape=shape, order="C")
     places = math.prod(size)
     if channels == groups > 1:
         out = _depthwise_weight(x, y, kernel, stride, padding, dilation)
@@ -525,7 +535,7 @@ def conv_weight(
 
         _by_samples(work, samples, y.size * taps, x)
         out = functools.reduce(np.add, [sums[start] for start in sorted(sums)])
-    return out.reshape(shape).astype(dtype, copy=False)
+    return out.reshape(shape)
 
 
 # Depthwise: one input channel per group -----------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 
-__all__ = ["BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes"]
+__all__ = ["BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "tell", "writes"]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -40,6 +40,7 @@ def _available() -> int:
 
 
 _threads = _available()
+_told: list[Callable[[int], Any]] = []
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0
 _starting = threading.Lock()
@@ -55,6 +56,14 @@ def set_threads(n: int) -> None:
     """Share large arrays among `n` threads."""
     global _threads
     _threads = n
+    for told in _told:
+        told(n)
+
+
+def tell(told: Callable[[int], Any]) -> None:
+    """Call `told` with the number of threads, now and whenever it is set."""
+    told(_threads)
+    _told.append(told)
 
 
 def writes(function: Callable[..., Array]) -> Callable[..., Array]:

@@ -1,0 +1,316 @@
+"""Native kernels: each gives what its definition in NumPy gives, on every instruction set and any number of threads."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tinytorch.kernels import activation, conv, native, parallel
+
+library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
+
+Array = Any
+Arguments = tuple[Any, ...]
+
+SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0, -0.0, 1e-45, -1e-40, 1e-38, 3e38, -3e38, 20, -20, 88.7, -88.7, 104, -104], np.float32
+)
+
+
+class Samples(NamedTuple):
+    """Arguments that a kernel takes, and how near its results are to those of the definition."""
+
+    definition: Callable[..., Any]
+    draw: Callable[[np.random.Generator], Iterator[Arguments]]
+    rtol: float = 2e-6
+    atol: float = 2e-7  # times the largest finite number of what is expected
+
+
+def pointwise(inputs: int, *numbers: float, special: bool = True) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays of one shape, of all kinds of sizes and in all orders of dense memory."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        shapes = [(0,), (3, 0), (1,), (1, 1), (7,), (16,), (33,), (5, 13), (2, 3, 4, 5), (70_001,), (40, 2000)]
+        for shape in shapes:
+            yield *[4 * rng.standard_normal(shape).astype(np.float32) for _ in range(inputs)], *numbers
+        for _ in range(4):
+            shape = tuple(rng.integers(1, 12, 4))
+            order = rng.permutation(4)
+            made = [rng.standard_normal(shape).astype(np.float32).transpose(order) for _ in range(inputs)]
+            yield *made, *numbers
+        for offset in (1, 2, 3):  # not where a vector would start
+            made = [rng.standard_normal(1000).astype(np.float32)[offset:] for _ in range(inputs)]
+            yield *made, *numbers
+        if special:
+            for count in (len(SPECIAL), 5):
+                pairs = np.array(np.meshgrid(*[SPECIAL[:count]] * inputs)).reshape(inputs, -1)
+                yield *pairs, *numbers
+
+    return draw
+
+
+def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
+    """Draw convolutions of all kinds, and give the arguments of one of their sides."""
+
+    def lying(x: Array, how: int) -> Array:
+        """Return `x` in some order of memory: as it is, with its spatial dimensions first, or its channels last."""
+        dims = tuple(range(2, x.ndim))
+        order = (tuple(range(x.ndim)), (*dims, 0, 1), (0, *dims, 1))[how]
+        return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        kinds = [
+            # samples, groups, channels and rows of each, size, kernel, stride, padding, dilation
+            (2, 1, 3, 17, (16, 16), (3, 3), (1, 1), (1, 1), (1, 1)),
+            (3, 1, 16, 8, (30, 14), (3, 3), (2, 2), (1, 1), (1, 1)),
+            (40, 1, 5, 33, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),  # several images in a block
+            (1, 1, 40, 9, (90, 70), (5, 3), (1, 2), (2, 0), (2, 1)),  # several blocks in an image
+            (2, 1, 20, 70, (12, 13), (1, 1), (1, 1), (0, 0), (1, 1)),
+            (2, 1, 3, 4, (9, 9), (1, 1), (3, 2), (0, 0), (1, 1)),  # places that no tap meets
+            (2, 1, 3, 4, (6, 6), (2, 2), (1, 1), (4, 3), (3, 1)),  # and places in the padding alone
+            (3, 7, 1, 1, (33, 34), (3, 3), (1, 1), (1, 1), (1, 1)),
+            (2, 5, 1, 2, (33, 18), (5, 3), (2, 2), (2, 1), (1, 2)),
+            (2, 3, 4, 1, (10, 18), (3, 3), (2, 1), (1, 1), (1, 1)),
+            (2, 1, 2, 3, (5000,), (31,), (1,), (15,), (1,)),
+            (1, 1, 1, 3, (40_000,), (3,), (4,), (0,), (5,)),
+            (2, 1, 4, 5, (6, 7, 20), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
+            (2, 1, 3, 4, (6,), (3,), (1,), (0,), (1,)),  # samples as far apart as one is long
+            (1, 1, 300, 20, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
+        ]
+        for _ in range(40):
+            dims = rng.integers(1, 4)
+            some = [
+                tuple(int(n) for n in rng.integers(low, high, dims)) for low, high in [(8, 16), (1, 4)] + [(1, 3)] * 3
+            ]
+            size, kernel, stride, padding, dilation = some
+            groups, channels, rows, samples = (int(rng.integers(1, most)) for most in (4, 7, 40, 4))
+            kinds.append((samples, groups, channels, rows, size, kernel, stride, padding, dilation))
+        for number, (samples, groups, channels, rows, size, kernel, stride, padding, dilation) in enumerate(kinds):
+            places = conv.conv_size(size, kernel, stride, padding, dilation)
+            x, w, y, b = (
+                rng.standard_normal(shape).astype(np.float32)
+                for shape in (
+                    (samples, groups * channels, *size),
+                    (groups * rows, channels, *kernel),
+                    (samples, groups * rows, *places),
+                    (groups * rows,),
+                )
+            )
+            if number % 5 == 1:  # PyTorch has such values meet what they meet by the kernel, and nothing else
+                x[..., -1, 2], y[0, 0, ..., 0] = np.inf, np.nan
+            x, w, y = (lying(each, number % 3) for each in (x, w, y))
+            settings = (stride, padding, dilation, groups)
+            bias = b if number % 2 else None
+            yield {
+                "y": (x, w, bias, *settings, places if number % 4 else None),
+                "x": (y, w, size, *settings),
+                "w": (x, y, kernel, *settings),
+            }[side]
+
+    return draw
+
+
+#: Every kernel has a line here.
+SAMPLES = {
+    "sigmoid": Samples(activation.sigmoid, pointwise(1)),
+    "silu": Samples(activation.silu, pointwise(1)),
+    "silu_grad": Samples(activation.silu_grad, pointwise(2)),
+    "conv": Samples(conv.conv, convolutions("y"), 1e-5, 2e-6),
+    "conv_input": Samples(conv.conv_input, convolutions("x"), 1e-5, 2e-6),
+    "conv_weight": Samples(conv.conv_weight, convolutions("w"), 1e-5, 2e-6),
+}
+
+EACH = pytest.mark.parametrize("name", SAMPLES)
+ON_EACH_SET = pytest.mark.parametrize("instructions", library.SETS)
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = parallel.get_threads()
+    yield
+    parallel.set_threads(before)
+
+
+def test_every_twin_has_a_kernel_and_samples() -> None:
+    folder = Path(tinytorch.__file__).parent / "kernels"
+    decorated = re.compile(r"^@twin\n(?:@.*\n)*def (\w+)", re.MULTILINE)
+    twins = [name for path in folder.rglob("*.py") for name in decorated.findall(path.read_text("utf-8"))]
+    assert sorted(twins) == sorted(library.KERNELS) == sorted(SAMPLES)
+
+
+@EACH
+@ON_EACH_SET
+def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) -> None:
+    samples, left = SAMPLES[name], 0
+    kernel = library.twin(lambda *args: None, name, instructions)
+    drawn = list(samples.draw(np.random.default_rng(0)))
+    for args in drawn:
+        found = kernel(*args)
+        if found is None:  # the kernel may leave what another is better at, but not much of it
+            left += 1
+            continue
+        expected = inspect.unwrap(samples.definition)(*args)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        finite = expected[np.isfinite(expected)]
+        scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
+        np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
+    assert left <= len(drawn) / 8
+
+
+@EACH
+def test_results_do_not_depend_on_threads(name: str) -> None:
+    kernel = library.twin(inspect.unwrap(SAMPLES[name].definition), name, library.SETS[-1])
+    for args in SAMPLES[name].draw(np.random.default_rng(1)):
+        parallel.set_threads(1)
+        expected = kernel(*args).tobytes()
+        for threads in (2, 3, 7, 2):
+            parallel.set_threads(threads)
+            assert kernel(*args).tobytes() == expected
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.ones(5),
+        np.ones(5, np.float16),
+        np.ones(5, ">f4"),
+        np.ones(10, np.float32)[::2],
+        np.frombuffer(bytes(21), np.uint8)[1:].view(np.float32),  # no place for a float
+        np.array(1, np.float32),
+        np.ones(5, np.float32).view(np.ma.MaskedArray),
+        [1.0, 2.0],
+    ],
+    ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')} {getattr(x, 'strides', '')}",
+)
+def test_what_is_not_the_kernels_goes_to_the_definition(x: Any) -> None:
+    given: list[Any] = []
+    kernel = library.twin(lambda *args, **named: given.append((args, named)), "silu", library.SETS[-1])
+    assert kernel(x) is None and kernel(x, order=3) is None and kernel() is None
+    assert [(len(args), named) for args, named in given] == [(1, {}), (1, {"order": 3}), (0, {})]
+    assert given[0][0][0] is x
+
+
+def test_arrays_of_two_shapes_or_orders_go_to_the_definition() -> None:
+    kernel = library.twin(lambda *args: None, "silu_grad", library.SETS[-1])
+    x = np.ones((4, 5), np.float32)
+    assert kernel(x, x) is not None
+    assert kernel(x, x[0]) is kernel(x, np.ones((5, 4), np.float32).T) is kernel(x, 1.0) is None
+
+
+def test_out_is_written() -> None:
+    kernel = library.twin(lambda *args, **named: None, "sigmoid", library.SETS[-1])
+    x = np.linspace(-3, 3, 50, dtype=np.float32)
+    out, expected = np.empty_like(x), kernel(x)
+    assert kernel(x, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(kernel(x, out=None), expected)
+    assert kernel(out, out=out) is out  # in place, from itself
+    np.testing.assert_array_equal(out, kernel(expected))
+    assert kernel(out[1:], out=out[:-1]) is None  # parts of it would be overwritten before they are read
+    assert (
+        kernel(out, out=np.empty(50)) is kernel(out, out=out[:3]) is kernel(out, out=np.broadcast_to(out, 50)) is None
+    )
+
+
+def test_a_twin_looks_like_its_definition() -> None:
+    assert activation.sigmoid.__name__ == "sigmoid" and activation.sigmoid.writes
+    assert activation.sigmoid.__doc__ == inspect.unwrap(activation.sigmoid).__doc__
+    assert list(inspect.signature(activation.sigmoid).parameters) == ["x", "out"]
+
+
+def test_an_error_of_the_definition_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        library.twin(lambda x: 1 / 0, "silu", library.SETS[0])(1)
+    with pytest.raises(LookupError, match="no kernel nothing"):
+        library.twin(print, "nothing", library.SETS[0])
+
+
+def test_python_threads_share_the_pool() -> None:
+    """Who finds the pool taken works alone; all get their own results."""
+    parallel.set_threads(3)
+    x = np.random.default_rng(0).standard_normal(300_000).astype(np.float32)
+    expected = activation.silu(x).tobytes()
+    found: list[bytes] = []
+
+    def work() -> None:
+        found.extend(activation.silu(x).tobytes() for _ in range(20))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [expected] * 80
+
+
+def ran(program: str, **environment: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_the_environment_chooses() -> None:
+    program = "from tinytorch.kernels import activation, native; print(native.instructions, type(activation.silu))"
+    assert ran(program, TINYTORCH_NATIVE="0") == "None <class 'function'>\n"
+    for each in library.SETS:
+        assert ran(program, TINYTORCH_NATIVE=each).startswith(f"{each} <class 'tinytorch.kernels.native.Twin'>")
+
+
+def test_the_library_waits_until_it_is_needed() -> None:
+    assert ran("import sys, tinytorch; print(*[name for name in sys.modules if 'native' in name])") == "\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    program = """
+import os, numpy as np
+from tinytorch.kernels import activation, parallel
+parallel.set_threads(3)
+x = np.random.default_rng(0).standard_normal(500_000).astype(np.float32)
+expected = activation.silu(x)
+for _ in range(3):
+    child = os.fork()
+    if not child:
+        for _ in range(5):
+            assert (activation.silu(x) == expected).all()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert (activation.silu(x) == expected).all()
+print("well")  # and the process ends with threads parked
+"""
+    assert ran(program) == "well\n"
+
+
+def test_workers_leave_signals_to_python() -> None:
+    program = """
+import os, signal, numpy as np
+from tinytorch.kernels import activation, parallel
+parallel.set_threads(4)
+heard = []
+signal.signal(signal.SIGUSR1, lambda *args: heard.append(args[0]))
+x = np.ones(500_000, np.float32)
+for _ in range(20):
+    activation.silu(x)
+    os.kill(os.getpid(), signal.SIGUSR1)
+print(len(heard))
+"""
+    assert ran(program) == "20\n"
+
+
+def test_the_configuration_says_what_is_used() -> None:
+    assert f"native kernels: {native.instructions}" in tinytorch.__config__.show()
+    program = "import tinytorch; print(tinytorch.__config__.show())"
+    assert "native kernels: none" in ran(program, TINYTORCH_NATIVE="0")

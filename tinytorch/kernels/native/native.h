@@ -1,0 +1,146 @@
+// What kernels are written with: the names of what Python calls, arrays, threads; and vectors of one instruction set.
+//
+// A family of kernels is a file. Each instruction set includes all families (families.h), so that all in them is static
+// and compiled once per set; module.c hands Python those of the best set that the processor has.
+#ifndef TINYTORCH_NATIVE_H
+#define TINYTORCH_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tinytorch_native_numpy
+#ifndef TINYTORCH_MODULE
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A kernel takes a call's positional arguments, and `out` if there is one. It returns a new reference, or PASS (which
+// is borrowed) for arguments that it leaves to its definition in NumPy.
+typedef PyObject *(*Call)(PyObject *const *args, Py_ssize_t count, PyObject *out);
+#define PASS Py_NotImplemented
+
+typedef struct {
+    const char *name;
+    Call call;
+} Kernel;
+
+// Threads (pool.c) ------------------------------------------------------------------------------
+
+// Do the `block`th part of some work; `worker` is below the number of threads, and no two at a time have the same.
+typedef void (*Work)(void *context, Py_ssize_t block, int worker);
+
+int tt_threads(void);
+void tt_set_threads(int count);
+
+// Do all of `blocks` parts, on up to `threads` threads, and wait for them. What a part is must not depend on the number
+// of threads; then neither do results. `elements` says how much there is: for little, the interpreter's lock is kept.
+void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads);
+
+// Arrays (module.c) -----------------------------------------------------------------------------
+
+// Is it an array of float32 (no subclass) in the machine's own order of bytes, that can be read in place?
+bool tt_float32(PyObject *object);
+bool tt_contiguous(PyObject *object);
+// Read a tuple of `count` ints; false if it is none.
+bool tt_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes);
+PyObject *tt_new(PyObject *like, int dims, const int64_t *shape);
+
+typedef void (*Pointwise)(const float *const *inputs, const float *numbers, float *out, Py_ssize_t count);
+PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers,
+                       Pointwise block);
+
+#endif
+
+// Vectors ---------------------------------------------------------------------------------------
+
+#ifdef VECTORS  // defined by families.h, once the instruction set is chosen; WIDTH is its number of floats
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(4 * WIDTH)));
+typedef int32_t ints __attribute__((vector_size(4 * WIDTH)));
+typedef float anywhere __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+
+INLINE vec load(const float *from) { return *(const anywhere *)from; }
+INLINE void store(float *to, vec x) { *(anywhere *)to = x; }
+INLINE vec all(float x) { return x - (vec){0}; }
+
+INLINE vec load_some(const float *from, Py_ssize_t count) {
+    vec x = {0};
+    memcpy(&x, from, 4 * (size_t)count);
+    return x;
+}
+
+INLINE void store_some(float *to, vec x, Py_ssize_t count) { memcpy(to, &x, 4 * (size_t)count); }
+
+// Copy some floats: short runs, too, by two vectors that overlap.
+INLINE void copy(float *to, const float *from, Py_ssize_t count) {
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+    if (count >= WIDTH) {
+        for (Py_ssize_t i = 0; i < count - WIDTH; i += WIDTH) store(to + i, load(from + i));
+        store(to + count - WIDTH, load(from + count - WIDTH));
+    } else if (count >= 8) {
+        *(eight *)to = *(const eight *)from;
+        *(eight *)(to + count - 8) = *(const eight *)(from + count - 8);
+    } else if (count >= 4) {
+        *(four *)to = *(const four *)from;
+        *(four *)(to + count - 4) = *(const four *)(from + count - 4);
+    } else
+        for (Py_ssize_t i = 0; i < count; i++) to[i] = from[i];
+}
+
+INLINE vec where(ints mask, vec x, vec y) { return (vec)((mask & (ints)x) | (~mask & (ints)y)); }
+
+// NaN stays, in both.
+INLINE vec at_most(vec x, float most) { return where(x > most, all(most), x); }
+INLINE vec at_least(vec x, float least) { return where(x < least, all(least), x); }
+
+// exp(x), to 1 ulp: 2^n exp(r) with |r| <= log(2) / 2, and for exp(r) - 1 - r a polynomial that interpolates
+// it at Chebyshev's points.
+INLINE vec exp_of(vec x) {
+    const float shift = 0x1.8p23f;  // added, it rounds to a whole number, which stands in the low bits
+    x = at_least(at_most(x, 89), -104.5f);
+    vec shifted = x * 0x1.715476p0f + shift;
+    ints n = (ints)shifted - (ints)all(shift);
+    vec whole = shifted - shift;
+    vec r = x - whole * 0.693145751953125f;  // a product without rounding
+    r = r - whole * 1.4286068203094287e-06f;
+    vec p = r * 0.0001989098086973674f + 0.0013933641031986495f;
+    p = p * r + 0.00833331093444889f;
+    p = p * r + 0.04166646500604005f;
+    p = p * r + 0.16666666681614256f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1;
+    ints half = n >> 1;  // in two steps, for 2^n may be infinite or a denormal number where the product is not
+    return p * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
+}
+
+// Families --------------------------------------------------------------------------------------
+
+#define KERNEL(name) static PyObject *name##_call(PyObject *const *args, Py_ssize_t count, PyObject *out)
+
+// A function of arrays of one shape and of numbers: `expression` gives a vector of the result from vectors `a[...]` of
+// the arrays and from `number[...]`.
+#define POINTWISE(name, inputs, numbers, expression)                                                                   \
+    static void name##_block(const float *const *x, const float *number, float *out, Py_ssize_t count) {               \
+        (void)number;                                                                                                  \
+        vec a[inputs];                                                                                                 \
+        Py_ssize_t i = 0;                                                                                              \
+        for (; i + WIDTH <= count; i += WIDTH) {                                                                       \
+            for (int k = 0; k < inputs; k++) a[k] = load(x[k] + i);                                                    \
+            store(out + i, expression);                                                                                \
+        }                                                                                                              \
+        if (i < count) {                                                                                               \
+            for (int k = 0; k < inputs; k++) a[k] = load_some(x[k] + i, count - i);                                    \
+            store_some(out + i, expression, count - i);                                                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+    KERNEL(name) { return tt_pointwise(args, count, out, inputs, numbers, name##_block); }
+
+#endif

@@ -1,0 +1,99 @@
+// Threads that wait for work without spinning: they are parked on a condition, and die with the process.
+#include "native.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+static atomic_int wanted = 1;  // how many threads work, with the caller's own
+
+// Held by who shares work out. Who finds it held works alone: so nobody waits for a worker who waits, and work that
+// shares out in turn needs no care.
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
+static int started, seats, working;  // threads there are; how many more the work takes; how many are at it
+static struct {
+    Work work;
+    void *context;
+    Py_ssize_t blocks;
+    atomic_ptrdiff_t next;
+} job;
+
+int tt_threads(void) { return wanted; }
+void tt_set_threads(int count) { wanted = count; }
+
+static void take_blocks(int worker) {
+    for (Py_ssize_t block; (block = job.next++) < job.blocks;) job.work(job.context, block, worker);
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!seats) pthread_cond_wait(&wake, &lock);
+        int worker = seats--;
+        working++;
+        pthread_mutex_unlock(&lock);
+        take_blocks(worker);
+        pthread_mutex_lock(&lock);
+        if (!--working) pthread_cond_signal(&finished);
+    }
+    return NULL;
+}
+
+// Called with the lock held.
+static void start(int count) {
+    sigset_t every, before;  // signals are for the threads of Python
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    for (pthread_t thread; started < count && !pthread_create(&thread, NULL, run, NULL); started++) {
+        pthread_detach(thread);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void share(Work work, void *context, Py_ssize_t blocks, int threads) {
+    if (blocks < threads) threads = (int)blocks;
+    if (threads < 2 || pthread_mutex_trylock(&sharing)) {
+        for (Py_ssize_t block = 0; block < blocks; block++) work(context, block, 0);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    start(threads - 1);
+    job.work = work;
+    job.context = context;
+    job.blocks = blocks;
+    job.next = 0;
+    seats = threads - 1 < started ? threads - 1 : started;
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&lock);
+    take_blocks(0);
+    pthread_mutex_lock(&lock);
+    seats = 0;
+    while (working) pthread_cond_wait(&finished, &lock);
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&sharing);
+}
+
+void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads) {
+    if (elements < 1 << 13) {
+        for (Py_ssize_t block = 0; block < blocks; block++) work(context, block, 0);
+        return;
+    }
+    PyThreadState *state = PyEval_SaveThread();
+    share(work, context, blocks, threads);
+    PyEval_RestoreThread(state);
+}
+
+// A forked process has none of the threads, and may have been made while others held the locks.
+static void forget(void) {
+    pthread_mutex_init(&sharing, NULL);
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&finished, NULL);
+    started = seats = working = 0;
+}
+
+void tt_begin_threads(void) { pthread_atfork(NULL, NULL, forget); }
