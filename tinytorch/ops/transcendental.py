@@ -543,7 +543,7 @@ _minus_twice = pointwise(  # of two factors: a family of its own derivatives
     "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
 )
 _sigmoid_grad = pointwise(
-    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
+    "sigmoid_backward", activation.sigmoid_slope,
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
     node_name="SigmoidBackward",
 )  # fmt: skip

@@ -16,12 +16,15 @@ PRAGMA(GCC target(TARGET))
 #include "native.h"
 
 #include "activation.c"
+#include "softmax.c"
 
 #define ENTRY(name) {#name, name##_call}
 
 // A line for each family.
 const Kernel KERNELS[] = {
-    ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
+    ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(sigmoid),
+    ENTRY(sigmoid_slope), ENTRY(silu), ENTRY(silu_grad), ENTRY(softplus), ENTRY(softplus_grad), ENTRY(tanh_slope),
+    ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     {0},
 };
 
