@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.kernels import activation, loss, native, parallel
+from tinytorch.kernels import activation, layer_norm, loss, native, norm, parallel
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -96,8 +96,67 @@ def scores(rng: np.random.Generator) -> Iterator[Arguments]:
     yield x, np.zeros_like(target), None, 0, "mean", 0.0  # none counts
 
 
+def normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def channels(of: str) -> Callable[..., Iterator[Arguments]]:
+    """Draw arguments of normalisation by channels and by groups."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        places = ((), (2,), (16,), (3, 7), (10, 20))
+        shapes = [(n, c, *rest) for n, c in ((4, 6), (3, 20), (70, 6), (5, 100)) for rest in places]
+        for shape in [(1, 6, 16), (2, 4, 40, 130), *shapes]:
+            for given in (True, False):
+                x, count = 3 * normal(rng, *shape) + 2, shape[1]
+                weight, bias = (normal(rng, count), normal(rng, count)) if given else (None, None)
+                if of == "batch":
+                    yield x, weight, bias, 0.5
+                elif of == "given":
+                    yield x, weight, bias, normal(rng, count), np.square(normal(rng, count)), 0.5
+                elif of == "batch grad":
+                    _, _, _, mean, scale = norm.batch_norm(x, weight, bias, 0.5)
+                    yield normal(rng, *shape), x, weight, mean, scale, given
+                elif len(shape) > 2:
+                    for groups in (1, 2, count):
+                        if of == "group":
+                            yield x, groups, weight, bias, 0.5
+                        else:
+                            _, mean, scale = norm.group_norm(x, groups, weight, bias, 0.5)
+                            yield normal(rng, *shape), x, weight, mean, scale, given
+
+    return draw
+
+
+def layers(grad: bool) -> Callable[..., Iterator[Arguments]]:
+    """Draw arguments of normalisation over the last dimensions."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for shape, count in (
+            ((7,), 1),
+            ((5, 3), 1),
+            ((9, 16), 1),
+            ((2, 70, 100), 1),
+            ((3, 4, 5, 6), 2),
+            ((2, 5000), 1),
+        ):
+            for given in (True, False):
+                x, last = 3 * normal(rng, *shape) + 2, shape[len(shape) - count :]
+                weight, bias = (normal(rng, *last), normal(rng, *last)) if given else (None, None)
+                if not grad:
+                    yield x, count, weight, bias, 0.5
+                    continue
+                _, mean, scale = layer_norm.layer_norm(x, count, weight, bias, 0.5)
+                for needs in ((True, True, True), (True, False, False), (False, True, False), (False, False, True)):
+                    yield normal(rng, *shape), needs, x, count, weight, mean, scale
+
+    return draw
+
+
 #: Every kernel has a line here.
 SAMPLES = {
+    "batch_norm": Samples(norm.batch_norm, channels("batch"), 1e-5, 1e-6),
+    "batch_norm_grad": Samples(norm.batch_norm_grad, channels("batch grad"), 1e-5, 2e-6),
     "cross_entropy": Samples(loss.cross_entropy, scores),
     "elu": Samples(activation.elu, pointwise(1, 1.6, 1.05, 0.7)),
     "elu_grad": Samples(activation.elu_grad, pointwise(2, 1.6, 1.05, 0.7)),
@@ -105,6 +164,11 @@ SAMPLES = {
     "gelu_grad": Samples(activation.gelu_grad, pointwise(2, each=("none", "tanh"), special=False)),
     "log_sigmoid": Samples(activation.log_sigmoid, pointwise(1)),
     "logistic": Samples(loss.logistic, pointwise(2)),
+    "given_norm": Samples(norm.given_norm, channels("given"), 1e-5, 1e-6),
+    "group_norm": Samples(norm.group_norm, channels("group"), 1e-5, 1e-6),
+    "group_norm_grad": Samples(norm.group_norm_grad, channels("group grad"), 1e-5, 2e-6),
+    "layer_norm": Samples(layer_norm.layer_norm, layers(False), 1e-5, 1e-6),
+    "layer_norm_grad": Samples(layer_norm.layer_norm_grad, layers(True), 1e-5, 2e-6),
     "log_softmax": Samples(activation.log_softmax, along(1)),
     "log_softmax_grad": Samples(activation.log_softmax_grad, along(2), 1e-5, 1e-6),
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
@@ -128,7 +192,7 @@ def refusing(*args: Any, **kwargs: Any) -> Any:
 
 def several(result: Any) -> tuple[Array, ...]:
     """Return the arrays of a result that may be one."""
-    return result if isinstance(result, tuple) else (result,)
+    return tuple([x for x in result if x is not None]) if isinstance(result, tuple) else (result,)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blocks
 from tinytorch.kernels.reduce import ones
 
@@ -45,7 +46,10 @@ def _vector(x: Array | None) -> Array | None:
     return None if x is None else widened(x).reshape(-1)
 
 
-def forward(x: Array, count: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+@twin
+def layer_norm(
+    x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
     rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
     if rows.size < _SHARED or type(rows) is not np.ndarray:
@@ -80,7 +84,8 @@ def _forward(
     return out, mean, scale
 
 
-def backward(
+@twin
+def layer_norm_grad(
     g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return the gradients of x, weight and bias; None where not needed."""
