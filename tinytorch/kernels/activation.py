@@ -113,6 +113,7 @@ def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Ar
     return out
 
 
+@twin
 @writes
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
@@ -125,6 +126,13 @@ def relu(x: Array, out: Array | None = None) -> Array:
     return _bounded(np.maximum, x, _ZEROS, np.empty_like(x) if out is None else out)
 
 
+@twin
+def relu_grad(g: Array, out: Array) -> Array:
+    """Return g where `relu` has put out anything but 0, else 0."""
+    return keep(g, out != 0)
+
+
+@twin
 @large
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
@@ -136,6 +144,7 @@ def leaky_relu(x: Array, slope: float) -> Array:
     return choose(x > 0, x, low)
 
 
+@twin
 @large
 def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
     """Return g times the derivative of `leaky_relu`."""
@@ -172,6 +181,7 @@ def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float)
     return choose(x <= 0, g * low, g * scale)
 
 
+@twin
 @large
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
@@ -183,6 +193,7 @@ def hardswish(x: Array) -> Array:
     return factor
 
 
+@twin
 @large
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""

@@ -1,5 +1,21 @@
 // Twins of kernels/activation.py.
 
+POINTWISE(relu, 1, 0, at_least(a[0], 0))
+
+POINTWISE(relu_grad, 2, 0, where(a[1] != 0, a[0], all(0)))
+
+POINTWISE(leaky_relu, 1, 1, where(a[0] > 0, a[0], a[0] * number[0]))
+
+POINTWISE(leaky_relu_grad, 2, 1, where(a[1] > 0, a[0], a[0] * number[0]))
+
+POINTWISE(hardswish, 1, 0, at_most(at_least(a[0] + 3, 0), 6) * a[0] / 6)
+
+INLINE vec hardswish_grad_of(vec g, vec x) {
+    return where(x <= -3, all(0), where(x < 3, (x / 3 + 0.5f) * g, g));
+}
+
+POINTWISE(hardswish_grad, 2, 0, hardswish_grad_of(a[0], a[1]))
+
 INLINE vec sigmoid_of(vec x) { return 1 / (exp_of(-x) + 1); }
 
 POINTWISE(sigmoid, 1, 0, sigmoid_of(a[0]))

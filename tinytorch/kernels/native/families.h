@@ -23,8 +23,10 @@ PRAGMA(GCC target(TARGET))
 
 // A line for each family.
 const Kernel KERNELS[] = {
-    ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(sigmoid),
-    ENTRY(sigmoid_slope), ENTRY(silu), ENTRY(silu_grad), ENTRY(softplus), ENTRY(softplus_grad), ENTRY(tanh_slope),
+    ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(hardswish), ENTRY(hardswish_grad),
+    ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(relu), ENTRY(relu_grad),
+    ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(silu), ENTRY(silu_grad), ENTRY(softplus), ENTRY(softplus_grad),
+    ENTRY(tanh_slope),
     ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
     ENTRY(layer_norm), ENTRY(layer_norm_grad),
