@@ -128,7 +128,7 @@ def channels(of: str) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
-def layers(grad: bool) -> Callable[..., Iterator[Arguments]]:
+def layers(grad: bool, centred: bool = True) -> Callable[..., Iterator[Arguments]]:
     """Draw arguments of normalisation over the last dimensions."""
 
     def draw(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -144,9 +144,13 @@ def layers(grad: bool) -> Callable[..., Iterator[Arguments]]:
                 x, last = 3 * normal(rng, *shape) + 2, shape[len(shape) - count :]
                 weight, bias = (normal(rng, *last), normal(rng, *last)) if given else (None, None)
                 if not grad:
-                    yield x, count, weight, bias, 0.5
+                    yield (x, count, weight, bias, 0.5) if centred else (x, count, weight, 0.5)
                     continue
                 _, mean, scale = layer_norm.layer_norm(x, count, weight, bias, 0.5)
+                if not centred:
+                    for pair in ((True, True), (True, False), (False, True)):
+                        yield normal(rng, *shape), pair, x, count, weight, scale
+                    continue
                 for needs in ((True, True, True), (True, False, False), (False, True, False), (False, False, True)):
                     yield normal(rng, *shape), needs, x, count, weight, mean, scale
 
@@ -177,6 +181,8 @@ SAMPLES = {
     "log_softmax_grad": Samples(activation.log_softmax_grad, along(2), 1e-5, 1e-6),
     "relu": Samples(activation.relu, pointwise(1)),
     "relu_grad": Samples(activation.relu_grad, pointwise(2)),
+    "rms_norm": Samples(layer_norm.rms_norm, layers(False, centred=False), 1e-5, 1e-6),
+    "rms_norm_grad": Samples(layer_norm.rms_norm_grad, layers(True, centred=False), 1e-5, 2e-6),
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
     "sigmoid_slope": Samples(activation.sigmoid_slope, pointwise(2)),
     "silu": Samples(activation.silu, pointwise(1)),
@@ -372,6 +378,6 @@ print(len(heard))
 
 
 def test_the_configuration_says_what_is_used() -> None:
-    assert f"native kernels: {native.instructions}" in tinytorch.__config__.show()
+    assert f"native kernels: {native.instructions or 'none'}" in tinytorch.__config__.show()
     program = "import tinytorch; print(tinytorch.__config__.show())"
     assert "native kernels: none" in ran(program, TINYTORCH_NATIVE="0")

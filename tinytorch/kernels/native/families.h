@@ -29,7 +29,7 @@ const Kernel KERNELS[] = {
     ENTRY(tanh_slope),
     ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
-    ENTRY(layer_norm), ENTRY(layer_norm_grad),
+    ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
     {0},
 };
 

@@ -297,9 +297,9 @@ static void layer_block(void *context, Py_ssize_t block, int worker) {
     Ends ends = ends_of(count);
     for (Py_ssize_t row = block * of->rows; row < end; row++) {
         const float *x = of->x + row * count;
-        float mean = (float)(sum_of_row(x, count, 0, false) / (double)count), *out = of->out + row * count;
+        float mean = of->means ? (float)(sum_of_row(x, count, 0, false) / (double)count) : 0, *out = of->out + row * count;
         float scale = 1 / sqrtf((float)(sum_of_row(x, count, mean, true) / (double)count) + of->eps);
-        of->means[row] = mean;
+        if (of->means) of->means[row] = mean;
         of->scales[row] = scale;
         for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) layer_part(of, x, out, i, NULL, mean, scale);
         layer_part(of, x, out, 0, &ends, mean, scale);
@@ -341,14 +341,15 @@ static void layer_grad_block(void *context, Py_ssize_t block, int worker) {
     float *of_weight = of->dots ? of->dots + block * count : NULL, *of_bias = of->sums ? of->sums + block * count : NULL;
     for (Py_ssize_t row = block * of->rows; row < end; row++) {
         const float *x = of->x + row * count, *g = of->g + row * count;
-        Slopes slopes = {{0}, {0}, of->mean[row], of->scale[row]};
+        Slopes slopes = {{0}, {0}, at_or(of->mean, row, 0), of->scale[row]};
         for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) {
             layer_grad_part(of, g, x, i, NULL, of_weight, of_bias, &slopes);
         }
         layer_grad_part(of, g, x, 0, &ends, of_weight, of_bias, &slopes);
         if (!of->out) continue;
         float *out = of->out + row * count, scale = slopes.scale, each = scale / (float)count;
-        float of_x = -each * scale * scale * sum_of(slopes.dots), summand = -each * sum_of(slopes.sums) - of_x * slopes.mean;
+        float of_x = -each * scale * scale * sum_of(slopes.dots);
+        float summand = of->mean ? -each * sum_of(slopes.sums) - of_x * slopes.mean : 0;
         for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) layer_grad_out(of, g, x, out, i, NULL, scale, of_x, summand);
         layer_grad_out(of, g, x, out, 0, &ends, scale, of_x, summand);
     }
@@ -378,7 +379,7 @@ static bool see_norm(Norm *of, PyObject *x, Py_ssize_t count, PyObject *weight, 
         }
     }
     of->x = PyArray_DATA((PyArrayObject *)x);
-    return dims > 1 - (count == 1) && numbers_of(weight, of->channels, &of->weight) && numbers_of(bias, of->channels, &of->bias);
+    return dims >= (count ? count : 2) && numbers_of(weight, of->channels, &of->weight) && numbers_of(bias, of->channels, &of->bias);
 }
 
 static int64_t size_of(const Norm *of) { return of->samples * of->channels * of->places; }
@@ -503,19 +504,26 @@ KERNEL(group_norm_grad) {
     return tuple_of(3, (PyObject *[]){grad, of_weight, of_bias});
 }
 
-KERNEL(layer_norm) {  // (x, count, weight, bias, eps)
+// (x, count, weight, bias, eps); `centred`, or by the root of the mean square.
+static PyObject *layer_of(PyObject *const *args, bool centred) {
     Norm of = {0};
-    if (out || count != 5 || !PyLong_Check(args[1]) || !eps_of(args[4], &of.eps)) return PASS;
+    if (!PyLong_Check(args[1]) || !eps_of(args[4], &of.eps)) return PASS;
     Py_ssize_t last = PyLong_AsSsize_t(args[1]);
     int64_t shape[NPY_MAXDIMS];
     if (last < 1 || !see_norm(&of, args[0], last, args[2], args[3])) return PyErr_Clear(), PASS;
     int dims = PyArray_NDIM((PyArrayObject *)args[0]);
     for (int i = 0; i < dims; i++) shape[i] = i < dims - last ? PyArray_DIM((PyArrayObject *)args[0], i) : 1;
     of.rows = PART / of.channels + 1;
-    PyObject *y = made(args[0], 0, NULL, &of.out), *mean = made(args[0], dims, shape, &of.means);
-    PyObject *scale = made(args[0], dims, shape, &of.scales);
-    if (y && mean && scale) tt_share(layer_block, &of, (of.samples + of.rows - 1) / of.rows, size_of(&of));
-    return tuple_of(3, (PyObject *[]){y, mean, scale});
+    PyObject *y = made(args[0], 0, NULL, &of.out), *scale = made(args[0], dims, shape, &of.scales);
+    PyObject *mean = centred ? made(args[0], dims, shape, &of.means) : NULL;
+    if (y && scale && (mean || !centred)) tt_share(layer_block, &of, (of.samples + of.rows - 1) / of.rows, size_of(&of));
+    return centred ? tuple_of(3, (PyObject *[]){y, mean, scale}) : tuple_of(2, (PyObject *[]){y, scale});
+}
+
+KERNEL(layer_norm) { return out || count != 5 ? PASS : layer_of(args, true); }
+
+KERNEL(rms_norm) {  // (x, count, weight, eps)
+    return out || count != 4 ? PASS : layer_of((PyObject *[]){args[0], args[1], args[2], Py_None, args[3]}, false);
 }
 
 // Add the rows of a matrix.
@@ -526,15 +534,17 @@ static void add_rows(const float *x, Py_ssize_t rows, Py_ssize_t columns, float 
     }
 }
 
-KERNEL(layer_norm_grad) {  // (g, needs, x, count, weight, mean, scale)
+// (g, needs, x, count, weight, mean, scale); without a mean, the gradients of two.
+static PyObject *layer_grad_of(PyObject *const *args) {
     Norm of = {0};
-    if (out || count != 7 || !PyLong_Check(args[3]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[1]) != 3) return PASS;
+    int inputs = args[5] == Py_None ? 2 : 3;
+    if (!PyLong_Check(args[3]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[1]) != inputs) return PASS;
     Py_ssize_t last = PyLong_AsSsize_t(args[3]);
     if (last < 1 || !see_norm(&of, args[2], last, args[4], Py_None)) return PyErr_Clear(), PASS;
-    PyObject *const given[] = {args[0], NULL, NULL, args[5], args[6], Py_True};
-    if (!see_gradient(&of, given, of.samples)) return PASS;
-    bool needs[3];
-    for (int i = 0; i < 3; i++) needs[i] = PyTuple_GetItem(args[1], i) == Py_True;
+    if (!numbers_of(args[0], size_of(&of), &of.g) || !numbers_of(args[5], of.samples, &of.mean)) return PASS;
+    if (!numbers_of(args[6], of.samples, &of.scale) || !of.g || !of.scale) return PASS;
+    bool needs[3] = {false};
+    for (int i = 0; i < inputs; i++) needs[i] = PyTuple_GetItem(args[1], i) == Py_True;
     of.rows = PART / of.channels + 1;
     if (of.rows < of.samples / 32 + 1) of.rows = of.samples / 32 + 1;  // few sums to be added in the end
     Py_ssize_t blocks = (of.samples + of.rows - 1) / of.rows;
@@ -559,5 +569,13 @@ KERNEL(layer_norm_grad) {  // (g, needs, x, count, weight, mean, scale)
         PyErr_NoMemory();
     }
     free(parts);
-    return tuple_of(3, grads);
+    if (inputs == 2) Py_CLEAR(grads[2]);
+    return tuple_of(inputs, grads);
+}
+
+KERNEL(layer_norm_grad) { return out || count != 7 ? PASS : layer_grad_of(args); }
+
+KERNEL(rms_norm_grad) {  // (g, needs, x, count, weight, scale)
+    if (out || count != 6) return PASS;
+    return layer_grad_of((PyObject *[]){args[0], args[1], args[2], args[3], args[4], Py_None, args[5]});
 }

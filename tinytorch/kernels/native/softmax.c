@@ -244,6 +244,7 @@ KERNEL(cross_entropy) {
     if (PyArray_SIZE(target) != samples) return PASS;
     of.labels = PyArray_DATA(target);
     of.ignored = PyLong_AsLongLong(args[3]);
+    if (of.ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), PASS;
     for (Py_ssize_t i = 0; i < samples; i++) {
         if (of.labels[i] == of.ignored) continue;
         if (of.labels[i] < 0 || of.labels[i] >= of.classes) return PASS;

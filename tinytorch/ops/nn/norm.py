@@ -485,3 +485,30 @@ def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
     check_floating("LayerNormKernelImpl", x)
     return layer_norms.layer_norm(x, len(normalized_shape), weight, bias, eps)
+
+
+def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, eps: float, scale: Any) -> Any:
+    if scale is not None:
+        weights = None if weight is None else weight._array
+        grads = layer_norms.rms_norm_grad(g._array, needs, x._array, count, weights, scale._array)
+        return tuple([None if each is None else wrap(each) for each in grads])
+    dims = tuple(range(-count, 0))
+    leading = tuple(range(x.ndim - count))
+    scale = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    grad = grad_weight = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        grad = (slope - x * scale * scale * (slope * x).mean(dims, keepdim=True)) * scale
+    if needs[1]:
+        grad_weight = g * x * scale
+        grad_weight = grad_weight.sum(leading) if leading else grad_weight
+    return grad, grad_weight
+
+
+@op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")
+def rms_norm(x: Any, count: int, weight: Any, eps: float) -> Any:
+    """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions, of one dtype."""
+    return layer_norms.rms_norm(x, count, weight, eps)
+
+
+rms_norm.op.node_class._within = {0: "MulBackward0"}
