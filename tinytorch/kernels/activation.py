@@ -113,6 +113,7 @@ def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Ar
     return out
 
 
+@twin
 @writes
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
@@ -125,6 +126,13 @@ def relu(x: Array, out: Array | None = None) -> Array:
     return _bounded(np.maximum, x, _ZEROS, np.empty_like(x) if out is None else out)
 
 
+@twin
+def relu_grad(g: Array, out: Array) -> Array:
+    """Return g where `relu` has put out anything but 0, else 0."""
+    return keep(g, out != 0)
+
+
+@twin
 @large
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
@@ -136,12 +144,14 @@ def leaky_relu(x: Array, slope: float) -> Array:
     return choose(x > 0, x, low)
 
 
+@twin
 @large
 def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
     """Return g times the derivative of `leaky_relu`."""
     return choose(x > 0, g, g * slope)
 
 
+@twin
 @large
 def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
@@ -158,6 +168,7 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return choose(x > 0, x * scale, low)
 
 
+@twin
 @large
 def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return g times the derivative of `elu`."""
@@ -170,6 +181,7 @@ def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float)
     return choose(x <= 0, g * low, g * scale)
 
 
+@twin
 @large
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
@@ -181,6 +193,7 @@ def hardswish(x: Array) -> Array:
     return factor
 
 
+@twin
 @large
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""
@@ -246,6 +259,7 @@ def _log1p(x: Array) -> Array:
     return out
 
 
+@twin
 @large
 def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), where nothing overflows."""
@@ -253,6 +267,7 @@ def log_sigmoid(x: Array) -> Array:
     return np.minimum(x, 0) - out
 
 
+@twin
 @large
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
@@ -265,6 +280,7 @@ def softplus(x: Array, beta: float, threshold: float) -> Array:
     return choose(scaled > threshold, x, out)
 
 
+@twin
 @large
 def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     """Return g times the derivative of `softplus`."""
@@ -383,28 +399,32 @@ def _by_pieces(work: Callable[..., None], *arrays: Array) -> None:
         some(0, first.size)
 
 
-def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
-    """Return x * Phi(x) and Phi(x), with the normal distribution's Phi or its approximation by tanh."""
-    wide = widened(x)
-    cdf, out = np.empty_like(wide), np.empty_like(wide)
+@twin
+def gelu(x: Array, approximate: str) -> Array:
+    """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     function = _tanh_cdf if approximate == "tanh" else _normal_cdf
 
-    def work(x: Array, cdf: Array, out: Array) -> None:
-        function(x, cdf)
-        np.multiply(x, cdf, out=out)
+    def work(x: Array, out: Array) -> None:
+        function(x, out)
+        np.multiply(x, out, out=out)
 
-    _by_pieces(work, wide, cdf, out)
-    return out.astype(x.dtype, copy=False), cdf
+    wide = widened(x)
+    out = np.empty_like(wide)
+    _by_pieces(work, wide, out)
+    return out.astype(x.dtype, copy=False)
 
 
-def gelu_grad(g: Array, x: Array, cdf: Array, approximate: str) -> Array:
-    """Return g times the derivative of `gelu`, which left `cdf`."""
+@twin
+def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
+    """Return g times the derivative of `gelu`."""
     dtype = x.dtype
     g, x = widened(g), widened(x)
     if g.dtype != x.dtype or g.shape != x.shape:
         g = np.broadcast_to(g, x.shape).astype(x.dtype)
 
-    def by_erf(g: Array, x: Array, cdf: Array, out: Array) -> None:
+    def by_erf(g: Array, x: Array, out: Array) -> None:
+        cdf = np.empty_like(x)
+        _normal_cdf(x, cdf)
         np.multiply(x, x, out=out)
         np.multiply(out, -0.5, out=out)
         np.exp(out, out=out)
@@ -413,7 +433,9 @@ def gelu_grad(g: Array, x: Array, cdf: Array, approximate: str) -> Array:
         np.add(out, cdf, out=out)
         np.multiply(out, g, out=out)
 
-    def by_tanh(g: Array, x: Array, cdf: Array, out: Array) -> None:
+    def by_tanh(g: Array, x: Array, out: Array) -> None:
+        cdf = np.empty_like(x)
+        _tanh_cdf(x, cdf)
         k = 2 * math.sqrt(2 / math.pi)
         np.multiply(x, x, out=out)
         np.multiply(out, 3 * 0.044715 * k, out=out)
@@ -426,13 +448,14 @@ def gelu_grad(g: Array, x: Array, cdf: Array, approximate: str) -> Array:
         np.multiply(out, g, out=out)
 
     out = np.empty_like(x)
-    _by_pieces(by_tanh if approximate == "tanh" else by_erf, g, x, cdf, out)
+    _by_pieces(by_tanh if approximate == "tanh" else by_erf, g, x, out)
     return out.astype(dtype, copy=False)
 
 
 # Normalised exponentials --------------------------------------------------------------------------
 
 
+@twin
 def softmax(x: Array, axis: int) -> Array:
     """Return exp(x) / sum(exp(x)) along `axis`; less the maximum, so that nothing overflows."""
     size, ndim = x.size, x.ndim
@@ -490,6 +513,7 @@ def _softmax(x: Array, axis: int) -> Array:
     return out.astype(x.dtype, copy=False)
 
 
+@twin
 def log_softmax(x: Array, axis: int) -> Array:
     """Return x - log(sum(exp(x))) along `axis`, computed as `softmax` is."""
     size, ndim = x.size, x.ndim
@@ -512,6 +536,30 @@ def _log_softmax(x: Array, axis: int) -> Array:
     return out.astype(x.dtype, copy=False)
 
 
+@twin
+def softmax_grad(g: Array, out: Array, axis: int) -> Array:
+    """Return the gradient through softmax, `out * (g - sum(g * out))`."""
+    slope = g * out
+    if not slope.ndim:
+        return slope - out * slope
+    slope -= out * total(slope, (axis,), keepdims=True)
+    return slope
+
+
+@twin
+def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
+    """Return the gradient through log_softmax, `g - exp(out) * sum(g)`."""
+    return g - np.exp(out) * (total(g, (axis,), keepdims=True) if g.ndim else g)
+
+
+@twin
+@large
+def sigmoid_slope(g: Array, out: Array) -> Array:
+    """Return `g * (1 - out) * out`, the gradient through sigmoid."""
+    return g * ((1 - out) * out)
+
+
+@twin
 def tanh_slope(g: Array, out: Array) -> Array:
     """Return `g * (1 - out * out)`, the gradient through tanh."""
     slope = np.multiply(out, out)

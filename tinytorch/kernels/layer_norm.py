@@ -13,8 +13,10 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blocks
-from tinytorch.kernels.reduce import ones
+from tinytorch.kernels.reduce import mean as mean_of
+from tinytorch.kernels.reduce import ones, total
 
 Array = Any
 
@@ -45,7 +47,10 @@ def _vector(x: Array | None) -> Array | None:
     return None if x is None else widened(x).reshape(-1)
 
 
-def forward(x: Array, count: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+@twin
+def layer_norm(
+    x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
     rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
     if rows.size < _SHARED or type(rows) is not np.ndarray:
@@ -80,7 +85,8 @@ def _forward(
     return out, mean, scale
 
 
-def backward(
+@twin
+def layer_norm_grad(
     g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return the gradients of x, weight and bias; None where not needed. The sums stay wide: parameters may be, too."""
@@ -134,3 +140,34 @@ def _backward(
     distance *= along
     slope -= distance
     return slope, of_weight, of_bias
+
+
+@twin
+def rms_norm(x: Array, count: int, weight: Array | None, eps: float) -> tuple[Array, Array]:
+    """Return `x * scale * weight` and the scale, `1 / sqrt(mean(x * x) + eps)`, over the last `count` dimensions."""
+    scale = mean_of(x * x, tuple(range(x.ndim - count, x.ndim)), keepdims=True)
+    scale += eps
+    np.sqrt(scale, out=scale)
+    np.reciprocal(scale, out=scale)
+    out = x * scale
+    if weight is not None:
+        out *= weight
+    return out, scale
+
+
+@twin
+def rms_norm_grad(
+    g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, scale: Array
+) -> tuple[Array | None, Array | None]:
+    """Return the gradients of x and weight; None where not needed."""
+    first = x.ndim - count
+    grad = of_weight = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        along = mean_of(slope * x, tuple(range(first, x.ndim)), keepdims=True) * scale**3
+        grad = slope * scale - x * along
+    if needs[1]:
+        of_weight = g * x * scale
+        if first:
+            of_weight = total(of_weight, tuple(range(first)))
+    return grad, of_weight

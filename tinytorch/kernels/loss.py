@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
+from tinytorch.kernels.activation import log_sigmoid, widened
+from tinytorch.kernels.native import twin
 
 Array = Any
 
@@ -22,6 +23,12 @@ def reduced(losses: Array, reduction: str) -> Array:
     if reduction == "mean":
         total = total / losses.size if losses.size else total * np.nan
     return total.astype(losses.dtype, copy=False)
+
+
+@twin
+def logistic(x: Array, y: Array) -> Array:
+    """Return the binary cross entropy of scores and targets, `(1 - y) * x - log(sigmoid(x))`."""
+    return (1 - y) * x - log_sigmoid(x)
 
 
 # Over classes -------------------------------------------------------------------------------------
@@ -133,6 +140,7 @@ def nll_grad(
     return by_class(out, shape)
 
 
+@twin
 def cross_entropy(
     x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> tuple[Array, Array]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.activation import widened
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import BLOCK, LARGE, share
 
 Array = Any
@@ -22,7 +24,7 @@ Array = Any
 _NARROW = 32  # channels of fewer places are joined to rows of a sample
 
 
-def places(x: Array) -> Array:
+def _places(x: Array) -> Array:
     """Return (N, C, *) as (N, C, M), contiguous."""
     shape = (*x.shape[:2], math.prod(x.shape[2:]))
     return np.ascontiguousarray(x).reshape(shape) if type(x) is np.ndarray else x.reshape(shape)
@@ -212,16 +214,85 @@ def batch_gradients(
     across: Callable[[Array], tuple[Array, float]] | None = None,
 ) -> tuple[Array | None, Array, Array]:
     """Return the gradients of input, weight and bias of (x - mean) * scale * weight + bias with a batch's statistics.
+def _factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
+    """Return factor and summand of `(x - mean) * scale * weight + bias`."""
+    factor = scale if weight is None else scale * widened(weight)
+    summand = -mean * factor
+    return factor, summand if bias is None else summand + widened(bias)
+
+
+@twin
+def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    """Return x (N, C, *) normalised by the statistics of its channels.
+
+    Then mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
+    """
+    values = _places(widened(x))
+    mean, variance = batch_statistics(values)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
+    out = scaled(values, *_factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
+    return out, mean[0], variance[0], mean, scale
+
+
+@twin
+def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float) -> Array:
+    """Return x (N, C, *) normalised by given statistics of its channels, (C,)."""
+    values = _places(widened(x))
+    scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
+    factors = _factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
+    return scaled(values, *factors, x.dtype).reshape(x.shape)
+
+
+@twin
+def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    """Return x (N, C, *) normalised by groups of channels; their mean and `1 / sqrt(variance + eps)`, (N, groups)."""
+    values = _places(widened(x))
+    mean, variance = group_statistics(values, groups)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
+    size = values.shape[1] // groups
+    factors = _factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
+    return scaled(values, *factors, x.dtype).reshape(x.shape), mean, scale
+
+
+@twin
+def batch_norm_grad(
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
+) -> tuple[Array, Array, Array]:
+    """Return the gradients of input, weight and bias of `batch_norm`.
 
     Args:
-        g, x: the gradient of the result and the input, (N, C, M).
+        g, x: the gradient of the result and the input, (N, C, *).
         weight: (C,), or None for ones.
         mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
         wanted: whether the input's is; else None is returned for it.
         dtype: of the input's.
         across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
             over all of them, and how many places a channel has there.
+        wanted: whether the input's is; else nothing is returned for it.
     """
+    return _gradients(_batch_gradients, g, x, weight, mean, scale, wanted)
+
+
+@twin
+def group_norm_grad(
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
+) -> tuple[Array, Array, Array]:
+    """Return what `batch_norm_grad` does for the statistics of groups, (N, groups)."""
+    return _gradients(_group_gradients, g, x, weight, mean, scale, wanted)
+
+
+def _gradients(
+    kernel: Any, g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
+) -> tuple[Array, Array, Array]:
+    weight = None if weight is None else widened(weight)
+    upstream, values = _places(widened(g)), _places(widened(x))
+    grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
+    return np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape), of_weight, of_bias
+
+
+def _batch_gradients(
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
+) -> tuple[Array | None, Array, Array]:
     samples, _, count = x.shape
     sums, dots = products(g, x, mean)
     sums, dots = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True)
@@ -237,10 +308,9 @@ def batch_gradients(
     return grad_x, (dots * scale)[0], sums[0]
 
 
-def group_gradients(
+def _group_gradients(
     g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
 ) -> tuple[Array | None, Array, Array]:
-    """Return what `batch_gradients` does for the statistics of groups, (N, groups)."""
     samples, channels, count = x.shape
     groups = mean.shape[1]
     size = channels // groups

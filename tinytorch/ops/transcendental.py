@@ -528,7 +528,7 @@ def sinc(x: Any) -> Any:
 def _relu(a: Any, out: Any = None) -> Any:
     if a.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    return activation.relu(a, out)
+    return activation.relu(a) if out is None else activation.relu(a, out=out)
 
 
 # The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
@@ -543,12 +543,12 @@ _minus_twice = pointwise(  # of two factors: a family of its own derivatives
     "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
 )
 _sigmoid_grad = pointwise(
-    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
+    "sigmoid_backward", activation.sigmoid_slope,
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
     node_name="SigmoidBackward",
 )  # fmt: skip
 _relu_grad = pointwise(
-    "threshold_backward", lambda g, out: activation.keep(g, out != 0),
+    "threshold_backward", activation.relu_grad,
     g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
 )  # fmt: skip
 

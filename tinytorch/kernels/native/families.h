@@ -17,6 +17,8 @@ PRAGMA(GCC target(TARGET))
 
 #include "activation.c"
 #include "conv.c"
+#include "softmax.c"
+#include "norm.c"
 
 #define ENTRY(name) {#name, name##_call}
 
@@ -25,6 +27,13 @@ PRAGMA(GCC target(TARGET))
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
     ENTRY(conv), ENTRY(conv_input), ENTRY(conv_weight),
+    ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(hardswish), ENTRY(hardswish_grad),
+    ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(relu), ENTRY(relu_grad),
+    ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(silu), ENTRY(silu_grad), ENTRY(softplus), ENTRY(softplus_grad),
+    ENTRY(tanh_slope),
+    ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
+    ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
+    ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
     {0},
 };
 // clang-format on

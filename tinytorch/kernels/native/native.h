@@ -70,13 +70,28 @@ INLINE vec load(const float *from) { return *(const anywhere *)from; }
 INLINE void store(float *to, vec x) { *(anywhere *)to = x; }
 INLINE vec all(float x) { return x - (vec){0}; }
 
-INLINE vec load_some(const float *from, Py_ssize_t count) {
-    vec x = {0};
-    memcpy(&x, from, 4 * (size_t)count);
-    return x;
+// Copy fewer than WIDTH floats, by lengths that are known: without a call.
+INLINE void copy_some(float *to, const float *from, Py_ssize_t count) {
+    for (int part = WIDTH / 2; part; part /= 2) {
+        if (count & part) {
+            memcpy(to, from, 4 * part);
+            to += part;
+            from += part;
+        }
+    }
 }
 
-INLINE void store_some(float *to, vec x, Py_ssize_t count) { memcpy(to, &x, 4 * (size_t)count); }
+INLINE vec load_some(const float *from, Py_ssize_t count) {
+    float x[WIDTH] = {0};
+    copy_some(x, from, count);
+    return load(x);
+}
+
+INLINE void store_some(float *to, vec x, Py_ssize_t count) {
+    float from[WIDTH];
+    store(from, x);
+    copy_some(to, from, count);
+}
 
 // Copy some floats: short runs, too, by two vectors that overlap.
 INLINE void copy(float *to, const float *from, Py_ssize_t count) {
@@ -101,13 +116,12 @@ INLINE vec where(ints mask, vec x, vec y) { return (vec)((mask & (ints)x) | (~ma
 INLINE vec at_most(vec x, float most) { return where(x > most, all(most), x); }
 INLINE vec at_least(vec x, float least) { return where(x < least, all(least), x); }
 
-// exp(x), to 1 ulp: 2^n exp(r) with |r| <= log(2) / 2, and for exp(r) - 1 - r a polynomial that interpolates
-// it at Chebyshev's points.
-INLINE vec exp_of(vec x) {
+// Return exp(r) - 1 for x = n log(2) + r with |r| <= log(2) / 2, and n: r and a polynomial for exp(r) - 1 - r that
+// interpolates it at Chebyshev's points. For x from -104.5 to 89.
+INLINE vec exp_parts(vec x, ints *n) {
     const float shift = 0x1.8p23f;  // added, it rounds to a whole number, which stands in the low bits
-    x = at_least(at_most(x, 89), -104.5f);
     vec shifted = x * 0x1.715476p0f + shift;
-    ints n = (ints)shifted - (ints)all(shift);
+    *n = (ints)shifted - (ints)all(shift);
     vec whole = shifted - shift;
     vec r = x - whole * 0.693145751953125f;  // a product without rounding
     r = r - whole * 1.4286068203094287e-06f;
@@ -116,9 +130,80 @@ INLINE vec exp_of(vec x) {
     p = p * r + 0.04166646500604005f;
     p = p * r + 0.16666666681614256f;
     p = p * r + 0.5f;
-    p = p * r * r + r + 1;
-    ints half = n >> 1;  // in two steps, for 2^n may be infinite or a denormal number where the product is not
-    return p * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
+    return p * r * r + r;
+}
+
+// x 2^n, in two steps, for 2^n may be infinite or a denormal number where the product is not.
+INLINE vec times_power(vec x, ints n) {
+    ints half = n >> 1;
+    return x * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
+}
+
+// exp(x), to 1 ulp.
+INLINE vec exp_of(vec x) {
+    ints n;
+    vec less_one = exp_parts(at_least(at_most(x, 89), -104.5f), &n);
+    return times_power(less_one + 1, n);
+}
+
+// Rows and columns ------------------------------------------------------------------------------
+
+enum { TOGETHER = 4, ABREAST = TOGETHER * WIDTH, PART = 1 << 13 };  // vectors, their lanes; elements that are worth a part
+
+INLINE float sum_of(vec x) {
+    float parts[WIDTH];
+    store(parts, x);
+    for (int half = WIDTH / 2; half; half /= 2) {
+        for (int i = 0; i < half; i++) parts[i] += parts[i + half];
+    }
+    return parts[0];
+}
+
+// Of a row of `count` floats, the last vector, which may overlap the one before it or be short: the lanes that are its
+// own, and where it begins; up to `whole` are the others.
+typedef struct {
+    Py_ssize_t count, whole, begin;
+    ints own;
+} Ends;
+
+INLINE Ends ends_of(Py_ssize_t count) {
+    Ends ends = {count, (count - 1) / WIDTH * WIDTH, count < WIDTH ? 0 : count - WIDTH, {0}};
+    int rest = (int)(count - ends.whole);
+    for (int lane = 0; lane < WIDTH; lane++) ends.own[lane] = -(count < WIDTH ? lane < rest : lane >= WIDTH - rest);
+    return ends;
+}
+
+INLINE vec own_of(vec x, const Ends *ends) { return where(ends->own, x, all(0)); }
+
+INLINE vec load_last(const float *x, const Ends *ends) {
+    return ends->count < WIDTH ? load_some(x, ends->count) : load(x + ends->begin);
+}
+
+INLINE void store_last(float *x, vec value, const Ends *ends) {
+    if (ends->count < WIDTH) {
+        store_some(x, value, ends->count);
+    } else {
+        store(x + ends->begin, value);
+    }
+}
+
+// Columns that are worked on together: as vectors, of which the last ones may have fewer lanes, or none.
+typedef struct {
+    Py_ssize_t begin, count;
+} Columns;
+
+INLINE vec load_columns(const float *x, const Columns *columns, int k) {
+    Py_ssize_t left = columns->count - k * WIDTH;
+    return left >= WIDTH ? load(x + k * WIDTH) : load_some(x + k * WIDTH, left > 0 ? left : 0);
+}
+
+INLINE void store_columns(float *x, vec value, const Columns *columns, int k) {
+    Py_ssize_t left = columns->count - k * WIDTH;
+    if (left >= WIDTH) {
+        store(x + k * WIDTH, value);
+    } else if (left > 0) {
+        store_some(x + k * WIDTH, value, left);
+    }
 }
 
 // Families --------------------------------------------------------------------------------------

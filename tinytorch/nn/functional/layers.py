@@ -526,13 +526,13 @@ def rms_norm(
             stacklevel=2,
         )
     check_floating("rms_norm", input._array)
-    dims = tuple(range(-len(shape), 0))
     x = input.float() if input._array.dtype.itemsize == 2 else input
     if not x._array.flags.c_contiguous and not channels_last(x._array):
         x = x.contiguous()
     eps = limits.finfo(x.dtype).eps if eps is None else eps
-    out: Tensor = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
-    if weight is not None:
+    fits = weight is None or weight.dtype is x.dtype
+    out: Tensor = _norm.rms_norm(x, len(shape), weight if fits else None, eps)
+    if weight is not None and not fits:
         out = out * weight
     return out if out.dtype is input.dtype else out.to(input.dtype)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops.arguments import check_floating, check_tensor, tensor_name
@@ -27,9 +27,22 @@ def _axis(dim: int, ndim: int) -> int:
     return dim % count
 
 
-def _softmax_x(g: Tensor, out: Tensor, dim: int) -> Tensor:
-    gy = g * out
-    return gy - out * gy.sum(dim, True)
+def _softmax_grad_out(gg: Tensor, g: Tensor, out: Tensor, dim: int) -> Tensor:
+    return gg * (g - (g * out).sum(dim, True)) - g * (gg * out).sum(dim, True)
+
+
+@op(name="SoftmaxBackwardData", g=lambda gg, out, dim: _softmax_grad(gg, out, dim), out=_softmax_grad_out)
+def _softmax_grad(g: Any, out: Any, dim: int) -> Any:
+    return activation.softmax_grad(g, out, _axis(dim, out.ndim))
+
+
+@op(
+    name="LogSoftmaxBackwardData",
+    g=lambda gg, out, dim: gg - (gg * out.exp()).sum(dim, True),
+    out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
+)
+def _log_softmax_grad(g: Any, out: Any, dim: int) -> Any:
+    return activation.log_softmax_grad(g, out, _axis(dim, out.ndim))
 
 
 def _axis_for_dim(name: str, axis: Any) -> Any:
@@ -38,14 +51,14 @@ def _axis_for_dim(name: str, axis: Any) -> Any:
     return axis
 
 
-@op(name="Softmax", x=_softmax_x)
+@op(name="Softmax", x=lambda g, out, dim: _softmax_grad(g, out, dim))
 def _softmax(x: Any, dim: int) -> Any:
     if x.dtype.kind not in FLOATS and x.size:
         check_floating("softmax_lastdim_kernel_impl", x)
     return activation.softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
-@op(name="LogSoftmax", x=lambda g, out, dim: g - out.exp() * g.sum(dim, True))
+@op(name="LogSoftmax", x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
 def _log_softmax(x: Any, dim: int) -> Any:
     if x.dtype.kind not in FLOATS and x.size:
         check_floating("log_softmax_lastdim_kernel_impl", x)
@@ -383,22 +396,25 @@ def mish(x: Any) -> Any:
     return activation.mish(x)
 
 
-def _gelu_x(g: Tensor, x: Tensor, approximate: str, cdf: Any) -> Tensor:
-    if cdf is not None:
-        return wrap(activation.gelu_grad(g._array, x._array, cdf._array, approximate))
+def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
+    square = x * x
     if approximate == "tanh":
-        k = math.sqrt(2 / math.pi)
-        square = x * x
-        t = ((0.044715 * square + 1) * x * k).tanh()
-        slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (k + 3 * 0.044715 * k * square)
-        return g * slope
-    cdf = 0.5 * (1 + (x * math.sqrt(0.5)).erf())
-    density = (-0.5 * (x * x)).exp() * (1 / math.sqrt(2 * math.pi))
-    return g * (cdf + x * density)
+        k = 2 * math.sqrt(2 / math.pi)
+        cdf = ((0.044715 * square + 1) * x * k).sigmoid()
+        inner = (3 * 0.044715 * square + 1) * k
+        second = cdf * (1 - cdf) * (2 * inner + x * ((1 - 2 * cdf) * inner * inner + 6 * 0.044715 * k * x))
+    else:
+        second = (-0.5 * square).exp() * (2 - square) * (1 / math.sqrt(2 * math.pi))
+    return gg * g * second
+
+
+@op(name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate), x=_gelu_grad_x)
+def _gelu_grad(g: Any, x: Any, approximate: str) -> Any:
+    return activation.gelu_grad(g, x, approximate)
 
 
 @public("nn.functional.gelu", out="same")
-@op(x=_gelu_x, residuals=("cdf",))
+@op(x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 

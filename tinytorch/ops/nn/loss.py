@@ -122,10 +122,10 @@ def binary_cross_entropy_with_logits(x: Any, y: Any, weight: Any, pos_weight: An
     """
     check_floating("log_sigmoid_cpu", x)
     scores = activation.widened(x)
-    log_sigmoid = activation.log_sigmoid(scores)
-    if pos_weight is not None:
-        log_sigmoid = log_sigmoid * ((pos_weight - 1) * y + 1)
-    losses = (1 - y) * scores - log_sigmoid
+    if pos_weight is None:
+        losses = loss.logistic(scores, y)
+    else:
+        losses = (1 - y) * scores - activation.log_sigmoid(scores) * ((pos_weight - 1) * y + 1)
     if weight is not None:
         losses = losses * weight
     return loss.reduced(losses, reduction).astype(x.dtype, copy=False)

@@ -28,22 +28,14 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x._array.dtype.itemsize == 2 else x
 
 
-def _gradients(kernel: Any, g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> tuple[Any, Any, Any]:
-    weight = None if weight is None else widened(weight)
-    upstream, values = norm.places(widened(g)), norm.places(widened(x))
-    grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
-    grad = np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape)
-    return grad, of_weight, of_bias
-
-
 @op(name="NativeBatchNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
 def _batch_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
-    return _gradients(norm.batch_gradients, g, x, weight, mean, scale, wanted)
+    return norm.batch_norm_grad(g, x, weight, mean, scale, wanted)
 
 
 @op(name="NativeGroupNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
 def _group_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
-    return _gradients(norm.group_gradients, g, x, weight, mean, scale, wanted)
+    return norm.group_norm_grad(g, x, weight, mean, scale, wanted)
 
 
 def _chosen(needs: tuple[bool, ...], grads: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -87,13 +79,6 @@ def _normalised(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Ten
     return difference * scale, scale
 
 
-def _factors(mean: Any, scale: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
-    """Return factor and summand of `(x - mean) * scale * weight + bias`."""
-    factor = scale if weight is None else scale * widened(weight)
-    summand = -mean * factor
-    return factor, summand if bias is None else summand + widened(bias)
-
-
 # By the statistics of a batch ---------------------------------------------------------------------
 
 
@@ -116,11 +101,8 @@ def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: fl
 )
 def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Return x normalised, and mean and variance of the channels."""
-    values = norm.places(widened(x))
-    mean, variance = norm.batch_statistics(values)
-    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
-    out = norm.scaled(values, *_factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
-    return formatted(out, x), mean[0], variance[0], mean, scale
+    out, *statistics = norm.batch_norm(x, weight, bias, eps)
+    return formatted(out, x), *statistics
 
 
 def _given_rule(
@@ -149,10 +131,7 @@ def _given_rule(
 )
 def _by_given(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Any:
     """Return x normalised by given statistics, which have no gradients."""
-    values = norm.places(widened(x))
-    scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
-    factors = _factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
-    return formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x)
+    return formatted(norm.given_norm(x, weight, bias, mean, variance, eps), x)
 
 
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
@@ -345,12 +324,7 @@ def _group_rule(
 
 @op(joint=_group_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeGroupNorm")
 def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    values = norm.places(widened(x))
-    mean, variance = norm.group_statistics(values, groups)
-    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
-    size = values.shape[1] // groups
-    factors = _factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
-    out = norm.scaled(values, *factors, x.dtype).reshape(x.shape)
+    out, mean, scale = norm.group_norm(x, groups, weight, bias, eps)
     return formatted(out, x), mean, scale
 
 
@@ -485,7 +459,7 @@ def _layer_norm_rule(
 ) -> Any:
     if mean is not None:
         weights = None if weight is None else weight._array
-        grads = layer_norms.backward(
+        grads = layer_norms.layer_norm_grad(
             g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
         )
         return tuple([None if each is None else wrap(each) for each in grads])
@@ -510,4 +484,31 @@ def _layer_norm_rule(
 def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
     check_floating("LayerNormKernelImpl", x)
-    return layer_norms.forward(x, len(normalized_shape), weight, bias, eps)
+    return layer_norms.layer_norm(x, len(normalized_shape), weight, bias, eps)
+
+
+def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, eps: float, scale: Any) -> Any:
+    if scale is not None:
+        weights = None if weight is None else weight._array
+        grads = layer_norms.rms_norm_grad(g._array, needs, x._array, count, weights, scale._array)
+        return tuple([None if each is None else wrap(each) for each in grads])
+    dims = tuple(range(-count, 0))
+    leading = tuple(range(x.ndim - count))
+    scale = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    grad = grad_weight = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        grad = (slope - x * scale * scale * (slope * x).mean(dims, keepdim=True)) * scale
+    if needs[1]:
+        grad_weight = g * x * scale
+        grad_weight = grad_weight.sum(leading) if leading else grad_weight
+    return grad, grad_weight
+
+
+@op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")
+def rms_norm(x: Any, count: int, weight: Any, eps: float) -> Any:
+    """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions, of one dtype."""
+    return layer_norms.rms_norm(x, count, weight, eps)
+
+
+rms_norm.op.node_class._within = {0: "MulBackward0"}
