@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.kernels import activation, native, parallel
+from tinytorch.kernels import activation, indexing, native, optim, parallel, reduce
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -35,6 +35,7 @@ class Samples(NamedTuple):
     draw: Callable[[np.random.Generator], Iterator[Arguments]]
     rtol: float = 2e-6
     atol: float = 2e-7  # times the largest finite number of what is expected
+    writes: bool = False  # into its arguments
 
 
 def pointwise(inputs: int, *numbers: float, special: bool = True) -> Callable[..., Iterator[Arguments]]:
@@ -60,11 +61,110 @@ def pointwise(inputs: int, *numbers: float, special: bool = True) -> Callable[..
     return draw
 
 
+def steps(kept: int, *numbers: tuple[Any, ...]) -> Callable[..., Iterator[Arguments]]:
+    """Draw a parameter, its gradient and what is kept for it, not negative, or the last of it None; and numbers."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for given in numbers:
+            for shape in [(1, 1), (0,), (7,), (33,), (3, 5), (70_001,)]:
+                p, g, *more = rng.standard_normal((2 + kept, *shape)).astype(np.float32)
+                for missing in range(2):
+                    rest = [abs(each) for each in more]
+                    yield p, g, *[None if missing and k == kept - 1 else each for k, each in enumerate(rest)], *given
+        tiny = [np.array([np.nan, np.inf, 1, 0, 0], np.float32) for _ in range(2 + kept)]
+        yield *tiny, *numbers[0]
+
+    return draw
+
+
+#: Shape, dimension and how many indices.
+LINES = [((5,), 0, 7), ((4, 6), 0, 3), ((4, 6), 1, 6), ((3, 4, 5), 1, 9), ((2, 3, 4), 2, 1), ((40, 900), 1, 900),
+         ((700, 70), 0, 700), ((3, 200, 300), 1, 20), ((1, 0, 5), 1, 0), ((0, 4), 1, 3), ((9, 4), 0, 0)]  # fmt: skip
+
+
+def lines(rng: np.random.Generator) -> Iterator[tuple[Any, tuple[int, ...], int, Any]]:
+    """Draw arrays, with indices as `gather` takes them."""
+    for shape, dim, count in LINES:
+        size = (*shape[:dim], count, *shape[dim + 1 :])
+        for index in (size, (size[0] // 2, *size[1:])) if dim else (size,):
+            yield rng.standard_normal(shape, np.float32), shape, dim, rng.integers(0, max(shape[dim], 1), index)
+
+
+def gathers(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from ((x, dim, index) for x, _, dim, index in lines(rng))
+
+
+def scatters(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, _, dim, index in lines(rng):
+        yield from ((x, dim, index, rng.standard_normal(index.shape, np.float32), how) for how in ("put", "add"))
+
+
+def scattered(rng: np.random.Generator) -> Iterator[Arguments]:
+    for _, shape, dim, index in lines(rng):
+        yield rng.standard_normal(index.shape, np.float32), shape, dim, index, False
+
+
+def rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim, count in LINES:
+        for some in [(count,), (2, count)]:
+            x, index = rng.standard_normal(shape, np.float32), rng.integers(0, max(shape[dim], 1), some)
+            yield x, dim, index
+
+
+def added_rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, dim, index in rows(rng):
+        yield x, dim, index, rng.standard_normal((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), np.float32)
+
+
+def running(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim, _ in LINES:
+        yield from ((rng.standard_normal(shape, np.float32), dim, reverse) for reverse in (False, True))
+    yield SPECIAL[::-1].copy(), 0, False
+
+
 #: Every kernel has a line here.
 SAMPLES = {
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
     "silu": Samples(activation.silu, pointwise(1)),
     "silu_grad": Samples(activation.silu_grad, pointwise(2)),
+    "gather": Samples(indexing.gather, gathers, 0, 0),
+    "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
+    "scattered": Samples(indexing.scattered, scattered, 0, 0),
+    "take_rows": Samples(indexing.take_rows, rows, 0, 0),
+    "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
+    "running_sums": Samples(reduce.running_sums, running, 0, 0),
+    "sgd": Samples(
+        optim.sgd,
+        steps(
+            1,
+            (1, 1, 0, 0.1, 0.9, 1, False, False),
+            (-1, 1, 0.2, 0.1, 0.9, 0.5, True, False),
+            (1, 0.99, 0, 0.1, 0.9, 1, False, True),
+        ),
+        writes=True,
+    ),
+    "adam": Samples(
+        optim.adam,
+        steps(
+            3,
+            (1, 1, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
+            (-1, 1, 0.2, 0.1, 0.99, 0.01, 0.1, 1e-3),
+            (1, 0.99, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
+        ),
+        writes=True,
+    ),
+    "rmsprop": Samples(
+        optim.rmsprop,
+        # (Of what may be negative but for rounding there is no root to compare.)
+        lambda rng: (
+            (p, g, 1 + v + m * m, *([m, b], [m, None], [None, b], [None, None])[i], *numbers)
+            for p, g, v, m, b, *numbers in steps(
+                3, (1, 1, 0, 0.1, 0.9, 0.1, 1e-3, 0.9), (-1, 1, 0.1, 0.1, 0.9, 0.1, 1e-3, 0.9)
+            )(rng)
+            for i in range(4)
+        ),
+        writes=True,
+    ),
 }
 
 EACH = pytest.mark.parametrize("name", SAMPLES)
@@ -73,6 +173,14 @@ ON_EACH_SET = pytest.mark.parametrize("instructions", library.SETS)
 
 def refusing(*args: Any, **kwargs: Any) -> Any:
     raise AssertionError("the native kernel has left these arguments to the definition")
+
+
+def results(samples: Samples, kernel: Callable[..., Any], args: Arguments) -> list[Array]:
+    """Return the arrays that a kernel gives, and those that it has written into."""
+    if samples.writes:
+        args = tuple([each.copy() if isinstance(each, np.ndarray) else each for each in args])
+    found = [kernel(*args), *args] if samples.writes else [kernel(*args)]
+    return [each for each in found if isinstance(each, np.ndarray)]
 
 
 @pytest.fixture(autouse=True)
@@ -95,12 +203,12 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
     samples = SAMPLES[name]
     kernel = library.twin(refusing, name, instructions)
     for args in samples.draw(np.random.default_rng(0)):
-        expected = inspect.unwrap(samples.definition)(*args)
-        found = kernel(*args)
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        finite = expected[np.isfinite(expected)]
-        scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
-        np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
+        both = results(samples, kernel, args), results(samples, inspect.unwrap(samples.definition), args)
+        for found, expected in zip(*both, strict=True):
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            finite = expected[np.isfinite(expected)]
+            scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
+            np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
 
 
 @EACH
@@ -108,10 +216,10 @@ def test_results_do_not_depend_on_threads(name: str) -> None:
     kernel = library.twin(refusing, name, library.SETS[-1])
     for args in SAMPLES[name].draw(np.random.default_rng(1)):
         parallel.set_threads(1)
-        expected = kernel(*args).tobytes()
+        expected = [each.tobytes() for each in results(SAMPLES[name], kernel, args)]
         for threads in (2, 3, 7, 2):
             parallel.set_threads(threads)
-            assert kernel(*args).tobytes() == expected
+            assert [each.tobytes() for each in results(SAMPLES[name], kernel, args)] == expected
 
 
 @pytest.mark.parametrize(

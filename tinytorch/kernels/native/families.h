@@ -16,12 +16,16 @@ PRAGMA(GCC target(TARGET))
 #include "native.h"
 
 #include "activation.c"
+#include "indexing.c"
+#include "optim.c"
 
 #define ENTRY(name) {#name, name##_call}
 
 // A line for each family.
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
+    ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     {0},
 };
 
