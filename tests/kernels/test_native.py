@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.kernels import activation, indexing, native, optim, parallel, reduce
+from tinytorch.kernels import activation, attention, indexing, native, optim, parallel, pool, reduce, rnn
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -104,6 +104,17 @@ def scattered(rng: np.random.Generator) -> Iterator[Arguments]:
         yield rng.standard_normal(index.shape, np.float32), shape, dim, index, False
 
 
+def places(rng: np.random.Generator) -> Iterator[Arguments]:
+    for planes, spatial, windows in [
+        (3, (4, 5), (7,)),
+        (1, (30, 40), (20, 50)),
+        (0, (2,), (2,)),
+        (40, (28, 28), (14, 14)),
+    ]:
+        index = rng.integers(0, np.prod(spatial), (planes, *windows))
+        yield rng.standard_normal(index.shape, np.float32), index, spatial, False
+
+
 def rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim, count in LINES:
         for some in [(count,), (2, count)]:
@@ -122,6 +133,43 @@ def running(rng: np.random.Generator) -> Iterator[Arguments]:
     yield SPECIAL[::-1].copy(), 0, False
 
 
+#: Of scores.
+SCORES = [(5,), (3, 1), (4, 7), (2, 3, 16, 33), (2, 0, 4), (3, 4, 0), (3, 70, 200)]
+
+
+def scores(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw scores with and without what is added to them, some of it broadcast, and rows that attend to nothing."""
+    for shape in SCORES:
+        x = 4 * rng.standard_normal(shape, np.float32)
+        bias = np.where(rng.random(shape[-2:]) < 0.5, np.float32(0), np.float32(-np.inf))
+        bias[:1] = -np.inf
+        yield x, None, 0.125
+        yield x, np.broadcast_to(bias, shape), 0.5
+    yield SPECIAL[:, None] + np.zeros((1, 20), np.float32), None, 1.0
+
+
+def score_slopes(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in SCORES:
+        slope, upstream = rng.standard_normal((2, *shape), np.float32)
+        yield slope, rng.random(shape, np.float32), upstream, None, 0.25
+
+
+def cells(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw steps of an LSTM, which write into columns of a matrix and rows of another one."""
+    for size, width in [(1, 1), (3, 5), (20, 16), (33, 20), (7, 1500), (300, 64), (4, 0)]:
+        gates, before, c, t = (3 * rng.standard_normal((n * size, width), np.float32) for n in (4, 1, 1, 1))
+        h, out = np.zeros((size, width + 3), np.float32)[:, 1 : width + 1], np.zeros((width, size), np.float32)
+        yield gates, before, c, t, h, out
+        yield gates, before, c, t, None, None
+
+
+def cell_grads(rng: np.random.Generator) -> Iterator[Arguments]:
+    for gates, before, c, t, h, out in cells(rng):
+        slopes = np.zeros((gates.shape[0], gates.shape[1] + 2), np.float32)[:, 2:]
+        upstream = None if out is None else rng.standard_normal(out.shape, np.float32)
+        yield abs(np.tanh(gates)), before, np.tanh(t), upstream, c, c + 1, slopes
+
+
 #: Every kernel has a line here.
 SAMPLES = {
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
@@ -130,9 +178,14 @@ SAMPLES = {
     "gather": Samples(indexing.gather, gathers, 0, 0),
     "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
+    "place": Samples(pool.place, places, 1e-6, 1e-6),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),
+    "softmax_scores": Samples(attention.softmax_scores, scores, writes=True),
+    "softmax_slopes": Samples(attention.softmax_slopes, score_slopes, writes=True),
+    "lstm_cell": Samples(rnn.lstm_cell, cells, writes=True),
+    "lstm_cell_grad": Samples(rnn.lstm_cell_grad, cell_grads, writes=True),
     "sgd": Samples(
         optim.sgd,
         steps(
@@ -175,10 +228,21 @@ def refusing(*args: Any, **kwargs: Any) -> Any:
     raise AssertionError("the native kernel has left these arguments to the definition")
 
 
+def copied(argument: Any) -> Any:
+    """Return a copy of an array, on copied memory of the same layout."""
+    if not isinstance(argument, np.ndarray) or (argument.size and 0 in argument.strides):
+        return argument
+    base = argument.base if isinstance(argument.base, np.ndarray) else argument
+    if base.dtype != argument.dtype or argument.flags.c_contiguous or not argument.size:
+        return argument.copy()
+    begin = argument.ctypes.data - base.ctypes.data
+    return np.ndarray(argument.shape, argument.dtype, base.copy(), begin, argument.strides)
+
+
 def results(samples: Samples, kernel: Callable[..., Any], args: Arguments) -> list[Array]:
     """Return the arrays that a kernel gives, and those that it has written into."""
     if samples.writes:
-        args = tuple([each.copy() if isinstance(each, np.ndarray) else each for each in args])
+        args = tuple([copied(each) for each in args])
     found = [kernel(*args), *args] if samples.writes else [kernel(*args)]
     return [each for each in found if isinstance(each, np.ndarray)]
 

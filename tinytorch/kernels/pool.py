@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import choose, widened
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
 
 Array = Any
@@ -259,6 +260,7 @@ def pick(x: Array, index: Array) -> Array:
     return np.take_along_axis(flat, at, 1).reshape(index.shape)
 
 
+@twin
 def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> Array:
     """Return planes of zeros with the elements of `g` added at indices, of which no two are equal if `distinct`."""
     planes, size = len(g), math.prod(spatial)

@@ -16,16 +16,20 @@ PRAGMA(GCC target(TARGET))
 #include "native.h"
 
 #include "activation.c"
+#include "attention.c"
 #include "indexing.c"
 #include "optim.c"
+#include "rnn.c"
 
 #define ENTRY(name) {#name, name##_call}
 
 // A line for each family.
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
-    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(place),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
+    ENTRY(softmax_scores), ENTRY(softmax_slopes),
+    ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
     {0},
 };
 

@@ -1,7 +1,7 @@
-// Twins of kernels/indexing.py, and of running sums: along one dimension, with `before` places in those ahead of it and
+// Twins of kernels/indexing.py, of running sums and of what pooling puts back: along one dimension, with `before` places in those ahead of it and
 // `after` in those that follow. Sums of what meets at a place are taken in the order of the indices.
 
-enum { PART = 1 << 15, COLUMNS = 128 };
+enum { SHARED = 1 << 15, COLUMNS = 128 };
 
 typedef struct {
     const float *x;
@@ -71,7 +71,7 @@ static bool in_bounds(const int64_t *index, Py_ssize_t count, Py_ssize_t length)
 static void share_lines(Work work, Lines *lines) {
     Py_ssize_t row = lines->count * lines->after;
     bool wide = lines->before == 1;
-    lines->step = row && row < PART ? PART / row : 1;
+    lines->step = row && row < SHARED ? SHARED / row : 1;
     lines->width = wide ? COLUMNS : lines->after ? lines->after : 1;
     Py_ssize_t parts = wide ? (lines->after + COLUMNS - 1) / COLUMNS : (lines->before + lines->step - 1) / lines->step;
     tt_share(work, lines, parts, lines->before * row);
@@ -208,6 +208,29 @@ KERNEL(scattered) {
     if (!result) return NULL;
     lines.out = floats_of(result);
     lines.add = args[4] != Py_True;
+    share_lines(scatter_part, &lines);
+    return result;
+}
+
+KERNEL(place) {
+    Lines lines = {0};
+    npy_intp shape[8];
+    int64_t sizes[8];
+    Py_ssize_t dims = count == 4 && PyTuple_Check(args[2]) ? PyTuple_Size(args[2]) : 0;
+    if (out || dims < 1 || dims > 7 || !tt_sizes(args[2], dims, sizes) || !tt_float32(args[0]) || !index_array(args[1]) ||
+        PyArray_NDIM((PyArrayObject *)args[0]) < 2) {
+        return PASS;
+    }
+    lines.before = shape[0] = PyArray_DIM((PyArrayObject *)args[0], 0);
+    lines.length = lines.after = 1;
+    for (int d = 0; d < dims; d++) lines.length *= shape[d + 1] = (npy_intp)sizes[d];
+    lines.index = PyArray_DATA((PyArrayObject *)args[1]);
+    if (!scattered_into(&lines, args[0], args[1])) return PASS;
+    lines.count = lines.before ? PyArray_SIZE((PyArrayObject *)args[0]) / lines.before : 0;
+    PyObject *result = PyArray_Zeros((int)dims + 1, shape, PyArray_DescrFromType(NPY_FLOAT), 0);
+    if (!result) return NULL;
+    lines.out = floats_of(result);
+    lines.add = args[3] != Py_True;
     share_lines(scatter_part, &lines);
     return result;
 }
