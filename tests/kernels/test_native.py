@@ -115,6 +115,25 @@ def places(rng: np.random.Generator) -> Iterator[Arguments]:
         yield rng.standard_normal(index.shape, np.float32), index, spatial, False
 
 
+def windows(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw planes with ties and NaNs, and windows that slide over them, some with padding and in steps."""
+    for kernel, stride, padding, dilation in [
+        (2, 2, 0, 1),
+        (3, 2, 1, 1),
+        (3, 1, 1, 1),
+        (5, 3, 2, 1),
+        (2, 1, 0, 3),
+        (3, 2, 1, 2),
+    ]:
+        for shape in [(3, 7, 9), (40, 28, 30), (2, 40)]:
+            x = np.round(2 * rng.standard_normal(shape)).astype(np.float32)
+            x[rng.random(shape) < 0.01] = np.nan
+            x[rng.random(shape) < 0.2] = -np.inf
+            counts = [pool.output_length(n, kernel, stride, padding, dilation, False) for n in shape[1:]]
+            given = zip(shape[1:], counts, strict=True)
+            yield x, tuple([pool.sliding(n, kernel, stride, padding, dilation, many) for n, many in given]), True
+
+
 def rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim, count in LINES:
         for some in [(count,), (2, count)]:
@@ -164,7 +183,7 @@ def cells(rng: np.random.Generator) -> Iterator[Arguments]:
 
 
 def cell_grads(rng: np.random.Generator) -> Iterator[Arguments]:
-    for gates, before, c, t, h, out in cells(rng):
+    for gates, before, c, t, _, out in cells(rng):
         slopes = np.zeros((gates.shape[0], gates.shape[1] + 2), np.float32)[:, 2:]
         upstream = None if out is None else rng.standard_normal(out.shape, np.float32)
         yield abs(np.tanh(gates)), before, np.tanh(t), upstream, c, c + 1, slopes
@@ -179,6 +198,7 @@ SAMPLES = {
     "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
+    "maxima": Samples(pool.maxima, windows, 0, 0),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),
@@ -243,7 +263,8 @@ def results(samples: Samples, kernel: Callable[..., Any], args: Arguments) -> li
     """Return the arrays that a kernel gives, and those that it has written into."""
     if samples.writes:
         args = tuple([copied(each) for each in args])
-    found = [kernel(*args), *args] if samples.writes else [kernel(*args)]
+    result = kernel(*args)
+    found = [*(result if isinstance(result, tuple) else [result]), *args[: len(args) * samples.writes]]
     return [each for each in found if isinstance(each, np.ndarray)]
 
 
@@ -313,6 +334,34 @@ def test_arrays_of_two_shapes_or_orders_go_to_the_definition() -> None:
     x = np.ones((4, 5), np.float32)
     assert kernel(x, x) is not None
     assert kernel(x, x[0]) is kernel(x, np.ones((5, 4), np.float32).T) is kernel(x, 1.0) is None
+
+
+@pytest.mark.parametrize("bad", [-1, 4, 2**40, -(2**62)])
+def test_indices_out_of_range_go_to_the_definition_before_anything_is_written(bad: int) -> None:
+    x, index = np.ones((4, 4), np.float32), np.array([0, 1, 2, bad])
+    every = np.stack([index] * 4)
+    for name, args in {
+        "gather": (x, 1, every),
+        "scatter": (x, 1, every, x + 1, "add"),
+        "scattered": (x, (4, 4), 1, every, False),
+        "place": (x, every, (4,), False),
+        "take_rows": (x, 0, index),
+        "add_rows": (x, 0, index, x + 1),
+    }.items():
+        with pytest.raises(AssertionError, match="left these"):
+            library.twin(refusing, name, library.SETS[-1])(*args)
+    assert (x == 1).all()
+
+
+def test_what_is_read_where_it_is_written_goes_to_the_definition() -> None:
+    x, index = np.ones((4, 4), np.float32), np.zeros(3, np.int64)
+    for name, args in {
+        "add_rows": (x, 0, index, x[1:]),
+        "scatter": (x[:3], 0, np.zeros((3, 4), np.int64), x[1:], "add"),
+        "sgd": (x, x, None, 1, 1, 0, 0.1, 0, 1, False, False),
+    }.items():
+        with pytest.raises(AssertionError, match="left these"):
+            library.twin(refusing, name, library.SETS[-1])(*args)
 
 
 def test_out_is_written() -> None:

@@ -187,6 +187,7 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
     return best
 
 
+@twin
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
     """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
     planes, spatial = len(x), x.shape[1:]

@@ -18,6 +18,7 @@ PRAGMA(GCC target(TARGET))
 #include "activation.c"
 #include "attention.c"
 #include "indexing.c"
+#include "maxima.c"
 #include "optim.c"
 #include "rnn.c"
 
@@ -26,7 +27,7 @@ PRAGMA(GCC target(TARGET))
 // A line for each family.
 const Kernel KERNELS[] = {
     ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
-    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(place),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(place), ENTRY(maxima),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(softmax_scores), ENTRY(softmax_slopes),
     ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
