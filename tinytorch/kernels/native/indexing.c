@@ -1,7 +1,7 @@
 // Twins of kernels/indexing.py, of running sums and of what pooling puts back: along one dimension, with `before` places in those ahead of it and
 // `after` in those that follow. Sums of what meets at a place are taken in the order of the indices.
 
-enum { SHARED = 1 << 15, COLUMNS = 128 };
+enum { SHARED = 1 << 15, LINE_WIDTH = 128 };
 
 typedef struct {
     const float *x;
@@ -72,15 +72,15 @@ static void share_lines(Work work, Lines *lines) {
     Py_ssize_t row = lines->count * lines->after;
     bool wide = lines->before == 1;
     lines->step = row && row < SHARED ? SHARED / row : 1;
-    lines->width = wide ? COLUMNS : lines->after ? lines->after : 1;
-    Py_ssize_t parts = wide ? (lines->after + COLUMNS - 1) / COLUMNS : (lines->before + lines->step - 1) / lines->step;
+    lines->width = wide ? LINE_WIDTH : lines->after ? lines->after : 1;
+    Py_ssize_t parts = wide ? (lines->after + LINE_WIDTH - 1) / LINE_WIDTH : (lines->before + lines->step - 1) / lines->step;
     tt_share(work, lines, parts, lines->before * row);
 }
 
 // The rows and columns of a part.
 #define PART_OF(lines, block)                                                                                          \
     const bool wide = (lines)->before == 1;                                                                            \
-    const Py_ssize_t first = wide ? 0 : block * (lines)->step, left = wide ? block * COLUMNS : 0;                      \
+    const Py_ssize_t first = wide ? 0 : block * (lines)->step, left = wide ? block * LINE_WIDTH : 0;                      \
     const Py_ssize_t last = wide || first + (lines)->step > (lines)->before ? (lines)->before : first + (lines)->step; \
     const Py_ssize_t right = left + (lines)->width > (lines)->after ? (lines)->after : left + (lines)->width;          \
     (void)worker
@@ -334,9 +334,9 @@ static void running_part(void *context, Py_ssize_t block, int worker) {
         return;
     }
     for (Py_ssize_t row = first; row < last; row++) {
-        for (Py_ssize_t begin = left; begin < right; begin += COLUMNS) {
-            const Py_ssize_t width = right - begin < COLUMNS ? right - begin : COLUMNS;
-            double sums[COLUMNS] = {0};
+        for (Py_ssize_t begin = left; begin < right; begin += LINE_WIDTH) {
+            const Py_ssize_t width = right - begin < LINE_WIDTH ? right - begin : LINE_WIDTH;
+            double sums[LINE_WIDTH] = {0};
             for (Py_ssize_t k = 0; k < length; k++) {
                 const Py_ssize_t at = (row * length + (step < 0 ? length - 1 - k : k)) * after + begin;
                 const float *restrict x = lines->x + at;
