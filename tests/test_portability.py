@@ -16,7 +16,6 @@ import pytest
 
 import tinytorch
 from tinytorch.kernels import blas, parallel
-from tinytorch.optim import _axpy
 
 #: By what a system lacks, what a program does before it imports tinytorch to be on one.
 WITHOUT = {
@@ -136,7 +135,6 @@ def test_the_pretence_is_effective(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "ctypes", None)
     assert list(blas._libraries()) == [] and not blas.told_again()
     monkeypatch.setitem(sys.modules, "ctypes", None)
-    assert _axpy.routines.__wrapped__() == {}
     assert blas.threads.__wrapped__() is None
     for name in ("sched_getaffinity", "process_cpu_count"):
         monkeypatch.delattr(os, name, raising=False)

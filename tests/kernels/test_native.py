@@ -18,6 +18,7 @@ import pytest
 import tinytorch
 from tinytorch.kernels import activation, conv, native, parallel
 from tinytorch.kernels import activation, layer_norm, loss, native, norm, parallel
+from tinytorch.kernels import activation, attention, indexing, native, optim, parallel, pool, reduce, rnn
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -36,6 +37,7 @@ class Samples(NamedTuple):
     draw: Callable[[np.random.Generator], Iterator[Arguments]]
     rtol: float = 2e-6
     atol: float = 2e-7  # times the largest finite number of what is expected
+    writes: bool = False  # into its arguments
 
 
 def pointwise(
@@ -219,6 +221,134 @@ def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
+def steps(kept: int, *numbers: tuple[Any, ...]) -> Callable[..., Iterator[Arguments]]:
+    """Draw a parameter, its gradient and what is kept for it, not negative, or the last of it None; and numbers."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for given in numbers:
+            for shape in [(1, 1), (0,), (7,), (33,), (3, 5), (70_001,)]:
+                p, g, *more = rng.standard_normal((2 + kept, *shape)).astype(np.float32)
+                for missing in range(2):
+                    rest = [abs(each) for each in more]
+                    yield p, g, *[None if missing and k == kept - 1 else each for k, each in enumerate(rest)], *given
+        tiny = [np.array([np.nan, np.inf, 1, 0, 0], np.float32) for _ in range(2 + kept)]
+        yield *tiny, *numbers[0]
+
+    return draw
+
+
+#: Shape, dimension and how many indices.
+LINES = [((5,), 0, 7), ((4, 6), 0, 3), ((4, 6), 1, 6), ((3, 4, 5), 1, 9), ((2, 3, 4), 2, 1), ((40, 900), 1, 900),
+         ((700, 70), 0, 700), ((3, 200, 300), 1, 20), ((1, 0, 5), 1, 0), ((0, 4), 1, 3), ((9, 4), 0, 0)]  # fmt: skip
+
+
+def lines(rng: np.random.Generator) -> Iterator[tuple[Any, tuple[int, ...], int, Any]]:
+    """Draw arrays, with indices as `gather` takes them."""
+    for shape, dim, count in LINES:
+        size = (*shape[:dim], count, *shape[dim + 1 :])
+        for index in (size, (size[0] // 2, *size[1:])) if dim else (size,):
+            yield rng.standard_normal(shape, np.float32), shape, dim, rng.integers(0, max(shape[dim], 1), index)
+
+
+def gathers(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from ((x, dim, index) for x, _, dim, index in lines(rng))
+
+
+def scatters(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, _, dim, index in lines(rng):
+        yield from ((x, dim, index, rng.standard_normal(index.shape, np.float32), how) for how in ("put", "add"))
+
+
+def scattered(rng: np.random.Generator) -> Iterator[Arguments]:
+    for _, shape, dim, index in lines(rng):
+        yield rng.standard_normal(index.shape, np.float32), shape, dim, index, False
+
+
+def places(rng: np.random.Generator) -> Iterator[Arguments]:
+    for planes, spatial, windows in [
+        (3, (4, 5), (7,)),
+        (1, (30, 40), (20, 50)),
+        (0, (2,), (2,)),
+        (40, (28, 28), (14, 14)),
+    ]:
+        index = rng.integers(0, np.prod(spatial), (planes, *windows))
+        yield rng.standard_normal(index.shape, np.float32), index, spatial, False
+
+
+def windows(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw planes with ties and NaNs, and windows that slide over them, some with padding and in steps."""
+    for kernel, stride, padding, dilation in [
+        (2, 2, 0, 1),
+        (3, 2, 1, 1),
+        (3, 1, 1, 1),
+        (5, 3, 2, 1),
+        (2, 1, 0, 3),
+        (3, 2, 1, 2),
+    ]:
+        for shape in [(3, 7, 9), (40, 28, 30), (2, 40)]:
+            x = np.round(2 * rng.standard_normal(shape)).astype(np.float32)
+            x[rng.random(shape) < 0.01] = np.nan
+            x[rng.random(shape) < 0.2] = -np.inf
+            counts = [pool.output_length(n, kernel, stride, padding, dilation, False) for n in shape[1:]]
+            given = zip(shape[1:], counts, strict=True)
+            yield x, tuple([pool.sliding(n, kernel, stride, padding, dilation, many) for n, many in given]), True
+
+
+def rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim, count in LINES:
+        for some in [(count,), (2, count)]:
+            x, index = rng.standard_normal(shape, np.float32), rng.integers(0, max(shape[dim], 1), some)
+            yield x, dim, index
+
+
+def added_rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, dim, index in rows(rng):
+        yield x, dim, index, rng.standard_normal((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), np.float32)
+
+
+def running(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim, _ in LINES:
+        yield from ((rng.standard_normal(shape, np.float32), dim, reverse) for reverse in (False, True))
+    yield SPECIAL[::-1].copy(), 0, False
+
+
+#: Of scores.
+SCORES = [(5,), (3, 1), (4, 7), (2, 3, 16, 33), (2, 0, 4), (3, 4, 0), (3, 70, 200)]
+
+
+def scores(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw scores with and without what is added to them, some of it broadcast, and rows that attend to nothing."""
+    for shape in SCORES:
+        x = 4 * rng.standard_normal(shape, np.float32)
+        bias = np.where(rng.random(shape[-2:]) < 0.5, np.float32(0), np.float32(-np.inf))
+        bias[:1] = -np.inf
+        yield x, None, 0.125
+        yield x, np.broadcast_to(bias, shape), 0.5
+    yield SPECIAL[:, None] + np.zeros((1, 20), np.float32), None, 1.0
+
+
+def score_slopes(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in SCORES:
+        slope, upstream = rng.standard_normal((2, *shape), np.float32)
+        yield slope, rng.random(shape, np.float32), upstream, None, 0.25
+
+
+def cells(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw steps of an LSTM, which write into columns of a matrix and rows of another one."""
+    for size, width in [(1, 1), (3, 5), (20, 16), (33, 20), (7, 1500), (300, 64), (4, 0)]:
+        gates, before, c, t = (3 * rng.standard_normal((n * size, width), np.float32) for n in (4, 1, 1, 1))
+        h, out = np.zeros((size, width + 3), np.float32)[:, 1 : width + 1], np.zeros((width, size), np.float32)
+        yield gates, before, c, t, h, out
+        yield gates, before, c, t, None, None
+
+
+def cell_grads(rng: np.random.Generator) -> Iterator[Arguments]:
+    for gates, before, c, t, _, out in cells(rng):
+        slopes = np.zeros((gates.shape[0], gates.shape[1] + 2), np.float32)[:, 2:]
+        upstream = None if out is None else rng.standard_normal(out.shape, np.float32)
+        yield abs(np.tanh(gates)), before, np.tanh(t), upstream, c, c + 1, slopes
+
+
 #: Every kernel has a line here.
 SAMPLES = {
     "batch_norm": Samples(norm.batch_norm, channels("batch"), 1e-5, 1e-6),
@@ -257,6 +387,50 @@ SAMPLES = {
     "softplus": Samples(activation.softplus, pointwise(1, 1.5, 20.0)),
     "softplus_grad": Samples(activation.softplus_grad, pointwise(2, 1.5, 20.0)),
     "tanh_slope": Samples(activation.tanh_slope, pointwise(2)),
+    "gather": Samples(indexing.gather, gathers, 0, 0),
+    "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
+    "scattered": Samples(indexing.scattered, scattered, 0, 0),
+    "place": Samples(pool.place, places, 1e-6, 1e-6),
+    "maxima": Samples(pool.maxima, windows, 0, 0),
+    "take_rows": Samples(indexing.take_rows, rows, 0, 0),
+    "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
+    "running_sums": Samples(reduce.running_sums, running, 0, 0),
+    "softmax_scores": Samples(attention.softmax_scores, scores, writes=True),
+    "softmax_slopes": Samples(attention.softmax_slopes, score_slopes, writes=True),
+    "lstm_cell": Samples(rnn.lstm_cell, cells, writes=True),
+    "lstm_cell_grad": Samples(rnn.lstm_cell_grad, cell_grads, writes=True),
+    "sgd": Samples(
+        optim.sgd,
+        steps(
+            1,
+            (1, 1, 0, 0.1, 0.9, 1, False, False),
+            (-1, 1, 0.2, 0.1, 0.9, 0.5, True, False),
+            (1, 0.99, 0, 0.1, 0.9, 1, False, True),
+        ),
+        writes=True,
+    ),
+    "adam": Samples(
+        optim.adam,
+        steps(
+            3,
+            (1, 1, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
+            (-1, 1, 0.2, 0.1, 0.99, 0.01, 0.1, 1e-3),
+            (1, 0.99, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
+        ),
+        writes=True,
+    ),
+    "rmsprop": Samples(
+        optim.rmsprop,
+        # (Of what may be negative but for rounding there is no root to compare.)
+        lambda rng: (
+            (p, g, 1 + v + m * m, *([m, b], [m, None], [None, b], [None, None])[i], *numbers)
+            for p, g, v, m, b, *numbers in steps(
+                3, (1, 1, 0, 0.1, 0.9, 0.1, 1e-3, 0.9), (-1, 1, 0.1, 0.1, 0.9, 0.1, 1e-3, 0.9)
+            )(rng)
+            for i in range(4)
+        ),
+        writes=True,
+    ),
 }
 
 EACH = pytest.mark.parametrize("name", SAMPLES)
@@ -270,6 +444,24 @@ def refusing(*args: Any, **kwargs: Any) -> Any:
 def several(result: Any) -> tuple[Array, ...]:
     """Return the arrays of a result that may be one."""
     return tuple([x for x in result if x is not None]) if isinstance(result, tuple) else (result,)
+def copied(argument: Any) -> Any:
+    """Return a copy of an array, on copied memory of the same layout."""
+    if not isinstance(argument, np.ndarray) or (argument.size and 0 in argument.strides):
+        return argument
+    base = argument.base if isinstance(argument.base, np.ndarray) else argument
+    if base.dtype != argument.dtype or argument.flags.c_contiguous or not argument.size:
+        return argument.copy()
+    begin = argument.ctypes.data - base.ctypes.data
+    return np.ndarray(argument.shape, argument.dtype, base.copy(), begin, argument.strides)
+
+
+def results(samples: Samples, kernel: Callable[..., Any], args: Arguments) -> list[Array]:
+    """Return the arrays that a kernel gives, and those that it has written into."""
+    if samples.writes:
+        args = tuple([copied(each) for each in args])
+    result = kernel(*args)
+    found = [*(result if isinstance(result, tuple) else [result]), *args[: len(args) * samples.writes]]
+    return [each for each in found if isinstance(each, np.ndarray)]
 
 
 @pytest.fixture(autouse=True)
@@ -308,6 +500,11 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
     for args in samples.draw(np.random.default_rng(0)):
         results = several(kernel(*args)), several(inspect.unwrap(samples.definition)(*args))
         for found, expected in zip(*results, strict=True):
+    samples = SAMPLES[name]
+    kernel = library.twin(refusing, name, instructions)
+    for args in samples.draw(np.random.default_rng(0)):
+        both = results(samples, kernel, args), results(samples, inspect.unwrap(samples.definition), args)
+        for found, expected in zip(*both, strict=True):
             assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
             finite = expected[np.isfinite(expected)]
             scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
@@ -323,6 +520,10 @@ def test_results_do_not_depend_on_threads(name: str) -> None:
         for threads in (2, 3, 7, 2):
             parallel.set_threads(threads)
             assert [x.tobytes() for x in several(kernel(*args))] == expected
+        expected = [each.tobytes() for each in results(SAMPLES[name], kernel, args)]
+        for threads in (2, 3, 7, 2):
+            parallel.set_threads(threads)
+            assert [each.tobytes() for each in results(SAMPLES[name], kernel, args)] == expected
 
 
 @pytest.mark.parametrize(
@@ -352,6 +553,34 @@ def test_arrays_of_two_shapes_or_orders_go_to_the_definition() -> None:
     x = np.ones((4, 5), np.float32)
     assert kernel(x, x) is not None
     assert kernel(x, x[0]) is kernel(x, np.ones((5, 4), np.float32).T) is kernel(x, 1.0) is None
+
+
+@pytest.mark.parametrize("bad", [-1, 4, 2**40, -(2**62)])
+def test_indices_out_of_range_go_to_the_definition_before_anything_is_written(bad: int) -> None:
+    x, index = np.ones((4, 4), np.float32), np.array([0, 1, 2, bad])
+    every = np.stack([index] * 4)
+    for name, args in {
+        "gather": (x, 1, every),
+        "scatter": (x, 1, every, x + 1, "add"),
+        "scattered": (x, (4, 4), 1, every, False),
+        "place": (x, every, (4,), False),
+        "take_rows": (x, 0, index),
+        "add_rows": (x, 0, index, x + 1),
+    }.items():
+        with pytest.raises(AssertionError, match="left these"):
+            library.twin(refusing, name, library.SETS[-1])(*args)
+    assert (x == 1).all()
+
+
+def test_what_is_read_where_it_is_written_goes_to_the_definition() -> None:
+    x, index = np.ones((4, 4), np.float32), np.zeros(3, np.int64)
+    for name, args in {
+        "add_rows": (x, 0, index, x[1:]),
+        "scatter": (x[:3], 0, np.zeros((3, 4), np.int64), x[1:], "add"),
+        "sgd": (x, x, None, 1, 1, 0, 0.1, 0, 1, False, False),
+    }.items():
+        with pytest.raises(AssertionError, match="left these"):
+            library.twin(refusing, name, library.SETS[-1])(*args)
 
 
 def test_out_is_written() -> None:

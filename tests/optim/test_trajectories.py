@@ -10,8 +10,8 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tinytorch.optim import SGD, _axpy
-from tinytorch.optim.optimizer import BLOCK
+from tinytorch.kernels.optim import BLOCK, SMALL
+from tinytorch.optim import SGD
 
 #: Name of the optimizer and its options: a new optimizer is entered here.
 CASES = [
@@ -322,92 +322,11 @@ def test_the_memory_of_the_state_is_what_a_file_holds():
     assert 4 * numbers < buffer.tell() < 4 * numbers + 20_000
 
 
-# The routine of BLAS, and what it has to leave to NumPy -------------------------------------------
-
-
-def plain_steps(dtype):
-    """Return where three plain steps end, for parameters of all shapes."""
-    params = parameters(tinytorch, dtype)
-    optimizer = SGD(params, lr=0.125)
-    walk(tinytorch, optimizer, params, dtype, [1, 2, 3])
-    return [p.detach().numpy() for p in params]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_plain_steps_without_blas(dtype, monkeypatch):
-    with_blas = plain_steps(dtype)
-    monkeypatch.setattr(_axpy, "routines", dict)
-    assert not _axpy.axpy(np.ones(BLOCK), np.ones(BLOCK), 1.0)
-    for a, b in zip(with_blas, plain_steps(dtype), strict=True):
-        np.testing.assert_allclose(a, b, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-
-
-def test_routines_are_found_in_every_build_or_in_none():
-    """Looking for a BLAS never fails, also in a NumPy that is laid out otherwise."""
-    assert set(_axpy.routines()) in (set(), {np.dtype("float32"), np.dtype("float64")})
-
-
-def test_no_blas_where_numpy_is_laid_out_otherwise(monkeypatch):
-    def no_library(path):
-        raise OSError(path)
-
-    monkeypatch.setattr("ctypes.CDLL", no_library)
-    assert _axpy.routines.__wrapped__() == {}
-
-
-def read_only(array):
-    array.flags.writeable = False
-    return array
-
-
-N = _axpy.SMALL
-
-
-def test_what_blas_does():
-    x = np.arange(N, dtype=np.float32)
-    y = np.ones(N, np.float32)
-    if _axpy.routines():
-        assert _axpy.axpy(y, x, 0.5)
-        np.testing.assert_array_equal(y, 1 + 0.5 * x)
-    else:
-        assert not _axpy.axpy(y, x, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("y", "x", "a"),
-    [
-        (np.ones(2 * N)[::2], np.ones(N), 1.0),
-        (np.ones(N), np.ones(2 * N)[::2], 1.0),
-        (np.ones((2, N)).T, np.ones((N, 2)), 1.0),
-        (np.ones(N), np.ones(N, np.float32), 1.0),
-        (np.ones(N, np.float16), np.ones(N, np.float16), 1.0),
-        (np.ones(N, ">f4"), np.ones(N, ">f4"), 1.0),
-        (read_only(np.ones(N)), np.ones(N), 1.0),
-        (np.ones(N), np.full(N, np.nan), 0.0),
-        (np.frombuffer(bytearray(8 * N + 1), np.float64, N, 1), np.ones(N), 1.0),
-        (np.ones(N - 1), np.ones(N - 1), 1.0),
-    ],
-    ids=[
-        "y strided",
-        "x strided",
-        "y transposed",
-        "two dtypes",
-        "half precision",
-        "other byte order",
-        "read-only",
-        "zero",
-        "odd address",
-        "small",
-    ],
-)
-def test_arrays_that_are_not_for_blas(y, x, a):
-    before = y.copy()
-    assert not _axpy.axpy(y, x, a)
-    np.testing.assert_array_equal(y, before)
+# What a step keeps, and leaves alone ------------------------------------------------------------------
 
 
 @needs_oracle
-@pytest.mark.parametrize("n", [3, N])
+@pytest.mark.parametrize("n", [3, SMALL])
 def test_a_rate_of_zero_carries_nan_on_as_in_pytorch(n):
     ends = []
     for module in (tinytorch, torch):
@@ -420,7 +339,7 @@ def test_a_rate_of_zero_carries_nan_on_as_in_pytorch(n):
     assert np.isnan(ends[0][1:3]).all()
 
 
-@pytest.mark.parametrize("n", [3, N])
+@pytest.mark.parametrize("n", [3, SMALL])
 def test_memory_that_must_not_be_written_is_not(n):
     p = tinytorch.ones(n, requires_grad=True)
     p._array.flags.writeable = False

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, share
 from tinytorch.kernels.reduce import ones
 
@@ -66,6 +67,33 @@ def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
     return np.empty_like(x, shape=(batch, length, heads, features), order="C").swapaxes(1, 2)
 
 
+@twin
+def softmax_scores(part: Array, bias: Array | None, scale: float) -> None:
+    """Turn scores into `softmax(part * scale + bias)` along the last dimension; a row of -inf into zeros."""
+    part *= scale
+    if bias is not None:
+        part += bias
+    highest = np.maximum.reduce(part, -1, keepdims=True, initial=-math.inf)
+    highest[highest == -math.inf] = 0  # a query that may attend to nothing
+    part -= highest
+    np.exp(part, out=part)
+    # (Sums by BLAS take a third of the time of `np.add.reduce`.)
+    sums = part.reshape(highest.size, part.shape[-1]).dot(ones(part.shape[-1], part.dtype)).reshape(highest.shape)
+    sums[sums == 0] = 1  # its weights are zeros, not 0 / 0
+    part /= sums
+
+
+@twin
+def softmax_slopes(slope: Array, part: Array, upstream: Array, out: Array | None, scale: float) -> None:
+    """Turn the gradient of a softmax, `part`, into that of the scores.
+
+    The sum over the keys that it subtracts is that of `upstream * out` over the features, where `out` is at hand.
+    """
+    slope -= np.add.reduce(slope * part if out is None else upstream * out, -1, keepdims=True)
+    slope *= part
+    slope *= scale
+
+
 def forward(
     query: Array, key: Array, value: Array, mask: Array | None, keep: Array | None, is_causal: bool, scale: float
 ) -> tuple[Array, Array]:
@@ -99,17 +127,7 @@ def forward(
     def work(some: Any) -> None:
         part = weights[some]
         np.matmul(q[some], kt[some], out=part)
-        part *= scale
-        if bias is not None:
-            part += bias[some]
-        highest = np.maximum.reduce(part, -1, keepdims=True, initial=-math.inf)
-        highest[highest == -math.inf] = 0  # a query that may attend to nothing
-        part -= highest
-        np.exp(part, out=part)
-        # (Sums by BLAS take a third of the time of `np.add.reduce`.)
-        sums = part.reshape(highest.size, keys).dot(ones(keys, part.dtype)).reshape(highest.shape)
-        sums[sums == 0] = 1  # its weights are zeros, not 0 / 0
-        part /= sums
+        softmax_scores(part, None if bias is None else bias[some], scale)
         np.matmul(part if keep is None else part * keep[some], v[some], out=out[some])
 
     _by_parts(work, batch, weights.size)
@@ -127,10 +145,7 @@ def backward(
     weights: Array,
     out: Array,
 ) -> list[Array | None]:
-    """Return the gradients of query, key, value and mask, of the shape of the whole batch; None where not needed.
-
-    The sum over the keys that the softmax's gradient subtracts is that of `g * out` over the features.
-    """
+    """Return the gradients of query, key, value and mask, of the shape of the whole batch; None where not needed."""
     dtype = query.dtype
     q, k, v, g, out = (_matrices(widened(x)) for x in (query, key, value, g, out))
     batch = weights.shape[:-2]
@@ -151,14 +166,11 @@ def backward(
         slope = np.matmul(upstream, vt[some])
         if keep is not None:
             slope *= keep[some]
-        if dtype.itemsize == 2:  # `out` was rounded
-            slope -= np.add.reduce(slope * part, -1, keepdims=True)
-        else:
-            slope -= np.add.reduce(upstream * out[some], -1, keepdims=True)
-        slope *= part
+        rounded = dtype.itemsize == 2
+        softmax_slopes(slope, part, upstream, None if rounded else out[some], 1.0 if needs[3] else scale)
         if of_mask is not None:
             of_mask[some] = slope
-        slope *= scale
+            slope *= scale
         if of_query is not None:
             np.matmul(slope, k[some], out=of_query[some])
         if of_key is not None:

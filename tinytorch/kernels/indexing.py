@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any
@@ -252,6 +253,7 @@ def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
 # One dimension at a time --------------------------------------------------------------------------
 
 
+@twin
 def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
     """Add `rows`, whose dimensions at `dim` are those of `index` (none negative), to the rows of `out` it names."""
     if not out.size or not index.size:
@@ -310,8 +312,14 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
         return x.copy()
     if index.size and not x.shape[axis]:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    check_bounds(index, x.shape[axis], axis, IndexError, "index out of range in self")
-    return x.take(flat(index), axis=axis)
+    return take_rows(x, axis, flat(index))
+
+
+@twin
+def take_rows(x: Array, dim: int, index: Array) -> Array:
+    """Return the parts of `x` at `index`, none of them negative, along `dim`."""
+    check_bounds(index, x.shape[dim], dim, IndexError, "index out of range in self")
+    return x.take(index, axis=dim)
 
 
 def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
@@ -401,6 +409,7 @@ def ranks(places: Array) -> Array:
     return out
 
 
+@twin
 def gather(x: Array, dim: int, index: Array) -> Array:
     """Return the elements of `x` at `index` along `dim`."""
     shape = x.shape
@@ -420,6 +429,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
     return flat(x).take(flat(along(x.shape, axis, index))).reshape(index.shape)
 
 
+@twin
 def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
     """Write (`how` "put"), add, multiply … `src` into `x` at `index` along `dim`."""
     axis = check_gather("scatter", x, dim, index, src)
@@ -451,6 +461,7 @@ def _apply(vector: Array, places: Array, values: Any, how: str) -> None:
         _REDUCTIONS[how].at(vector, places, values)
 
 
+@twin
 def scattered(x: Array, shape: tuple[int, ...], dim: int, index: Array, distinct: bool) -> Array:
     """Return zeros of `shape` with `x` added at `index` along `dim`: the gradient of `gather`."""
     out = np.zeros(shape, x.dtype, like=x)

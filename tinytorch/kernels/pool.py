@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import choose, widened
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
 
 Array = Any
@@ -186,6 +187,7 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
     return best
 
 
+@twin
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
     """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
     planes, spatial = len(x), x.shape[1:]
@@ -259,6 +261,7 @@ def pick(x: Array, index: Array) -> Array:
     return np.take_along_axis(flat, at, 1).reshape(index.shape)
 
 
+@twin
 def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> Array:
     """Return planes of zeros with the elements of `g` added at indices, of which no two are equal if `distinct`."""
     planes, size = len(g), math.prod(spatial)

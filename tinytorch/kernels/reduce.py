@@ -11,6 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import parallel
 from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.native import twin
 
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce
@@ -341,6 +342,14 @@ def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
     if axis and x.size >= parallel.LARGE:
         return parallel.rows(of, x)
     return of(x)
+
+
+@twin
+def running_sums(x: Any, axis: int, reverse: bool) -> Any:
+    """Return the running sums of floating-point numbers, or if `reverse` those from the end."""
+    if reverse:
+        return np.flip(running_sums(np.flip(x, axis), axis, False), axis).copy("C")
+    return accumulated(np.add, x, axis)
 
 
 def median_index(x: Any, axis: int, skip_nan: bool) -> Any:

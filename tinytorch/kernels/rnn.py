@@ -31,6 +31,7 @@ import numpy as np
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import get_threads, share
 
 Array = Any
@@ -181,6 +182,30 @@ def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     return whole
 
 
+@twin
+def lstm_cell(gates: Array, before: Array, c: Array, t: Array, h: Array | None, out: Array | None) -> None:
+    """Do a step of an LSTM but for its products: from the gates i, f, o (negated) and n, which become their values.
+
+    Args:
+        gates, before: (4 * size, width), and c before the step, (size, width).
+        c, t, h: what is written: c, its tanh, and the hidden state, (size, width).
+        out: the transpose of `h` is written to it. With a projection both are None.
+    """
+    size = before.shape[0]
+    three, n = gates[: 3 * size], gates[3 * size :]
+    np.exp(three, out=three)
+    np.add(three, number(1, gates.dtype), out=three)
+    np.reciprocal(three, out=three)
+    np.tanh(n, out=n)
+    np.multiply(three[size : 2 * size], before, out=c)
+    np.multiply(three[:size], n, out=t)
+    np.add(c, t, out=c)
+    np.tanh(c, out=t)
+    if h is not None and out is not None:
+        np.multiply(three[2 * size :], t, out=h)
+        out[...] = h.T
+
+
 def lstm(
     x: Array, h0: Array, c0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, w_hr: Array,
     widths: Sequence[int], reverse: bool,
@@ -208,7 +233,7 @@ def lstm(
     gates = _empty(x, 4 * size * columns)
     before, squashed = _empty(x, size * columns), _empty(x, size * columns)
     out, h_n, c_n = _empty(x, columns, h0.shape[1]), _empty(x, *h0.shape), _empty(x, *c0.shape)
-    hidden, bounds, one = matrix[features + 1 :], _bounds(widths, size), number(1, x.dtype)
+    hidden, bounds = matrix[features + 1 :], _bounds(widths, size)
 
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
@@ -216,25 +241,16 @@ def lstm(
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
             np.matmul(weights, matrix[:, begin:end], out=four)
-            three, n = four[: 3 * size], four[3 * size :]
-            np.exp(three, out=three)
-            np.add(three, one, out=three)
-            np.reciprocal(three, out=three)
-            np.tanh(n, out=n)
             next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
             same = last - first == end - begin
             c = next_c if same else _empty(x, size, end - begin)
             t = _block(squashed, size, begin, end)
-            np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
-            np.multiply(three[:size], n, out=t)
-            np.add(c, t, out=c)
-            np.tanh(c, out=t)
             h = next_h if same else _empty(x, hidden.shape[0], end - begin)
-            if w_hr is None:
-                np.multiply(three[2 * size :], t, out=h)
-            else:
-                np.matmul(w_hr, three[2 * size :] * t, out=h)
-            out[begin:end] = h.T
+            states = (None, None) if w_hr is not None else (h, out[begin:end])
+            lstm_cell(four, _block(before, size, begin, end), c, t, *states)
+            if w_hr is not None:
+                np.matmul(w_hr, four[2 * size : 3 * size] * t, out=h)
+                out[begin:end] = h.T
             if not same:
                 _hand_on(h, next_h, h0[low:high].T, h_n[low:high].T)
                 _hand_on(c, next_c, c0[low:high].T, c_n[low:high].T)
@@ -268,47 +284,22 @@ def lstm_grad(
     g_h, g_c = (_zeros_unless(each, matrix, batch, n).T for each, n in zip(g[1:], (width, size), strict=True))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
-    by_gate = slopes.reshape(4, size, columns)
     if w_hr is not None:
         unprojected, projected = _empty(matrix, size, columns), _empty(matrix, width, columns)
         w_rh = w_hr.T
-    back, even = w_hh.T, min(widths) == batch
-
-    def factors(begin: int, end: int, count: int) -> tuple[Array, Array]:
-        """Return `_lstm_factors` of a step's columns; or of those of the first of `count` steps, and of all others."""
-
-        def block(flat: Array, parts: int) -> Array:
-            rows = parts * size
-            whole = flat.reshape(count, flat.size // count)[:, rows * begin : rows * end]
-            return whole.reshape(count, parts, size, end - begin)
-
-        return _lstm_factors(block(gates, 4), block(before, 1)[:, 0], block(squashed, 1)[:, 0])
+    back = w_hh.T
 
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
         dh, dc = (each[:, low : low + end - begin].copy("C") for each in (g_h, g_c))
-        upstream = None
-        if even:
-            of_gates, of_c = factors(low, high, len(steps))
-            if g_out is not None:
-                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-            four = _block(gates, 4 * size, begin, end)
-            step = begin // batch if even and batch else 0
-            if g_out is not None:
-                np.add(dh, g_out[begin:end].T if upstream is None else upstream[step], out=dh)
+            four, t = _block(gates, 4 * size, begin, end), _block(squashed, size, begin, end)
+            upstream = None if g_out is None else g_out[begin:end]
             if w_hr is not None:
-                projected[:, begin:end] = dh
-                t = _block(squashed, size, begin, end)
+                projected[:, begin:end] = dh if upstream is None else dh + upstream.T
                 np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
-                dh = np.matmul(w_rh, dh)
-            if not even:
-                of_gates, of_c = factors(begin, end, 1)
-            np.add(dc, of_c[step] * dh, out=dc)
-            into = by_gate[:, :, begin:end]
-            np.multiply(of_gates[step, :3], dc, out=into[:3])
-            np.multiply(of_gates[step, 3], dh, out=into[3])
-            np.multiply(dc, four[size : 2 * size], out=dc)
+                dh, upstream = np.matmul(w_rh, projected[:, begin:end]), None
+            lstm_cell_grad(four, _block(before, size, begin, end), t, upstream, dh, dc, slopes[:, begin:end])
             dh = np.matmul(back, slopes[:, begin:end])
             if last - first != end - begin:
                 h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
@@ -322,29 +313,33 @@ def lstm_grad(
     return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
 
 
-def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
-    """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
-
-    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
-    the factor that takes the gradient of h to that of c.
+@twin
+def lstm_cell_grad(
+    gates: Array, before: Array, t: Array, upstream: Array | None, dh: Array, dc: Array, slopes: Array
+) -> None:
+    """Do a step of `lstm_grad` but for its product.
 
     Args:
-        gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
-        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
+        gates, before, t: as `lstm_cell` has left them.
+        upstream: the gradient of the step's output, (width, size), which is added to `dh`, or None.
+        dh, dc: the gradients of h and c after the step; `dc` becomes that before it.
+        slopes: takes the gradients of the gates before their nonlinearity, in PyTorch's order, (4 * size, width).
     """
-    one = number(1, gates.dtype)
-    three, n = gates[:, :3], gates[:, 3]
+    one, size = number(1, gates.dtype), before.shape[0]
+    three, n = gates[: 3 * size], gates[3 * size :]
+    i, f, o = (three[k * size : (k + 1) * size] for k in range(3))
+    if upstream is not None:
+        np.add(dh, upstream.T, out=dh)
+    bend = one - t * t
+    np.multiply(bend, o, out=bend)
+    np.add(dc, np.multiply(bend, dh, out=bend), out=dc)
     work = one - three
     np.multiply(work, three, out=work)  # the slopes of the sigmoids
-    out = _empty(gates, *gates.shape)
-    for to, gate, other in ((0, 0, n), (1, 1, before), (3, 2, squashed)):
-        np.multiply(work[:, gate], other, out=out[:, to])
-    of_n, of_c = out[:, 2], squashed * squashed  # the slope of tanh is 1 - tanh²
-    np.multiply(n, n, out=of_n)
-    for slope, gate in ((of_n, 0), (of_c, 2)):
-        np.subtract(one, slope, out=slope)
-        np.multiply(slope, three[:, gate], out=slope)
-    return out, of_c
+    for k, (slope, other, g) in enumerate(((0, n, dc), (1, before, dc), (None, i, dc), (2, t, dh))):
+        into = slopes[k * size : (k + 1) * size]
+        by = one - n * n if slope is None else work[slope * size : (slope + 1) * size]
+        np.multiply(np.multiply(by, other, out=by), g, out=into)
+    np.multiply(dc, f, out=dc)
 
 
 # GRU ----------------------------------------------------------------------------------------------

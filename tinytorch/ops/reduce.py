@@ -297,11 +297,11 @@ def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if x.dtype.kind not in FLOATS:
         return ufunc.accumulate(kernels.in_rows(x), axis=axis, dtype=x.dtype)
-    return kernels.accumulated(ufunc, x, axis)
+    return kernels.running_sums(x, axis, False) if ufunc is np.add else kernels.accumulated(ufunc, x, axis)
 
 
 @public(method=True, in_place=True, out="typed")
-@op(x=lambda g, dim: cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g)
+@op(x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -316,6 +316,12 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
         tensor([1., 3., 6.])
     """
     return _accumulated(np.add, x, dim, dtype, "cumsum")
+
+
+@op(name="Flip", x=lambda g, dim: cumsum(g, dim))
+def _sums_from(x: Any, dim: int) -> Any:
+    """Return the running sums from the end: element k is the sum of the elements from k on."""
+    return kernels.running_sums(x, kernels.axis_of(dim, x.ndim, "cumsum"), True) if x.ndim else x.copy()
 
 
 @public(method=True, in_place=True, out="typed")
@@ -350,7 +356,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     if not x._array.ndim:
         return g
     if x._array.all():
-        return cumsum((g * out).flip(dim), dim).flip(dim) / x
+        return _sums_from(g * out, dim) / x
     sums = _scan(g.flip(dim), _shift(x.flip(dim), dim, 0), dim).flip(dim)
     return _shift(out, dim, 1) * sums
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.optim import adam
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group, pull
 
 __all__ = ["Adam"]
 
@@ -110,20 +109,9 @@ class Adam(Optimizer):
         c = (1 - beta2**t) ** 0.5
         scale, eps = lr * c / (1 - beta1**t), eps * c
 
-        arrays = [p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array]
-        if group["amsgrad"]:
-            arrays.append(state["max_exp_avg_sq"]._array)
-        for p, g, m, v, *greatest, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
-            np.subtract(g, m, out=s)
-            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
-            np.add(np.multiply(v, beta2, out=v), s, out=v)
-            for w in greatest:
-                v = np.maximum(w, v, out=w)
-            np.add(np.sqrt(v, out=s), eps, out=s)
-            np.multiply(np.divide(m, s, out=s), scale, out=s)
-            np.subtract(p, s, out=p)
+        greatest = state["max_exp_avg_sq"]._array if group["amsgrad"] else None
+        m, v = state["exp_avg"]._array, state["exp_avg_sq"]._array
+        adam(p, g, m, v, greatest, *pull(group), 1 - beta1, beta2, 1 - beta2, scale, eps)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = of_group(group, "lr", "eps")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
+from tinytorch.kernels.optim import rmsprop
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group, pull
 
 __all__ = ["RMSprop"]
 
@@ -72,34 +71,11 @@ class RMSprop(Optimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
         alpha, momentum = float(group["alpha"]), float(group["momentum"])
-        centered = group["centered"]
         step = state["step"]._array
         step += 1
-        arrays = [p, g, state["square_avg"]._array]
-        if centered:
-            arrays.append(state["grad_avg"]._array)
-        if momentum > 0:
-            arrays.append(state["momentum_buffer"]._array)
-        for p, g, v, *more, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
-            np.multiply(np.square(g, out=s), 1 - alpha, out=s)
-            np.add(np.multiply(v, alpha, out=v), s, out=v)
-            if centered:
-                m = more[0]
-                np.subtract(g, m, out=s)
-                np.add(m, np.multiply(s, 1 - alpha, out=s), out=m)
-                np.subtract(v, np.square(m, out=s), out=s)
-                np.sqrt(s, out=s)
-            else:
-                np.sqrt(v, out=s)
-            np.divide(g, np.add(s, eps, out=s), out=s)
-            if momentum > 0:
-                b = more[-1]
-                np.add(np.multiply(b, momentum, out=b), s, out=b)
-                np.multiply(b, lr, out=s)
-            else:
-                np.multiply(s, lr, out=s)
-            np.subtract(p, s, out=p)
+        m = state["grad_avg"]._array if group["centered"] else None
+        b = state["momentum_buffer"]._array if momentum > 0 else None
+        rmsprop(p, g, state["square_avg"]._array, m, b, *pull(group), lr, alpha, 1 - alpha, eps, momentum)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, alpha, momentum, eps = of_group(group, "lr", "alpha", "momentum", "eps")

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.optim._axpy import axpy
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, of_group
+from tinytorch.kernels.optim import sgd
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, of_group, pull
 
 __all__ = ["SGD"]
 
@@ -84,30 +84,15 @@ class SGD(Optimizer):
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
-        momentum, dampening = float(group["momentum"]), float(group["dampening"])
-        nesterov, maximize = group["nesterov"], group["maximize"]
-        if not (momentum or weight_decay) and axpy(p, g, lr if maximize else -lr):
-            return  # the plain step, done in one pass
-
-        arrays = [p, g]
-        starts = False
+        lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
+        buffer, starts = None, False
         if momentum:
-            buffer: Any = state.get("momentum_buffer")
-            starts = buffer is None
+            kept: Any = state.get("momentum_buffer")
+            starts = kept is None
             if starts:
-                buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
-            arrays.append(buffer._array)
-        for p, g, *buffers, d, s in self._blocks(*arrays, scratch=2, group=group):
-            # `g` is the direction so far: the gradient itself, or `d`; `s` takes products.
-            for b in buffers:
-                if starts:
-                    np.copyto(b, g)
-                else:
-                    np.multiply(b, momentum, out=b)
-                    np.add(b, np.multiply(g, 1 - dampening, out=s) if dampening else g, out=b)
-                g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
-            np.subtract(p, np.multiply(g, lr, out=s), out=p)
+                kept = state["momentum_buffer"] = wrap(np.empty_like(p))
+            buffer = kept._array
+        sgd(p, g, buffer, *pull(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, momentum, dampening = of_group(group, "lr", "momentum", "dampening")

@@ -19,6 +19,11 @@ PRAGMA(GCC target(TARGET))
 #include "conv.c"
 #include "softmax.c"
 #include "norm.c"
+#include "attention.c"
+#include "indexing.c"
+#include "maxima.c"
+#include "optim.c"
+#include "rnn.c"
 
 #define ENTRY(name) {#name, name##_call}
 
@@ -34,6 +39,10 @@ const Kernel KERNELS[] = {
     ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
     ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(place), ENTRY(maxima),
+    ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
+    ENTRY(softmax_scores), ENTRY(softmax_slopes),
+    ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
     {0},
 };
 // clang-format on
