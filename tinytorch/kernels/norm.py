@@ -24,7 +24,7 @@ Array = Any
 _NARROW = 32  # channels of fewer places are joined to rows of a sample
 
 
-def _places(x: Array) -> Array:
+def places(x: Array) -> Array:
     """Return (N, C, *) as (N, C, M), contiguous."""
     shape = (*x.shape[:2], math.prod(x.shape[2:]))
     return np.ascontiguousarray(x).reshape(shape) if type(x) is np.ndarray else x.reshape(shape)
@@ -203,18 +203,7 @@ def combined(g: Array, x: Array, of_g: Array, of_x: Array, summand: Array, dtype
     return out
 
 
-def batch_gradients(
-    g: Array,
-    x: Array,
-    weight: Array | None,
-    mean: Array,
-    scale: Array,
-    wanted: bool,
-    dtype: Any,
-    across: Callable[[Array], tuple[Array, float]] | None = None,
-) -> tuple[Array | None, Array, Array]:
-    """Return the gradients of input, weight and bias of (x - mean) * scale * weight + bias with a batch's statistics.
-def _factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
+def factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
     """Return factor and summand of `(x - mean) * scale * weight + bias`."""
     factor = scale if weight is None else scale * widened(weight)
     summand = -mean * factor
@@ -227,31 +216,31 @@ def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
     Then mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
     """
-    values = _places(widened(x))
+    values = places(widened(x))
     mean, variance = batch_statistics(values)
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
-    out = scaled(values, *_factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
+    out = scaled(values, *factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
     return out, mean[0], variance[0], mean, scale
 
 
 @twin
 def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float) -> Array:
     """Return x (N, C, *) normalised by given statistics of its channels, (C,)."""
-    values = _places(widened(x))
+    values = places(widened(x))
     scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
-    factors = _factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
-    return scaled(values, *factors, x.dtype).reshape(x.shape)
+    pair = factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
+    return scaled(values, *pair, x.dtype).reshape(x.shape)
 
 
 @twin
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Return x (N, C, *) normalised by groups of channels; their mean and `1 / sqrt(variance + eps)`, (N, groups)."""
-    values = _places(widened(x))
+    values = places(widened(x))
     mean, variance = group_statistics(values, groups)
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     size = values.shape[1] // groups
-    factors = _factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
-    return scaled(values, *factors, x.dtype).reshape(x.shape), mean, scale
+    pair = factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
+    return scaled(values, *pair, x.dtype).reshape(x.shape), mean, scale
 
 
 @twin
@@ -264,13 +253,9 @@ def batch_norm_grad(
         g, x: the gradient of the result and the input, (N, C, *).
         weight: (C,), or None for ones.
         mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
-        wanted: whether the input's is; else None is returned for it.
-        dtype: of the input's.
-        across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
-            over all of them, and how many places a channel has there.
         wanted: whether the input's is; else nothing is returned for it.
     """
-    return _gradients(_batch_gradients, g, x, weight, mean, scale, wanted)
+    return _gradients(batch_gradients, g, x, weight, mean, scale, wanted)
 
 
 @twin
@@ -285,14 +270,28 @@ def _gradients(
     kernel: Any, g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
 ) -> tuple[Array, Array, Array]:
     weight = None if weight is None else widened(weight)
-    upstream, values = _places(widened(g)), _places(widened(x))
+    upstream, values = places(widened(g)), places(widened(x))
     grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
     return np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape), of_weight, of_bias
 
 
-def _batch_gradients(
-    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
+def batch_gradients(
+    g: Array,
+    x: Array,
+    weight: Array | None,
+    mean: Array,
+    scale: Array,
+    wanted: bool,
+    dtype: Any,
+    across: Callable[[Array], tuple[Array, float]] | None = None,
 ) -> tuple[Array | None, Array, Array]:
+    """Return what `batch_norm_grad` does, for arrays (N, C, places); None where the input's gradient is not wanted.
+
+    Args:
+        dtype: of the input's gradient.
+        across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
+            over all of them, and how many places a channel has there.
+    """
     samples, _, count = x.shape
     sums, dots = products(g, x, mean)
     sums, dots = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True)

@@ -81,7 +81,7 @@ static bool read_scores(Scores *scores, PyObject *x, PyObject *scale) {
 }
 
 static PyObject *do_scores(Work work, Scores *scores) {
-    tt_share(work, scores, (scores->rows + scores->step - 1) / scores->step, scores->rows * scores->keys);
+    tt_share(work, scores, (scores->rows + scores->step - 1) / scores->step, scores->rows * scores->keys, tt_threads());
     Py_INCREF(Py_None);
     return Py_None;
 }

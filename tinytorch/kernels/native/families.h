@@ -30,7 +30,6 @@ PRAGMA(GCC target(TARGET))
 // A line for each family.
 // clang-format off
 const Kernel KERNELS[] = {
-    ENTRY(sigmoid), ENTRY(silu), ENTRY(silu_grad),
     ENTRY(conv), ENTRY(conv_input), ENTRY(conv_weight),
     ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(hardswish), ENTRY(hardswish_grad),
     ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(relu), ENTRY(relu_grad),
@@ -39,7 +38,8 @@ const Kernel KERNELS[] = {
     ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
     ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
-    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(place), ENTRY(maxima),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
+    ENTRY(place), ENTRY(maxima),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(softmax_scores), ENTRY(softmax_slopes),
     ENTRY(lstm_cell), ENTRY(lstm_cell_grad),

@@ -74,7 +74,7 @@ static void share_lines(Work work, Lines *lines) {
     lines->step = row && row < SHARED ? SHARED / row : 1;
     lines->width = wide ? LINE_WIDTH : lines->after ? lines->after : 1;
     Py_ssize_t parts = wide ? (lines->after + LINE_WIDTH - 1) / LINE_WIDTH : (lines->before + lines->step - 1) / lines->step;
-    tt_share(work, lines, parts, lines->before * row);
+    tt_share(work, lines, parts, lines->before * row, tt_threads());
 }
 
 // The rows and columns of a part.

@@ -115,7 +115,7 @@ KERNEL(maxima) {
         maxima.index = PyArray_DATA((PyArrayObject *)places);
         const Py_ssize_t plane = maxima.rows.many * maxima.columns.many * maxima.rows.kernel * maxima.columns.kernel;
         maxima.step = 1 + (1 << 15) / plane;
-        tt_share(maxima_planes, &maxima, (maxima.planes + maxima.step - 1) / maxima.step, maxima.planes * plane);
+        tt_share(maxima_planes, &maxima, (maxima.planes + maxima.step - 1) / maxima.step, maxima.planes * plane, tt_threads());
     }
     Py_XDECREF(values);
     Py_XDECREF(places);

@@ -415,7 +415,7 @@ static PyObject *tuple_of(int count, PyObject **arrays) {
 static void share_channels(Norm *of, Work of_channel) {
     bool planes = of->places > 1;
     Py_ssize_t blocks = planes ? of->channels : (of->channels + ABREAST - 1) / ABREAST;
-    tt_share(planes ? of_channel : batch_columns_block, of, blocks, size_of(of));
+    tt_share(planes ? of_channel : batch_columns_block, of, blocks, size_of(of), tt_threads());
 }
 
 // The array's numbers as one dimension.
@@ -471,7 +471,7 @@ KERNEL(group_norm) {  // (x, groups, weight, bias, eps)
     int64_t shape[] = {of.samples, of.groups};
     PyObject *y = made(args[0], 0, NULL, &of.out), *mean = made(args[0], 2, shape, &of.means);
     PyObject *scale = made(args[0], 2, shape, &of.scales);
-    if (y && mean && scale) tt_share(group_block, &of, of.samples * of.groups, size_of(&of));
+    if (y && mean && scale) tt_share(group_block, &of, of.samples * of.groups, size_of(&of), tt_threads());
     return tuple_of(3, (PyObject *[]){y, mean, scale});
 }
 
@@ -489,7 +489,7 @@ KERNEL(group_norm_grad) {
     of.sums = malloc(8 * (size_t)(of.samples * of.channels));
     if (grad && of_weight && of_bias && of.sums) {
         of.dots = of.sums + of.samples * of.channels;
-        tt_share(group_grad_block, &of, of.samples * of.groups, size_of(&of));
+        tt_share(group_grad_block, &of, of.samples * of.groups, size_of(&of), tt_threads());
         memset(weights, 0, 4 * (size_t)of.channels);
         memset(biases, 0, 4 * (size_t)of.channels);
         for (Py_ssize_t i = 0; i < of.samples * of.channels; i++) {
@@ -516,7 +516,7 @@ static PyObject *layer_of(PyObject *const *args, bool centred) {
     of.rows = PART / of.channels + 1;
     PyObject *y = made(args[0], 0, NULL, &of.out), *scale = made(args[0], dims, shape, &of.scales);
     PyObject *mean = centred ? made(args[0], dims, shape, &of.means) : NULL;
-    if (y && scale && (mean || !centred)) tt_share(layer_block, &of, (of.samples + of.rows - 1) / of.rows, size_of(&of));
+    if (y && scale && (mean || !centred)) tt_share(layer_block, &of, (of.samples + of.rows - 1) / of.rows, size_of(&of), tt_threads());
     return centred ? tuple_of(3, (PyObject *[]){y, mean, scale}) : tuple_of(2, (PyObject *[]){y, scale});
 }
 
@@ -527,7 +527,7 @@ KERNEL(rms_norm) {  // (x, count, weight, eps)
 }
 
 // Add the rows of a matrix.
-static void add_rows(const float *x, Py_ssize_t rows, Py_ssize_t columns, float *out) {
+static void add_all_rows(const float *x, Py_ssize_t rows, Py_ssize_t columns, float *out) {
     memcpy(out, x, 4 * (size_t)columns);
     for (Py_ssize_t row = 1; row < rows; row++) {
         for (Py_ssize_t i = 0; i < columns; i++) out[i] += x[row * columns + i];
@@ -561,9 +561,9 @@ static PyObject *layer_grad_of(PyObject *const *args) {
         of.out = results[0];
         of.dots = needs[1] ? parts : NULL;
         of.sums = needs[2] ? parts + blocks * of.channels : NULL;
-        tt_share(layer_grad_block, &of, blocks, size_of(&of));
-        if (needs[1]) add_rows(of.dots, blocks, of.channels, results[1]);
-        if (needs[2]) add_rows(of.sums, blocks, of.channels, results[2]);
+        tt_share(layer_grad_block, &of, blocks, size_of(&of), tt_threads());
+        if (needs[1]) add_all_rows(of.dots, blocks, of.channels, results[1]);
+        if (needs[2]) add_all_rows(of.sums, blocks, of.channels, results[2]);
     } else if (!parts) {
         Py_CLEAR(grads[0]);
         PyErr_NoMemory();

@@ -38,7 +38,7 @@ static PyObject *stepped(PyObject *const *args, Py_ssize_t count, int arrays, in
         if (value == -1 && PyErr_Occurred()) return NULL;
         steps.numbers[i] = (float)value;
     }
-    tt_share(step_block, &steps, (steps.size + STEP_BLOCK - 1) / STEP_BLOCK, steps.size);
+    tt_share(step_block, &steps, (steps.size + STEP_BLOCK - 1) / STEP_BLOCK, steps.size, tt_threads());
     Py_INCREF(Py_None);
     return Py_None;
 }

@@ -51,7 +51,7 @@ static Py_ssize_t rows_of_block(const Cell *cell) { return 1 + (1 << 14) / (cell
 
 static PyObject *do_step(Work work, Cell *cell) {
     Py_ssize_t rows = rows_of_block(cell);
-    tt_share(work, cell, cell->width ? (cell->size + rows - 1) / rows : 0, cell->size * cell->width);
+    tt_share(work, cell, cell->width ? (cell->size + rows - 1) / rows : 0, cell->size * cell->width, tt_threads());
     Py_INCREF(Py_None);
     return Py_None;
 }

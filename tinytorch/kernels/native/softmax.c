@@ -205,7 +205,7 @@ static PyObject *over_classes(Classes *of, PyObject *x) {
     of->out = PyArray_DATA((PyArrayObject *)out);
     Py_ssize_t blocks = of->inner == 1 ? (of->outer + of->rows - 1) / of->rows : of->outer * groups_of(of);
     Work work = of->logs ? log_softmax_block : softmax_block;
-    tt_share(work, of, blocks, of->outer * of->classes * of->inner);
+    tt_share(work, of, blocks, of->outer * of->classes * of->inner, tt_threads());
     return out;
 }
 

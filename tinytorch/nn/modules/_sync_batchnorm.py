@@ -12,7 +12,7 @@ from tinytorch.distributed.collectives import all_gather_into_tensor, all_reduce
 from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.nn.norm import _factors, _move
+from tinytorch.ops.nn.norm import _move
 
 
 class SyncBatchNorm(Function):
@@ -46,7 +46,7 @@ class SyncBatchNorm(Function):
         ctx.mean = mean.astype(values.dtype).reshape(1, -1)
         ctx.scale = (1 / np.sqrt(variance + eps)).astype(values.dtype).reshape(1, -1)
         ctx.save_for_backward(input, weight)
-        factors = _factors(ctx.mean, ctx.scale, *[each if each is None else each._array for each in (weight, bias)])
+        factors = norm.factors(ctx.mean, ctx.scale, *[each if each is None else each._array for each in (weight, bias)])
         out: Tensor = wrap(formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x))
         return out
 
