@@ -289,7 +289,8 @@ def _meet(where: str, rank: int, world_size: int, timeout: float) -> None:
     for other, link in _links.items():
         link.settimeout(None)
         threading.Thread(target=_watch, args=(link, other), daemon=True).start()
-    os.register_at_fork(after_in_child=_let_go)
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=_let_go)
 
 
 def _let_go() -> None:

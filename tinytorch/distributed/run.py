@@ -49,6 +49,8 @@ _GRACE = 0.5
 
 # What is asked for --------------------------------------------------------------------------------
 
+_NOT_HERE = "torchrun runs on Linux and macOS: use mpiexec -n 2 python script.py"
+
 
 class _FromEnvironment(argparse.Action):
     """An option whose default may be set in the environment: PET_NNODES=2."""
@@ -219,6 +221,8 @@ class _Node:
 
     def prepare(self, restart: int, first: int) -> None:
         """Make the folder of an attempt; `first` is the rank of this node's first process."""
+        if sys.platform == "win32":
+            raise RuntimeError(_NOT_HERE)
         self.failing.clear()
         self._attempt, self._first = self.folder / f"attempt_{restart}", first
         for local in range(self.count):
@@ -238,6 +242,8 @@ class _Node:
 
     def stop(self, number: int) -> None:
         """Pass a signal on to the program, which has a while to end."""
+        if sys.platform == "win32":
+            raise RuntimeError(_NOT_HERE)
         first, self.stopped = self.stopped is None, number
         with suppress(OSError):
             (self._attempt / "stopping").touch()
@@ -254,6 +260,8 @@ class _Node:
 
     def kill(self) -> None:
         """End everything at once."""
+        if sys.platform == "win32":
+            raise RuntimeError(_NOT_HERE)
         self._signal(signal.SIGKILL)
         for each in (self.process, self.proxy):
             if each is not None:
@@ -611,8 +619,8 @@ def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Start what a command line asks for, and wait for its end; return the exit code."""
-    if os.name == "nt":
-        raise RuntimeError("torchrun runs on Linux and macOS: use mpiexec -n 2 python script.py")
+    if sys.platform == "win32":
+        raise RuntimeError(_NOT_HERE)
     job = config_from_args(args)
     _mpiexec([[job["count"], ""]] * job["number_of_nodes"])  # raises before others are waited for
     node = _Node(job)

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import socketserver
+import sys
 import threading
 import time
 import weakref
@@ -194,10 +195,10 @@ class FileStore(Store):
         self.path = os.fspath(file_name)
 
     def _do(self, operation: str, *args: Any) -> Any:
-        try:
-            import fcntl
-        except ImportError:
-            raise NotImplementedError("FileStore needs a system with fcntl: use a TCPStore") from None
+        if sys.platform == "win32":
+            raise NotImplementedError("FileStore locks its file by flock, which Windows has not: use a TCPStore")
+        import fcntl
+
         with open(self.path, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
             file.seek(0)
