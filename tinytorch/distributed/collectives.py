@@ -78,13 +78,20 @@ def ended(work: Work, async_op: bool) -> Work | None:
     return None
 
 
-def member_rank(group: ProcessGroup, rank: int | None, group_rank: int | None, what: str) -> int:
+def member_rank(
+    group: ProcessGroup, rank: int | None, group_rank: int | None, what: str, default: int | None = None
+) -> int:
     """Return the rank in a group of the process that a function names by `src` or `dst`, or by its rank in the group.
+
+    Args:
+        default: `rank`, where neither is given.
 
     Raises:
         ValueError: both are given, or none.
         RuntimeError: there is no such process.
     """
+    if rank is None and group_rank is None:
+        rank = default
     if rank is None and group_rank is None:
         raise ValueError("Must specify global_rank or group_rank")
     if rank is not None and group_rank is not None:
@@ -337,7 +344,9 @@ def _broadcast_coalesced(group: Group, tensors: Sequence[Tensor], buffer_size: i
         by_dtype.setdefault(each._array.dtype, []).append(each)
     for dtype, some in by_dtype.items():
         ends = np.cumsum([each.numel() for each in some])
-        flat = np.concatenate([each._array.reshape(-1) for each in some])
+        flat = np.empty(ends[-1], dtype)
+        if group.rank() == src:
+            np.concatenate([each._array.reshape(-1) for each in some], out=flat)
         everything = octets(flat)
         facts = f"{len(some)} tensors of {dtype}, {flat.size} elements"
         group.run("broadcast", facts, lambda comm, all=everything: comm.Ibcast(all, src)).wait()
@@ -461,7 +470,7 @@ def gather(
     check_tensor(tensor, "tensor")
     if (group := member(group, "gather")) is None:
         return None
-    root = member_rank(group, 0 if dst is None and group_dst is None else dst, group_dst, "gather")
+    root = member_rank(group, dst, group_dst, "gather", default=0)
     here = group.rank() == root
     tensors = _given(gather_list, "gather_list", "destination", here, tensor, group)
     sent = np.ascontiguousarray(tensor._array)
@@ -516,7 +525,7 @@ def scatter(
     check_tensor(tensor, "tensor")
     if (group := member(group, "scatter")) is None:
         return None
-    root = member_rank(group, 0 if src is None and group_src is None else src, group_src, "scatter")
+    root = member_rank(group, src, group_src, "scatter", default=0)
     here = group.rank() == root
     tensors = _given(scatter_list, "scatter_list", "source", here, tensor, group)
     rows = np.stack([each._array for each in tensors]) if here else None

@@ -442,14 +442,19 @@ def is_initialized() -> bool:
     return bool(_groups)
 
 
+def _mine(group: Any, name: str) -> ProcessGroup | None:
+    """Return the group that a function was given; None if this process is no member of it."""
+    _get_default_group()
+    return None if _rank_not_in_group(group) else member(group, name)
+
+
 def get_rank(group: Any = None) -> int:
     """Return the rank of this process in a group, from 0; -1 if it is no member.
 
     Raises:
         ValueError: there is no group.
     """
-    _get_default_group()
-    found = None if _rank_not_in_group(group) else member(group, "get_rank")
+    found = _mine(group, "get_rank")
     return found.rank() if found else -1
 
 
@@ -459,8 +464,7 @@ def get_world_size(group: Any = None) -> int:
     Raises:
         ValueError: there is no group.
     """
-    _get_default_group()
-    found = None if _rank_not_in_group(group) else member(group, "get_world_size")
+    found = _mine(group, "get_world_size")
     return found.size() if found else -1
 
 

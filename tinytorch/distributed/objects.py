@@ -63,8 +63,7 @@ def gather_object(
     """
     if (group := member(group, "gather_object")) is None:
         return
-    dst = 0 if dst is None and group_dst is None else dst
-    here = group.rank() == member_rank(group, dst, group_dst, "gather_object")
+    here = group.rank() == member_rank(group, dst, group_dst, "gather_object", default=0)
     if here and object_gather_list is None:
         raise ValueError("Argument ``object_gather_list`` must be specified on destination rank.")
     if not here and object_gather_list:
@@ -88,7 +87,7 @@ def broadcast_object_list(
     """
     if (group := member(group, "broadcast_object_list")) is None:
         return
-    root = member_rank(group, 0 if src is None and group_src is None else src, group_src, "broadcast_object_list")
+    root = member_rank(group, src, group_src, "broadcast_object_list", default=0)
     data = _packed(list(object_list)) if group.rank() == root else np.empty(0, np.uint8)
     size = np.array([data.size])
     facts = f"{len(object_list)} objects from {root}"
@@ -117,7 +116,7 @@ def scatter_object_list(
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = member_rank(group, 0 if src is None and group_src is None else src, group_src, "scatter_object_list")
+    root = member_rank(group, src, group_src, "scatter_object_list", default=0)
     objects: list[Any] = []
     if group.rank() == root:
         if scatter_object_input_list is None or len(scatter_object_input_list) != group.size():

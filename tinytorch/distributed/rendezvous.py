@@ -227,6 +227,7 @@ def _end() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         if not _links and ("TINYTORCH_REPORT" not in os.environ or mpi4py_finalizes()):
+            time.sleep(0.2)  # mpiexec drops what it has not passed on yet
             MPI.COMM_WORLD.Abort(_exit_status if isinstance(_exit_status, int) else 1)
         return  # that we ended without a goodbye is what the others, or the launcher, notice
     others = _own.Ibarrier()
@@ -243,6 +244,9 @@ def _end() -> None:
                 link.settimeout(10)
                 while link.recv(64):
                     pass
+    else:
+        for link in _links.values():
+            link.detach()  # which the process's end closes, after MPI's own handlers of exits: they need the server
 
 
 def mpi4py_finalizes() -> bool:

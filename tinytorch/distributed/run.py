@@ -29,6 +29,7 @@ from typing import Any
 
 from tinytorch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from tinytorch.distributed.mpi import find_mpiexec, vendor, without_launcher
+from tinytorch.distributed.worker import KILL
 
 __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
 
@@ -242,12 +243,10 @@ class _Node:
 
     def stop(self, number: int) -> None:
         """Pass a signal on to the program, which has a while to end."""
-        if sys.platform == "win32":
-            raise RuntimeError(_NOT_HERE)
         first, self.stopped = self.stopped is None, number
         with suppress(OSError):
             (self._attempt / "stopping").touch()
-        self._signal(number if first else signal.SIGKILL)
+        self._signal(number if first else KILL)
         later = threading.Timer(self.job["shutdown"], self.kill)
         later.daemon = True
         later.start()
@@ -260,9 +259,7 @@ class _Node:
 
     def kill(self) -> None:
         """End everything at once."""
-        if sys.platform == "win32":
-            raise RuntimeError(_NOT_HERE)
-        self._signal(signal.SIGKILL)
+        self._signal(KILL)
         for each in (self.process, self.proxy):
             if each is not None:
                 each.kill()
@@ -518,6 +515,12 @@ def _mpiexec(nodes: list[list[Any]]) -> list[str]:
     return [mpiexec, "-launcher", "manual", "-rmk", "user", "-hosts", hosts, "-n", str(sum(counts))]
 
 
+def _set_host(command: list[str], host: str) -> None:
+    """Let a proxy find mpiexec, whose port its command names, at an address."""
+    at = command.index("--control-port") + 1
+    command[at] = f"{host}:{command[at].rpartition(':')[2]}"
+
+
 def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]) -> Any:
     """Start, here and on the other nodes, what mpiexec says it wants to have started; return the process here."""
     proxy = None
@@ -527,8 +530,7 @@ def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: 
             break  # HYDRA_LAUNCH_END
         k = int(words[words.index("--proxy-id") + 1])
         if k == 0:
-            at = words.index("--control-port") + 1
-            words[at] = f"127.0.0.1:{words[at].rpartition(':')[2]}"
+            _set_host(words, "127.0.0.1")
             proxy = subprocess.Popen(
                 words[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
             )
@@ -565,8 +567,7 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
             return said["code"]
         node.prepare(said["restart"], said["first"])
         words = said["proxy"]
-        at = words.index("--control-port") + 1
-        words[at] = f"{job['addr']}:{words[at].rpartition(':')[2]}"
+        _set_host(words, job["addr"])
         node.start([proxy, *words], without_launcher(os.environ))
         node.wait()
         link.send({"failed": node.reports()})

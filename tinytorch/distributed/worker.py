@@ -22,7 +22,7 @@ from importlib.machinery import SourceFileLoader
 from typing import Any, NoReturn
 
 STDOUT, STDERR = 1, 2
-_NOT_HERE = "torchrun runs on Linux and macOS"
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # (Windows has none, and no torchrun)
 
 
 def environment(job: dict[str, Any], rank: int) -> tuple[dict[str, str], str]:
@@ -134,12 +134,10 @@ def outputs(job: dict[str, Any], local: int, folder: str) -> tuple[dict[int, int
 
 def end_with_launcher(fifo: str, child: int) -> None:
     """Wait for the launcher, which holds the other end, to be gone, however it went; end the program then."""
-    if sys.platform == "win32":
-        raise RuntimeError(_NOT_HERE)
     with suppress(OSError), open(fifo, "rb") as alive:
         alive.read()
     with suppress(OSError):
-        os.kill(child, signal.SIGKILL)
+        os.kill(child, KILL)
     os._exit(1)
 
 
@@ -154,7 +152,7 @@ def write(folder: str, name: str, text: str) -> None:
 def main() -> NoReturn:
     """Be the parent of a program, or the program."""
     if sys.platform == "win32":
-        raise RuntimeError(_NOT_HERE)
+        raise RuntimeError("torchrun runs on Linux and macOS")
     job, kind, arguments = json.loads(os.environ.pop("TINYTORCH_JOB")), sys.argv[1], sys.argv[2:]
     found = (os.environ[each] for each in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK") if each in os.environ)
     rank = int(next(found, "0"))

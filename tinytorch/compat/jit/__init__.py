@@ -5,8 +5,6 @@ one difference: a trace keeps the way that the example took through `if` and `fo
 arguments. Saved TorchScript is a program in a format of its own: `save` and `load` raise NotImplementedError.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import types
@@ -19,6 +17,7 @@ from tinytorch.nn.modules.module import Module
 
 from ..absent import Idle, answering
 from ..named import names_of
+from . import annotations as annotations  # what `from __future__ import annotations` would be here
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",

@@ -9,7 +9,7 @@ from typing import Any
 from tinytorch.distributed.checkpoint.default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader
 from tinytorch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
-from tinytorch.distributed.checkpoint.state_dict_saver import _states, check_name
+from tinytorch.distributed.checkpoint.state_dict_saver import _states, storage_of
 from tinytorch.distributed.checkpoint.stateful import Stateful
 from tinytorch.distributed.checkpoint.storage import StorageReader
 from tinytorch.distributed.checkpoint.utils import _alone, _DistWrapper
@@ -45,7 +45,7 @@ def load(
         RuntimeError: there is neither a `checkpoint_id` nor a `storage_reader`.
     """
     alone = _alone(no_dist, "load")
-    reader = _reader(storage_reader, checkpoint_id)
+    reader = storage_of(storage_reader, FileSystemReader, checkpoint_id)
     states = {key: each for key, each in sorted(_states(state_dict).items())}
     _load_state_dict(states, reader, process_group, 0, alone, planner)
     for key, state in states.items():
@@ -53,16 +53,6 @@ def load(
             state_dict[key].load_state_dict(state)
         else:
             state_dict[key] = state
-
-
-def _reader(storage_reader: StorageReader | None, checkpoint_id: str | os.PathLike[str] | None) -> StorageReader:
-    if storage_reader is not None:
-        if checkpoint_id is not None:
-            storage_reader.reset(checkpoint_id)
-        return storage_reader
-    check_name(FileSystemReader, checkpoint_id)
-    assert checkpoint_id is not None
-    return FileSystemReader(checkpoint_id)
 
 
 def _load_state_dict(
@@ -118,5 +108,7 @@ def _load_state_dict_from_keys(
     alone = _alone(False, "load")
     found: dict[str, Any] = {}
     planner = _EmptyStateDictLoadPlanner({keys} if isinstance(keys, str) else keys)
-    _load_state_dict(found, _reader(storage_reader, checkpoint_id), process_group, 0, alone, planner)
+    _load_state_dict(
+        found, storage_of(storage_reader, FileSystemReader, checkpoint_id), process_group, 0, alone, planner
+    )
     return found

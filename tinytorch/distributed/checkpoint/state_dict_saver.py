@@ -76,7 +76,12 @@ def save(
         raise NotImplementedError("save: use_collectives=False, metadata of each rank by itself, is not supported")
     alone = _alone(no_dist, "save")
     return _save_state_dict(
-        _states(state_dict), _writer(storage_writer, checkpoint_id), process_group, 0, alone, planner
+        _states(state_dict),
+        storage_of(storage_writer, FileSystemWriter, checkpoint_id),
+        process_group,
+        0,
+        alone,
+        planner,
     )
 
 
@@ -85,25 +90,24 @@ def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
     return {key: each.state_dict() if isinstance(each, Stateful) else each for key, each in state_dict.items()}
 
 
-def _writer(storage_writer: StorageWriter | None, checkpoint_id: str | os.PathLike[str] | None) -> StorageWriter:
-    if storage_writer is not None:
+def storage_of(given: Any, usual: Any, checkpoint_id: str | os.PathLike[str] | None) -> Any:
+    """Return the storage that a function was given, or else one of the usual class, for a checkpoint of this name.
+
+    Raises:
+        RuntimeError: neither is given, or the usual class has no checkpoints of such a name.
+    """
+    if given is not None:
         if checkpoint_id is not None:
-            storage_writer.reset(checkpoint_id)
-        return storage_writer
-    check_name(FileSystemWriter, checkpoint_id)
-    assert checkpoint_id is not None
-    return FileSystemWriter(checkpoint_id)
-
-
-def check_name(storage: Any, checkpoint_id: str | os.PathLike[str] | None) -> None:
-    """Raise RuntimeError if a storage has no checkpoints of such a name."""
+            given.reset(checkpoint_id)
+        return given
     if not checkpoint_id:
         raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-    if not storage.validate_checkpoint_id(checkpoint_id):
+    if not usual.validate_checkpoint_id(checkpoint_id):
         raise RuntimeError(
             "Cannot detect which StorageReader or StorageWriter to use. Please specify the "
             "storage_reader/storage_writer."
         )
+    return usual(checkpoint_id)
 
 
 def _save_state_dict(
@@ -186,7 +190,7 @@ def async_save(
     """
     if async_stager is not None or async_checkpointer_type is not AsyncCheckpointerType.THREAD or not use_collectives:
         raise NotImplementedError("async_save: only threads, with the state copied at once, are supported")
-    writer = _writer(storage_writer, checkpoint_id)
+    writer = storage_of(storage_writer, FileSystemWriter, checkpoint_id)
     alone = _alone(no_dist, "save")
     several = not alone and get_world_size(process_group) > 1
     staged = _states(state_dict) if several else copy.deepcopy(_states(state_dict))
