@@ -251,13 +251,15 @@ def small(torch: Any) -> dict[str, Any]:
 def test_gradients_of_each_sample(name: str, reduction: str) -> None:
     def program(torch: Any) -> Any:
         module, x = small(torch)[name]
+        module = module.double()  # group norm of two values of one sign cancels all but a few bits of float32
+        x = x.double() if x.is_floating_point() else x
         first = next(module.parameters())
         call = importlib.import_module(f"{torch.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
         out = call(module, loss_reduction=reduction)(x)
         getattr(out.exp(), reduction)().backward()
         return out.detach(), first.grad, [each.grad_sample for each in module.parameters()]
 
-    same_as_pytorch(program, 1e-4, 1e-6)
+    same_as_pytorch(program)
 
 
 REFUSED: dict[str, Any] = {
