@@ -1,16 +1,18 @@
-"""How the benchmarks measure: always both sides in turn, so that a busy machine is fair to both."""
+"""How the benchmarks measure: always all sides in turn, so that a busy machine is fair to each."""
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-Work = Callable[[], object]
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass
@@ -24,6 +26,8 @@ class Row:
     ratio: float | None = None
     aim: float | None = None  # of the ratio
     aim_ours: float | None = None  # of `ours`, where an absolute figure is what counts
+    without: float | None = None  # native kernels
+    memory: float | None = None  # at its peak, to theirs
 
     @property
     def ok(self) -> bool | None:
@@ -33,35 +37,18 @@ class Row:
         return None if self.aim is None or self.ratio is None else self.ratio <= self.aim
 
 
-def seconds(work: Work, times: int) -> float:
-    """Return the seconds that one `work()` takes, the median of `times`."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return the median of the ratios of neighbouring turns."""
+    return statistics.median(x / y for x, y in zip(ours, theirs, strict=True))
 
 
-def alternate(
-    ours: Work, theirs: Work | None, *, blocks: int, times: int, warm_up: int
-) -> tuple[float, float | None, float | None]:
-    """Return the seconds of each side and the median of the ratios of neighbouring blocks.
+def peak_memory() -> float:
+    """Return the megabytes of memory that this process had at its peak."""
+    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
-    The sides take turns in blocks, not call by call: the idle threads of the matrix libraries of
-    both go on spinning for a while, which the `warm_up` calls at the head of each block sit out.
-    """
-    a, b = [], []
-    for _ in range(blocks):
-        for work, into in ((ours, a), (theirs, b)):
-            if work is not None:
-                for _ in range(warm_up):
-                    work()
-                into.append(seconds(work, times))
-    if not b:
-        return statistics.median(a), None, None
-    ratio = statistics.median(x / y for x, y in zip(a, b, strict=True))
-    return statistics.median(a), statistics.median(b), ratio
+
+def _megabytes(most: int) -> float:
+    return most / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 @dataclass
@@ -92,5 +79,4 @@ def run(arguments: Sequence[str], cwd: str) -> Process:
         if process.returncode != 0:
             output.seek(0)
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{output.read()}")
-    per_megabyte = 2**20 if sys.platform == "darwin" else 2**10
-    return Process(taken, usage.ru_maxrss / per_megabyte)
+    return Process(taken, _megabytes(usage.ru_maxrss))

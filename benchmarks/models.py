@@ -1,4 +1,7 @@
-"""Training steps of a convolutional network, a character GPT and an LSTM, with tinytorch or with PyTorch."""
+"""Training steps of models of many kinds, with tinytorch or with PyTorch: the same program's text.
+
+Each function makes a model and its data, the same for both libraries, and returns what takes a step and gives its loss.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+Step = Callable[[], Any]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
@@ -29,18 +33,24 @@ def data(torch: Any, *shape: int, classes: int = 10) -> tuple[Any, Any]:
     return X, torch.from_numpy(rng.integers(0, classes, shape[0]))
 
 
-def step_of(torch: Any, model: Any, X: Any, y: Any) -> Callable[[], object]:
-    """Return what takes a step of Adam."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loss_fn = torch.nn.CrossEntropyLoss()
+def stepping(optimizer: Any, loss_of: Callable[[], Any]) -> Step:
+    """Return what takes a step down a loss."""
 
-    def step() -> None:
-        loss = loss_fn(model(X), y)
+    def step() -> Any:
+        loss = loss_of()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        return loss.detach()
 
     return step
+
+
+def step_of(torch: Any, model: Any, X: Any, y: Any, name: str = "Adam") -> Step:
+    """Return what takes a step of a classifier."""
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=1e-3)
+    loss_fn = torch.nn.CrossEntropyLoss()
+    return stepping(optimizer, lambda: loss_fn(model(X), y))
 
 
 def alone(model: Any) -> Any:
@@ -48,15 +58,35 @@ def alone(model: Any) -> Any:
     return model
 
 
-def mlp(torch: Any, batch: int = 256, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
+def micro_mlp(torch: Any) -> Step:
+    """2-16-16-1 on a hundred points: nothing but overhead."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
+    X = data(torch, 100, 2)[0]
+    y = X.prod(1, keepdim=True)
+    return stepping(torch.optim.SGD(model.parameters(), lr=0.1), lambda: ((model(X) - y) ** 2).mean())
+
+
+def pinn(torch: Any, points: int = 256, width: int = 64, depth: int = 2) -> Step:
+    """`examples/pinn.py`: second derivatives of a small network."""
+    example = load("pinn", torch.__name__)
+    settings = example.parse(["--no-plot", "--points", str(points)])
+    torch.manual_seed(0)
+    model = example.Network(width, depth)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)
+    return lambda: example.improve(model, optimizer, points, settings.given)
+
+
+def mlp(torch: Any, batch: int = 256, name: str = "Adam", wrap: Callable[[Any], Any] = alone) -> Step:
     """The quickstart's model."""
     nn = torch.nn
     torch.manual_seed(0)
     layers = nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-    return step_of(torch, wrap(nn.Sequential(nn.Flatten(), *layers)), *data(torch, batch, 1, 28, 28))
+    return step_of(torch, wrap(nn.Sequential(nn.Flatten(), *layers)), *data(torch, batch, 1, 28, 28), name)
 
 
-def cnn(torch: Any, batch: int = 64, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
+def cnn(torch: Any, batch: int = 64, wrap: Callable[[Any], Any] = alone) -> Step:
     """Two convolutions, of 32 and 64 channels, and two linear layers, on pictures of 28 x 28."""
     nn = torch.nn
     torch.manual_seed(0)
@@ -75,7 +105,7 @@ def cnn(torch: Any, batch: int = 64, wrap: Callable[[Any], Any] = alone) -> Call
     return step_of(torch, wrap(model), *data(torch, batch, 1, 28, 28))
 
 
-def gpt(torch: Any, batch: int = 12, context: int = 64, wrap: Callable[[Any], Any] = alone) -> Callable[[], object]:
+def gpt(torch: Any, batch: int = 12, context: int = 64, wrap: Callable[[Any], Any] = alone) -> Step:
     """The model of `examples/char_gpt.py`: 4 layers, 128 wide, and AdamW."""
     example = load("char_gpt", torch.__name__)
     torch.manual_seed(0)
@@ -85,8 +115,293 @@ def gpt(torch: Any, batch: int = 12, context: int = 64, wrap: Callable[[Any], An
     return lambda: example.improve(model, optimizer, text[:, :-1], text[:, 1:])
 
 
-def lstm(torch: Any, batch: int = 64, hidden: int = 128) -> Callable[[], object]:
+def lstm(torch: Any, batch: int = 64, hidden: int = 128) -> Step:
     """The model of `examples/lstm_rows.py`: 28 rows of 28 pixels through an LSTM."""
     torch.manual_seed(0)
     model = load("lstm_rows", torch.__name__).Network(hidden, layers=1)
     return step_of(torch, model, *data(torch, batch, 1, 28, 28))
+
+
+def _residual(torch: Any, inputs: int, outputs: int, stride: int) -> Any:
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+                nn.ReLU(),
+                nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+            )
+            self.short = nn.Identity()
+            if stride != 1:
+                self.short = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.inner(x) + self.short(x))
+
+    return Block()
+
+
+def resnet_of(torch: Any) -> Any:
+    """Return a residual network for pictures of 3 x 32 x 32: four blocks, of 16 and 32 channels."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        *(_residual(torch, *each) for each in ((16, 16, 1), (16, 16, 1), (16, 32, 2), (32, 32, 1))),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 10),
+    )
+
+
+def resnet(torch: Any) -> Step:
+    """A residual network with batch normalization, on 3 x 32 x 32."""
+    return step_of(torch, resnet_of(torch), *data(torch, 32, 3, 32, 32))
+
+
+def mobilenet(torch: Any) -> Step:
+    """Inverted residuals: depthwise convolutions and hardswish, on 3 x 32 x 32."""
+    nn = torch.nn
+    torch.manual_seed(0)
+
+    class Block(nn.Module):
+        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            wide = 4 * inputs
+            self.inner = nn.Sequential(
+                nn.Conv2d(inputs, wide, 1, bias=False),
+                nn.BatchNorm2d(wide),
+                nn.Hardswish(),
+                nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False),
+                nn.BatchNorm2d(wide),
+                nn.Hardswish(),
+                nn.Conv2d(wide, outputs, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+            )
+            self.add = inputs == outputs and stride == 1
+
+        def forward(self, x: Any) -> Any:
+            return x + self.inner(x) if self.add else self.inner(x)
+
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, 2, 1, bias=False),
+        nn.BatchNorm2d(16),
+        nn.Hardswish(),
+        *(Block(*each) for each in ((16, 16, 1), (16, 24, 2), (24, 24, 1), (24, 40, 2), (40, 40, 1))),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Dropout(0.2),
+        nn.Linear(40, 10),
+    )
+    return step_of(torch, model, *data(torch, 32, 3, 32, 32))
+
+
+def unet(torch: Any) -> Step:
+    """Predict noise, as diffusion models do: group norm, SiLU, transposed convolutions, on 1 x 32 x 32."""
+    nn = torch.nn
+    torch.manual_seed(0)
+
+    def block(inputs: int, outputs: int) -> Any:
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(8, outputs), nn.SiLU(),
+            nn.Conv2d(outputs, outputs, 3, padding=1), nn.GroupNorm(8, outputs), nn.SiLU(),
+        )  # fmt: skip
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.time = nn.Sequential(nn.Linear(1, 64), nn.SiLU(), nn.Linear(64, 64))
+            self.down, self.bottom, self.last = block(1, 32), block(32, 64), block(64, 32)
+            self.up = nn.ConvTranspose2d(64, 32, 2, 2)
+            self.out = nn.Conv2d(32, 1, 1)
+
+        def forward(self, x: Any, t: Any) -> Any:
+            first = self.down(x)
+            low = self.bottom(nn.functional.max_pool2d(first, 2)) + self.time(t)[:, :, None, None]
+            return self.out(self.last(torch.cat([self.up(low), first], 1)))
+
+    model = UNet()
+    X = data(torch, 16, 1, 32, 32)[0]
+
+    def loss() -> Any:
+        t, noise = torch.rand(len(X), 1), torch.randn(X.shape)
+        part = t[:, :, None, None]
+        return nn.functional.mse_loss(model((1 - part) * X + part * noise, t), noise)
+
+    return stepping(torch.optim.AdamW(model.parameters(), lr=1e-3), loss)
+
+
+def dcgan(torch: Any) -> Step:
+    """A step of both networks of a DCGAN, on 1 x 32 x 32."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    G = nn.Sequential(
+        nn.ConvTranspose2d(64, 64, 4, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+        nn.ConvTranspose2d(64, 32, 4, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(),
+        nn.ConvTranspose2d(32, 16, 4, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.ConvTranspose2d(16, 1, 4, 2, 1), nn.Tanh(),
+    )  # fmt: skip
+    D = nn.Sequential(
+        nn.Conv2d(1, 16, 4, 2, 1), nn.LeakyReLU(0.2),
+        nn.Conv2d(16, 32, 4, 2, 1, bias=False), nn.BatchNorm2d(32), nn.LeakyReLU(0.2),
+        nn.Conv2d(32, 64, 4, 2, 1, bias=False), nn.BatchNorm2d(64), nn.LeakyReLU(0.2),
+        nn.Conv2d(64, 1, 4), nn.Flatten(0),
+    )  # fmt: skip
+    of_G, of_D = (torch.optim.Adam(each.parameters(), lr=2e-4, betas=(0.5, 0.999)) for each in (G, D))
+    loss_fn = nn.BCEWithLogitsLoss()
+    X = data(torch, 32, 1, 32, 32)[0] * 2 - 1
+    real, fake = torch.ones(len(X)), torch.zeros(len(X))
+
+    def step() -> Any:
+        drawn = G(torch.randn(len(X), 64, 1, 1))
+        of_D.zero_grad()
+        found = loss_fn(D(X), real) + loss_fn(D(drawn.detach()), fake)
+        found.backward()
+        of_D.step()
+        of_G.zero_grad()
+        loss = loss_fn(D(drawn), real)
+        loss.backward()
+        of_G.step()
+        return found.detach()
+
+    return step
+
+
+def vae(torch: Any) -> Step:
+    """A variational autoencoder, 784-256-16-256-784, with BCE of logits."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 32))
+    decoder = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, 784))
+    X = data(torch, 128, 784)[0]
+
+    def loss() -> Any:
+        mean, log_var = encoder(X).chunk(2, 1)
+        z = mean + torch.randn(mean.shape) * torch.exp(0.5 * log_var)
+        error = nn.functional.binary_cross_entropy_with_logits(decoder(z), X, reduction="sum")
+        return (error - 0.5 * (1 + log_var - mean**2 - log_var.exp()).sum()) / len(X)
+
+    return stepping(torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=1e-3), loss)
+
+
+def transformer(torch: Any) -> Step:
+    """PyTorch's encoder layers, with dropout and GELU, as a classifier of texts: 2 layers, 64 wide, 32 x 48."""
+    nn = torch.nn
+    torch.manual_seed(0)
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.places = nn.Embedding(1000, 64), nn.Parameter(torch.randn(48, 64) * 0.02)
+            layer = nn.TransformerEncoderLayer(64, 4, 256, activation="gelu", batch_first=True, norm_first=True)
+            self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.out = nn.Linear(64, 10)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layers(self.words(x) + self.places).mean(1))
+
+    X = torch.from_numpy(np.random.default_rng(1).integers(0, 1000, (32, 48)))
+    return step_of(torch, Classifier(), X, data(torch, 32)[1], "AdamW")
+
+
+def gru(torch: Any) -> Step:
+    """A classifier of texts of unequal lengths: embedding, packed bidirectional GRU."""
+    nn = torch.nn
+    torch.manual_seed(0)
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(5000, 64, padding_idx=0)
+            self.gru = nn.GRU(64, 64, batch_first=True, bidirectional=True)
+            self.out = nn.Linear(128, 10)
+
+        def forward(self, x: Any) -> Any:
+            packed = nn.utils.rnn.pack_padded_sequence(self.words(x), lengths, batch_first=True, enforce_sorted=False)
+            return self.out(torch.cat(tuple(self.gru(packed)[1]), 1))
+
+    rng = np.random.default_rng(1)
+    X = torch.from_numpy(rng.integers(1, 5000, (32, 40)))
+    lengths = torch.from_numpy(rng.integers(10, 41, 32))
+    return step_of(torch, Classifier(), X, data(torch, 32)[1])
+
+
+def tcn(torch: Any) -> Step:
+    """Dilated convolutions over time, with weight normalization: 8 channels of 256 steps."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    layers: list[Any] = []
+    for i, width in enumerate((8, 32, 32, 32)):
+        conv = nn.Conv1d(width, 32, 3, padding=2**i, dilation=2**i)
+        layers += [nn.utils.parametrizations.weight_norm(conv), nn.ReLU(), nn.Dropout(0.1)]
+    return step_of(
+        torch,
+        nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(32, 10)),
+        *data(torch, 32, 8, 256),
+    )
+
+
+def graph(torch: Any) -> Step:
+    """A graph attention network: 2,000 nodes, 16,000 edges; gather, softmax by segment, index_add."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    rng = np.random.default_rng(1)
+    source, target = torch.from_numpy(rng.integers(0, 2000, (2, 16000)))
+
+    class Layer(nn.Module):
+        def __init__(self, inputs: int, outputs: int) -> None:
+            super().__init__()
+            self.linear, self.score = nn.Linear(inputs, outputs), nn.Linear(2 * outputs, 1)
+
+        def forward(self, x: Any) -> Any:
+            x = self.linear(x)
+            score = nn.functional.leaky_relu(self.score(torch.cat([x[source], x[target]], 1)), 0.2).exp()
+            total = torch.zeros(len(x), 1).index_add(0, target, score)
+            return torch.zeros_like(x).index_add(0, target, score / total[target] * x[source])
+
+    model = nn.Sequential(Layer(64, 32), nn.ELU(), Layer(32, 10))
+    return step_of(torch, model, *data(torch, 2000, 64))
+
+
+def recommender(torch: Any) -> Step:
+    """Users, items and bags of words as vectors, and a small network on them: click or not."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    users, items, words = nn.Embedding(2000, 32), nn.Embedding(5000, 32), nn.EmbeddingBag(3000, 32)
+    top = nn.Sequential(nn.Linear(96, 64), nn.ReLU(), nn.Linear(64, 1), nn.Flatten(0))
+    rng = np.random.default_rng(1)
+    u, i = (torch.from_numpy(rng.integers(0, n, 512)) for n in (2000, 5000))
+    w = torch.from_numpy(rng.integers(0, 3000, (512, 8)))
+    y = torch.from_numpy(rng.integers(0, 2, 512).astype(np.float32))
+    parameters = [p for each in (users, items, words, top) for p in each.parameters()]
+    return stepping(
+        torch.optim.Adam(parameters, lr=1e-3),
+        lambda: nn.functional.binary_cross_entropy_with_logits(top(torch.cat([users(u), items(i), words(w)], 1)), y),
+    )
+
+
+def actor_critic(torch: Any) -> Step:
+    """Act in twenty made-up states, one after the other, and learn from the episode."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    body, policy, value = nn.Sequential(nn.Linear(4, 64), nn.ReLU()), nn.Linear(64, 2), nn.Linear(64, 1)
+    states, rewards = data(torch, 20, 4)[0], data(torch, 20)[0]
+    parameters = [p for each in (body, policy, value) for p in each.parameters()]
+
+    def loss() -> Any:
+        total: Any = 0
+        for state, reward in zip(states, rewards, strict=True):
+            hidden = body(state)
+            choice = torch.distributions.Categorical(logits=policy(hidden))
+            action, worth = choice.sample(), value(hidden)[0]
+            total = total + nn.functional.smooth_l1_loss(worth, reward)
+            total = total - choice.log_prob(action) * (reward - worth.detach())
+        return total
+
+    return stepping(torch.optim.RMSprop(parameters, lr=1e-3), loss)

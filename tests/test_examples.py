@@ -7,21 +7,20 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinytorch
-from benchmarks import models, pinn_step
+from benchmarks import models
 from tests.distributed import needs_mpi
 from tests.oracle import needs_oracle, torch
 from tests.test_train_fashion_mnist import write_data
 from tinytorch.data import drawn
 
 SMALL = ["--points", "200", "--given", "50", "--width", "16", "--depth", "3", "--log-every", "1"]
-EXAMPLES = Path(pinn_step.SCRIPT).parent
-pinn = pinn_step.load("tinytorch")
+EXAMPLES = models.EXAMPLES
+pinn = models.load("pinn", "tinytorch")
 
 
 def losses(output):
@@ -36,7 +35,7 @@ def relative_error(output):
 def start(folder, *arguments):
     """Start the program as users do."""
     return subprocess.Popen(
-        [sys.executable, "-u", str(pinn_step.SCRIPT), *arguments],
+        [sys.executable, "-u", str(EXAMPLES / "pinn.py"), *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -62,7 +61,7 @@ def test_losses_are_pytorchs(sizes, steps, capsys):
     """The program's text with `import torch`: the first losses, and the error, agree."""
     outputs = []
     for library in ("tinytorch", "torch"):
-        program = pinn_step.load(library)
+        program = models.load("pinn", library)
         assert program.torch is {"tinytorch": tinytorch, "torch": torch}[library]
         program.main([*sizes, "--steps", str(steps), "--seed", "7", "--no-plot"])
         outputs.append(capsys.readouterr().out)

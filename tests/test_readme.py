@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -53,27 +51,3 @@ def test_commands_name_what_exists():
     extras = set(re.findall(r"-e '\.\[(.+?)\]'", text))
     offered = tomllib.loads((README.parent / "pyproject.toml").read_text("utf-8"))["project"]
     assert extras <= set(offered["optional-dependencies"])
-
-
-def benchmarks(*arguments):
-    command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, cwd=README.parent, capture_output=True, text=True, timeout=120)
-
-
-def test_benchmarks_print_a_table():
-    """That it runs, not how fast: what it measures is no matter of a test."""
-    run = benchmarks("chain", "op", "--blocks", "1")
-    assert run.returncode == 0, run.stderr
-    head, *rows = [line for line in run.stdout.splitlines() if "not installed" not in line]
-    assert head.split() == ["ours", "PyTorch", "ratio", "aim", "ok"]
-    assert len(rows) == 4
-    for row in rows:
-        assert re.search(r" (yes|NO|-)$", row)
-
-
-def test_benchmarks_name_their_rows():
-    run = benchmarks("speed")
-    assert run.returncode == 2
-    assert "no such row: speed (there are process, import, op, chain, step, pinn, cnn, gpt, lstm, ops, ddp)" in (
-        run.stderr
-    )

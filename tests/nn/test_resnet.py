@@ -91,15 +91,9 @@ def step(library, model, pictures):
 
 @needs_oracle
 @pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
-@pytest.mark.parametrize(
-    ("dtype", "to_logits", "to_gradients"),
-    [
-        ("float32", 1e-4, 1e-3),
-        ("float64", 1e-10, 1e-8),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "to_logits", "to_gradients"), [("float32", 1e-4, 1e-3), ("float64", 1e-10, 1e-8)])
 def test_logits_and_gradients_are_pytorchs(pair, dtype, to_logits, to_gradients, training):
-    # With these, no unit of the last layers is so near its bend that rounding may move it over: one of a thousand counts.
+    # With these, no unit of the last layers is so near its bend that rounding moves it over: one of a thousand counts.
     pictures = np.random.default_rng(30).standard_normal((2, 3, 64, 64)).astype(dtype)
     outcomes = [
         step(library, copy.deepcopy(model).to(getattr(library, dtype)).train(training), pictures)

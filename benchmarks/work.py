@@ -1,0 +1,56 @@
+"""What is measured: the names of the rows, what they do, and how much of PyTorch's time it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from benchmarks import inference, models
+
+__all__ = ["WORK", "Work"]
+
+
+class Work(NamedTuple):
+    """`make(torch)` returns what is done, with one of the libraries."""
+
+    what: str
+    make: Callable[[Any], Callable[[], Any]]
+    aim: float | None = None  # the time, PyTorch's being 1
+    times: int = 10  # it is done in a turn
+    per: int = 1  # things of which a call does so many, in microseconds each
+
+
+WORK = {
+    "op": Work("a * b, 8 x 8, recorded", inference.forward, 1.0, 5, inference.TIMES),
+    "op-backward": Work("a * b, 8 x 8, recorded, and backward", inference.backward, 0.9, 5, inference.TIMES),
+    "op-no-grad": Work("a * b, 8 x 8, no_grad", inference.no_grad, 1.0, 5, inference.TIMES),
+    "chain": Work("chain of 100 multiplications, and backward", inference.chain, 0.85, 100),
+    "micro-mlp": Work("micro MLP 2-16-16-1, batch 100, SGD", models.micro_mlp, 0.55, 100),
+    "pinn": Work("PINN 2-64-64-1, 256 points, second derivatives", models.pinn, 0.7, 20),
+    "pinn-2000": Work("PINN, 2,000 points, 4 layers of 20", partial(models.pinn, points=2000, width=20, depth=4), 0.7),
+    "step": Work("quickstart, batch 64, SGD", partial(models.mlp, batch=64, name="SGD"), 0.85, 20),
+    "step-adam": Work("quickstart, batch 64, Adam", partial(models.mlp, batch=64), 0.85, 20),
+    "step-256": Work("quickstart, batch 256, SGD", partial(models.mlp, name="SGD"), 0.88, 20),
+    "step-256-adam": Work("quickstart, batch 256, Adam", models.mlp, 0.88, 20),
+    "lstm": Work("LSTM 28-128, batch 64 x 28, Adam", models.lstm, 0.9),
+    "gpt": Work("GPT 4 x 128, batch 12 x 64, AdamW", models.gpt, 0.8),
+    "cnn": Work("CNN of 32 and 64 channels, batch 64 of 28 x 28", models.cnn, 0.8),
+    "resnet": Work("ResNet of 16 and 32 channels, batch 32 of 32 x 32", models.resnet, 1.0),
+    "mobilenet": Work("MobileNet, depthwise, batch 32 of 32 x 32", models.mobilenet),
+    "unet": Work("U-Net of a diffusion, batch 16 of 32 x 32", models.unet),
+    "dcgan": Work("DCGAN, both networks, batch 32 of 32 x 32", models.dcgan),
+    "vae": Work("VAE 784-256-16, batch 128", models.vae),
+    "transformer": Work("Transformer encoder 2 x 64, batch 32 x 48", models.transformer),
+    "gru": Work("GRU both ways, packed, batch 32 x 40", models.gru),
+    "tcn": Work("dilated convolutions, batch 32 of 8 x 256", models.tcn),
+    "graph": Work("graph attention, 2,000 nodes, 16,000 edges", models.graph),
+    "recommender": Work("embeddings of a recommender, batch 512", models.recommender),
+    "actor-critic": Work("actor and critic, an episode of 20", models.actor_critic),
+    "decide": Work("inference: MLP 16-64-64-4, batch 1", inference.small_mlp, None, 100),
+    "classify": Work("inference: ResNet, 32 pictures", inference.resnet),
+    "generate": Work("inference: GPT writes 16 letters", inference.generate),
+    "loader": Work("data: an epoch of 1,024 augmented pictures", inference.loader, None, 2),
+    "clusters": Work("4 steps of k-means, 4,000 points", inference.clusters),
+    "neighbours": Work("nearest of 2,000 points to 500", inference.neighbours),
+}

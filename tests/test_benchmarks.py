@@ -1,0 +1,91 @@
+"""What the benchmarks time is the same work for each side: the same losses, with native kernels and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from benchmarks import models
+from benchmarks.work import WORK
+from tests.oracle import needs_oracle
+
+ROOT = Path(__file__).resolve().parent.parent
+TRAINING = [name for name, work in WORK.items() if getattr(work.make, "func", work.make).__module__ == models.__name__]
+REST = ["decide", "classify", "generate", "loader", "clusters", "neighbours"]
+
+
+def losses(torch: Any, name: str) -> list[float]:
+    step = WORK[name].make(torch)
+    return [torch.as_tensor(step()).item() for _ in range(20)]
+
+
+def same(ours: list[float], theirs: list[float]) -> None:
+    """Compare losses: the first ones to rounding, which grows from step to step with batch norm, and with Adam."""
+    np.testing.assert_allclose(ours[:5], theirs[:5], 5e-5)
+    np.testing.assert_allclose(ours, theirs, 5e-2)
+
+
+@pytest.fixture(scope="module")
+def without() -> dict[str, list[float]]:
+    """Return the losses of all rows in a process without native kernels."""
+    code = "from tests.test_benchmarks import *; print(json.dumps({n: losses(tinytorch, n) for n in TRAINING}))"
+    environment = os.environ | {"TINYTORCH_NATIVE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_losses_are_those_without_native_kernels(name: str, without: dict[str, list[float]]) -> None:
+    same(losses(tinytorch, name), without[name])
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", TRAINING)
+def test_losses_are_pytorchs(name: str) -> None:
+    import torch
+
+    same(losses(tinytorch, name), losses(torch, name))
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", REST)
+def test_results_are_pytorchs(name: str) -> None:
+    import torch
+
+    ours, theirs = (np.asarray(WORK[name].make(library)()) for library in (tinytorch, torch))
+    np.testing.assert_allclose(ours, theirs, 1e-4, 1e-6)
+
+
+def benchmarks(*arguments: str) -> Any:
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def test_a_table_is_printed() -> None:
+    """That it runs, not how fast: what it measures is no matter of a test."""
+    run = benchmarks("chain", "op", "--turns", "1")
+    assert run.returncode == 0, run.stderr
+    head, *rows = [line for line in run.stdout.splitlines() if not line.startswith(("PyTorch is", "There are"))]
+    assert head.split() == ["ours", "without", "PyTorch", "ratio", "memory", "aim", "ok"]
+    rows = [line for line in rows if not line.startswith("geometric mean")]
+    assert len(rows) == 2
+    for row in rows:
+        assert re.search(r" (yes|NO|-)$", row)
+
+
+def test_rows_are_named() -> None:
+    run = benchmarks("speed")
+    assert run.returncode == 2
+    assert f"no such row: speed (there are process, import, {', '.join(WORK)}, ops, ddp)" in run.stderr
