@@ -16,6 +16,7 @@ import numpy as np
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.products import product
 from tinytorch.kernels.reduce import ones
 
 Array = Any
@@ -126,9 +127,9 @@ def forward(
 
     def work(some: Any) -> None:
         part = weights[some]
-        np.matmul(q[some], kt[some], out=part)
+        product(q[some], kt[some], out=part)
         softmax_scores(part, None if bias is None else bias[some], scale)
-        np.matmul(part if keep is None else part * keep[some], v[some], out=out[some])
+        product(part if keep is None else part * keep[some], v[some], out=out[some])
 
     _by_parts(work, batch, weights.size)
     return out.astype(dtype, copy=False), weights
@@ -160,10 +161,10 @@ def backward(
         part, upstream = weights[some], g[some]
         if of_value is not None:
             kept = part if keep is None else part * keep[some]
-            np.matmul(kept.swapaxes(-1, -2), upstream, out=of_value[some])
+            product(kept.swapaxes(-1, -2), upstream, out=of_value[some])
         if not (needs[0] or needs[1] or needs[3]):
             return
-        slope = np.matmul(upstream, vt[some])
+        slope = product(upstream, vt[some])
         if keep is not None:
             slope *= keep[some]
         rounded = dtype.itemsize == 2
@@ -172,9 +173,9 @@ def backward(
             of_mask[some] = slope
             slope *= scale
         if of_query is not None:
-            np.matmul(slope, k[some], out=of_query[some])
+            product(slope, k[some], out=of_query[some])
         if of_key is not None:
-            np.matmul(slope.swapaxes(-1, -2), q[some], out=of_key[some])
+            product(slope.swapaxes(-1, -2), q[some], out=of_key[some])
 
     _by_parts(work, batch, weights.size)
     return [None if grad is None else grad.astype(dtype, copy=False) for grad in grads]

@@ -178,10 +178,14 @@ def share(work: Piece, size: int) -> None:
     for begin in begins:
         _tasks.put((work, begin, min(begin + step, size), done))
     _worker.here = True
+    for told in _told:
+        told(1)
     try:
         work(0, step)
     finally:
         _worker.here = False
+        for told in _told:
+            told(_threads)
         errors = [done.get() for _ in begins]
     for error in errors:
         if error is not None:

@@ -33,6 +33,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import get_threads, share
+from tinytorch.kernels.products import product
 
 Array = Any
 
@@ -140,16 +141,16 @@ def _of_inputs(
     features = x.shape[-1]
     grads: list[Array] = [None] * 5
     if needs[0]:
-        grads[0] = np.matmul(slopes.T, w_ih).reshape(x.shape)
+        grads[0] = product(slopes.T, w_ih).reshape(x.shape)
     if recurrent is slopes:
         if any(needs[1:]):
-            whole = np.matmul(slopes, matrix.T)
+            whole = product(slopes, matrix.T)
             from_input, from_state = whole[:, : features + 1], whole[:, features:]
     else:
         if needs[1] or needs[3]:
-            from_input = np.matmul(slopes, matrix[: features + 1].T)
+            from_input = product(slopes, matrix[: features + 1].T)
         if needs[2] or needs[4]:
-            from_state = np.matmul(recurrent, matrix[features:].T)
+            from_state = product(recurrent, matrix[features:].T)
     if needs[1]:
         grads[1] = np.ascontiguousarray(from_input[:, :features])
     if needs[2]:
@@ -240,7 +241,7 @@ def lstm(
         _block(before, size, begin, end)[...] = c0[low : low + end - begin].T
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
-            np.matmul(weights, matrix[:, begin:end], out=four)
+            product(weights, matrix[:, begin:end], out=four)
             next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
             same = last - first == end - begin
             c = next_c if same else _empty(x, size, end - begin)
@@ -249,7 +250,7 @@ def lstm(
             states = (None, None) if w_hr is not None else (h, out[begin:end])
             lstm_cell(four, _block(before, size, begin, end), c, t, *states)
             if w_hr is not None:
-                np.matmul(w_hr, four[2 * size : 3 * size] * t, out=h)
+                product(w_hr, four[2 * size : 3 * size] * t, out=h)
                 out[begin:end] = h.T
             if not same:
                 _hand_on(h, next_h, h0[low:high].T, h_n[low:high].T)
@@ -298,9 +299,9 @@ def lstm_grad(
             if w_hr is not None:
                 projected[:, begin:end] = dh if upstream is None else dh + upstream.T
                 np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
-                dh, upstream = np.matmul(w_rh, projected[:, begin:end]), None
+                dh, upstream = product(w_rh, projected[:, begin:end]), None
             lstm_cell_grad(four, _block(before, size, begin, end), t, upstream, dh, dc, slopes[:, begin:end])
-            dh = np.matmul(back, slopes[:, begin:end])
+            dh = product(back, slopes[:, begin:end])
             if last - first != end - begin:
                 h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
                 _hand_on(dh, h, g_h[:, low:high], grad_h0[low:high].T)
@@ -309,7 +310,7 @@ def lstm_grad(
 
     _side_by_side(run, bounds, steps)
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[3:7]))
-    grad_w_hr = np.matmul(projected, unprojected.T) if needs[7] and w_hr is not None else None
+    grad_w_hr = product(projected, unprojected.T) if needs[7] and w_hr is not None else None
     return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
 
 
@@ -364,14 +365,14 @@ def gru(
         of_input[:, features], of_state[:, 0] = widened(b_ih), widened(b_hh)
     for each in (of_input, of_state):
         np.negative(each[: 2 * size], out=each[: 2 * size])
-    inputs = np.matmul(of_input, matrix[: features + 1])
+    inputs = product(of_input, matrix[: features + 1])
     gates, new = _empty(x, 3 * size * columns), _empty(x, size * columns)
     out, h_n = _empty(x, columns, size), _empty(x, *h0.shape)
     states = matrix[features:]
     hidden = states[1:]
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
         three = _block(gates, 3 * size, begin, end)
-        np.matmul(of_state, states[:, begin:end], out=three)
+        product(of_state, states[:, begin:end], out=three)
         two = three[: 2 * size]
         np.add(two, inputs[: 2 * size, begin:end], out=two)
         np.exp(two, out=two)
@@ -435,7 +436,7 @@ def gru_grad(
         np.subtract(hidden[:, begin:end], n, out=bend)
         np.multiply(bend, dh, out=bend)
         np.multiply(work[size:], bend, out=into[2 * size : 3 * size])
-        dh = np.matmul(back, into[size:])
+        dh = product(back, into[size:])
         np.add(dh, through, out=dh)
         if last - first != end - begin:
             h = _empty(matrix, size, last - first)
@@ -471,7 +472,7 @@ def rnn(
     hidden = matrix[features + 1 :]
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
         h = _block(states, size, begin, end)
-        np.matmul(weights, matrix[:, begin:end], out=h)
+        product(weights, matrix[:, begin:end], out=h)
         if relu:
             np.maximum(h, 0, out=h)
         else:
@@ -511,7 +512,7 @@ def rnn_grad(
             np.subtract(1, slope, out=slope)
         into = slopes[:, begin:end]
         np.multiply(slope, dh, out=into)
-        dh = np.matmul(back, into)
+        dh = product(back, into)
         if last - first != end - begin:
             before = _empty(matrix, size, last - first)
             _hand_on(dh, before, g_h, grad_h0.T)

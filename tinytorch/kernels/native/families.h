@@ -17,6 +17,7 @@ PRAGMA(GCC target(TARGET))
 
 #include "activation.c"
 #include "conv.c"
+#include "products.c"
 #include "softmax.c"
 #include "norm.c"
 #include "attention.c"
@@ -31,6 +32,7 @@ PRAGMA(GCC target(TARGET))
 // clang-format off
 const Kernel KERNELS[] = {
     ENTRY(conv), ENTRY(conv_input), ENTRY(conv_weight),
+    ENTRY(product), ENTRY(linear),
     ENTRY(elu), ENTRY(elu_grad), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(hardswish), ENTRY(hardswish_grad),
     ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(relu), ENTRY(relu_grad),
     ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(silu), ENTRY(silu_grad), ENTRY(softplus), ENTRY(softplus_grad),

@@ -1,9 +1,11 @@
-// Threads that wait for work without spinning: they are parked on a condition, and die with the process.
+// Threads that wait for work: a moment awake, for a step has its next kernel soon, and to wake a thread takes longer than
+// many kernels do; then parked on a condition. They die with the process.
 #include "native.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 
 static atomic_int wanted = 1;  // how many threads work, with the caller's own
 
@@ -13,13 +15,31 @@ static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
-static int started, seats, working;  // threads there are; how many more the work takes; how many are at it
+static int started;                  // threads there are
+static atomic_int seats, working;    // how many more the work takes; how many are at it: changed with the lock held
 static struct {
     Work work;
     void *context;
     Py_ssize_t blocks;
     atomic_ptrdiff_t next;
 } job;
+
+enum { MOMENT = 20000 };  // nanoseconds
+
+static bool awaits(const atomic_int *what, bool some) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        for (int i = 0; i < 32; i++) {
+            if ((*what != 0) == some) return true;
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < MOMENT);
+    return false;
+}
 
 int tt_threads(void) { return wanted; }
 void tt_set_threads(int count) { wanted = count; }
@@ -30,15 +50,19 @@ static void take_blocks(int worker) {
 
 static void *run(void *unused) {
     (void)unused;
-    pthread_mutex_lock(&lock);
     for (;;) {
-        while (!seats) pthread_cond_wait(&wake, &lock);
-        int worker = seats--;
-        working++;
-        pthread_mutex_unlock(&lock);
-        take_blocks(worker);
+        awaits(&seats, true);
         pthread_mutex_lock(&lock);
-        if (!--working) pthread_cond_signal(&finished);
+        if (!seats) pthread_cond_wait(&wake, &lock);
+        if (seats) {
+            int worker = seats--;
+            working++;
+            pthread_mutex_unlock(&lock);
+            take_blocks(worker);
+            pthread_mutex_lock(&lock);
+            if (!--working) pthread_cond_signal(&finished);
+        }
+        pthread_mutex_unlock(&lock);
     }
     return NULL;
 }
@@ -72,6 +96,9 @@ static void share(Work work, void *context, Py_ssize_t blocks, int threads) {
     take_blocks(0);
     pthread_mutex_lock(&lock);
     seats = 0;
+    pthread_mutex_unlock(&lock);
+    awaits(&working, false);
+    pthread_mutex_lock(&lock);
     while (working) pthread_cond_wait(&finished, &lock);
     pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&sharing);

@@ -20,6 +20,7 @@ from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.products import product
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import refused, renamed
 from tinytorch.ops.arguments import tensor_name as _name
@@ -34,38 +35,26 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def _dot(a: Any, b: Any, name: str) -> Any:
-    """Return `a.dot(b)`: for floats one call of BLAS, without a copy of transposed views."""
     kind = a.dtype
-    # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
-    one = a.size == 1 or b.size == 1
     if kind is _F32 or kind is _F64:
-        return np.matmul(a, b) if one else a.dot(b)
-    return _unusual(np.matmul if one else np.dot, a, b, name)
+        return product(a, b)
+    return _unusual(np.matmul if a.size == 1 or b.size == 1 else np.dot, a, b, name)
 
 
-def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:
+def _unusual(multiply: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:
     kind = a.dtype
     if kind.char in RARE and (kind.kind == "b" or (a.size and b.size)):
         raise refused(name, a)
     if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
-        return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
-    return product(a, b)
+        return multiply(a.astype(np.float32), b.astype(np.float32)).astype(kind)
+    return multiply(a, b)
 
 
 def _matmul(a: Any, b: Any) -> Any:
     kind = a.dtype
     if kind is _F32 or kind is _F64:
-        return np.matmul(_regular(a), _regular(b))
+        return product(a, b)
     return _unusual(np.matmul, a, b, "bmm")
-
-
-def _regular(a: Any) -> Any:
-    """Return `a`, copied if BLAS cannot read it (NumPy's own loop is many times slower)."""
-    row, column = a.strides[-2:]
-    size = a.itemsize
-    if (column == size and row >= size * a.shape[-1]) or (row == size and column >= size * a.shape[-2]):
-        return a
-    return a.copy() if a.size > 256 else a
 
 
 # The families -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from tinytorch.core.graph import Within
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import activation
+from tinytorch.kernels import activation, products
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.arguments import tensor_name
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
@@ -83,17 +83,14 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
                 return out.reshape(x.shape[:-1] + weight.shape[:-1])
     except AttributeError:
         raise _no_tensor("weight", 2, weight) from None
-    wide = x.dtype.itemsize >= 4
-    if not wide:
-        out = np.matmul(activation.widened(x), activation.widened(weight).T)
-    elif x.size != 1 != weight.size:
-        out = x.dot(weight.T)
-    else:  # (`dot` takes a matrix of one zero for a factor, and gives 0 for infinities)
-        out = np.matmul(x, weight.T)
     if bias is not None:
         _check_bias(bias, x, weight)
+    if x.dtype.itemsize >= 4:
+        return products.linear(x, weight, bias)
+    out = np.matmul(activation.widened(x), activation.widened(weight).T)
+    if bias is not None:
         add_to_rows(out, bias)
-    return out if wide else out.astype(x.dtype, copy=False)
+    return out.astype(x.dtype, copy=False)
 
 
 linear.op.node_class._order = (0, 1)

@@ -1,0 +1,226 @@
+// Twins of kernels/products.py: products of matrices, which are read as they lie.
+//
+// A tile of the result is ROWS rows of one factor, of which numbers are taken, times a panel of the other, of which
+// vectors are. What lies in a row is read in place where few rows meet it; else panels are copied, or transposed. Where
+// it costs less to transpose the other factor, the result's tiles are transposed instead: it is computed `across`.
+//
+// An element's sum is the same whatever the parts are, so these may depend on the number of threads.
+
+// Rows below which vectors are read in place. Few products in all, or in a matrix, and long sums are left to NumPy.
+enum { FEW = 96, LEAST = 1 << 15, SMALLEST = 1 << 11, DEEPEST = 1 << 12, LEADING = 4 };
+
+// A stack of matrices, and its strides: of leading dimensions, from row to row, from column to column.
+typedef struct {
+    float *data;
+    int64_t leading_at[LEADING], row_at, column_at;
+    int64_t leading[LEADING], rows, columns;
+} Stack;
+
+typedef struct {
+    Stack x, y, result;  // numbers, vectors
+    const float *bias;   // per column of the result
+    bool across, in_place;
+    int64_t panels, vectors, row_parts, row_part;
+    float *scratch;
+    int64_t scratch_size;
+} Product;
+
+static Stack transposed(Stack s) {
+    Stack t = s;
+    t.rows = s.columns, t.columns = s.rows, t.row_at = s.column_at, t.column_at = s.row_at;
+    return t;
+}
+
+static float *matrix_at(const Stack *s, int64_t number) {
+    float *at = s->data;
+    for (int d = LEADING; d--; number /= s->leading[d]) at += number % s->leading[d] * s->leading_at[d];
+    return at;
+}
+
+// Write a panel, where y's columns lie in one piece each.
+static void transpose_panel(const Product *p, const float *from, int64_t there, float *panel) {
+    int64_t apart = p->vectors * WIDTH;
+    for (int64_t j = 0; j < apart; j += WIDTH, from += WIDTH * p->y.column_at) {
+        for (int64_t k = 0; k < p->y.rows; k += WIDTH) {
+            int64_t left = least(WIDTH, p->y.rows - k);
+            vec block[WIDTH];
+            for (int i = 0; i < WIDTH; i++) {
+                const float *column = from + i * p->y.column_at + k;
+                block[i] = j + i >= there ? (vec){0} : left == WIDTH ? load(column) : load_some(column, left);
+            }
+            transpose(block);
+            for (int64_t i = 0; i < left; i++) store(panel + (k + i) * apart + j, block[i]);
+        }
+    }
+}
+
+static void copy_panel(const Product *p, const float *from, int64_t there, float *panel) {
+    int64_t apart = p->vectors * WIDTH;
+    for (int64_t k = 0; k < p->y.rows; k++, panel += apart, from += p->y.row_at) {
+        if (p->y.column_at == 1) copy(panel, from, there);
+        else
+            for (int64_t j = 0; j < there; j++) panel[j] = from[j * p->y.column_at];
+        for (int64_t j = there; j < apart; j++) panel[j] = 0;
+    }
+}
+
+// A tile: ROWS rows, whose numbers lie `step` apart, times `vectors` vectors, `apart` from each other, plus biases.
+INLINE void meet(int vectors, const float *const *x, int64_t step, const float *y, int64_t apart, int64_t depth,
+                 const float *of_rows, const float *of_columns, float *to, int64_t to_at) {
+    vec found[ROWS][VECTORS_IN_TILE];
+    const float *row[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        row[i] = x[i];
+        for (int j = 0; j < vectors; j++) found[i][j] = (vec){0};
+    }
+    for (int64_t k = 0, at = 0; k < depth; k++, at += step, y += apart) {
+        vec b[VECTORS_IN_TILE];
+        for (int j = 0; j < vectors; j++) b[j] = load(y + j * WIDTH);
+        for (int i = 0; i < ROWS; i++)
+            for (int j = 0; j < vectors; j++) found[i][j] += row[i][at] * b[j];
+    }
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < vectors; j++)
+            store(to + i * to_at + j * WIDTH, found[i][j] + (of_rows[i] + load(of_columns + j * WIDTH)));
+}
+
+// Write rows of tiles, up to WIDTH of them, as columns of the result.
+static void write_across(const float *tiles, int64_t rows, int64_t columns, float *to, int64_t apart) {
+    for (int64_t j = 0; j < columns; j += WIDTH) {
+        vec block[WIDTH];
+        for (int i = 0; i < WIDTH; i++) block[i] = load(tiles + i * COLUMNS + j);
+        transpose(block);
+        for (int64_t i = 0; i < least(WIDTH, columns - j); i++) {
+            if (rows == WIDTH) store(to + (j + i) * apart, block[i]);
+            else store_some(to + (j + i) * apart, block[i], rows);
+        }
+    }
+}
+
+static void product_part(void *context, Py_ssize_t part, int worker) {
+    const Product *p = context;
+    int64_t width = p->vectors * WIDTH, first = part % p->panels * width, rows = p->x.rows;
+    int64_t begin = part / p->panels % p->row_parts * p->row_part, end = least(begin + p->row_part, rows);
+    int64_t there = least(width, p->y.columns - first), apart = width, number = part / p->panels / p->row_parts;
+    float *tiles = p->scratch + worker * p->scratch_size, *panel = tiles + WIDTH * COLUMNS;
+    const float *x = matrix_at(&p->x, number), *y = matrix_at(&p->y, number) + first * p->y.column_at;
+    float *result = matrix_at(&p->result, number);
+    if (p->in_place && there == width) apart = p->y.row_at;
+    else {
+        if (p->y.row_at == 1 && p->y.column_at != 1) transpose_panel(p, y, there, panel);
+        else copy_panel(p, y, there, panel);
+        y = panel;
+    }
+
+    float of_rows[ROWS] = {0}, of_columns[COLUMNS] = {0};
+    if (p->bias && !p->across) memcpy(of_columns, p->bias + first, sizeof(float) * (size_t)there);
+    for (int64_t r = begin; r < end; r += ROWS) {
+        const float *at[ROWS];  // beyond the last row it stands in for others
+        for (int i = 0; i < ROWS; i++) {
+            int64_t row = least(r + i, rows - 1);
+            at[i] = x + row * p->x.row_at;
+            if (p->bias && p->across) of_rows[i] = p->bias[row];
+        }
+        bool direct = !p->across && there == width && r + ROWS <= rows;
+        int64_t done = p->across ? (r - begin) % WIDTH : 0, to_at = direct ? p->result.row_at : COLUMNS;
+        float *to = direct ? result + r * p->result.row_at + first : tiles + done * COLUMNS;
+        if (p->vectors == 3) meet(3, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
+        else if (p->vectors == 2) meet(2, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
+        else meet(1, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
+        if (direct) continue;
+        if (!p->across) {
+            for (int64_t i = 0; i < least(ROWS, rows - r); i++)
+                copy(result + (r + i) * p->result.row_at + first, tiles + i * COLUMNS, there);
+        } else if (done + ROWS == WIDTH || r + ROWS >= end) {
+            int64_t row = r - done;
+            write_across(tiles, least(WIDTH, end - row), there, result + row + first * p->result.row_at,
+                         p->result.row_at);
+        }
+    }
+}
+
+// Read a stack of matrices; false if it is none.
+static bool stack_of(PyObject *object, Stack *s) {
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (!tt_float32(object)) return false;
+    int leading = PyArray_NDIM(array) - 2;
+    if (leading < 0 || leading > LEADING) return false;
+    s->data = PyArray_DATA(array);
+    for (int d = 0; d < LEADING; d++) {
+        bool there = d >= LEADING - leading;
+        s->leading[d] = there ? PyArray_DIM(array, d - LEADING + leading) : 1;
+        s->leading_at[d] = there ? PyArray_STRIDE(array, d - LEADING + leading) / 4 : 0;
+    }
+    s->rows = PyArray_DIM(array, leading);
+    s->columns = PyArray_DIM(array, leading + 1);
+    s->row_at = PyArray_STRIDE(array, leading) / 4;
+    s->column_at = PyArray_STRIDE(array, leading + 1) / 4;
+    return true;
+}
+
+// `a b + bias`, or PASS.
+static PyObject *multiply(PyObject *like, Stack a, Stack b, const float *bias, PyObject *out) {
+    int dims = PyArray_NDIM((PyArrayObject *)like);
+    int64_t m = a.rows, n = b.columns, k = a.columns, count = 1, threads = tt_threads();
+    for (int d = 0; d < LEADING; d++) {
+        if (a.leading[d] != b.leading[d]) return PASS;
+        count *= a.leading[d];
+    }
+    double products = (double)m * (double)n * (double)k;
+    if (WIDTH < 8 || k != b.rows || m < 4 || n < 4 || k > DEEPEST) return PASS;
+    if (products < SMALLEST || products * (double)count < LEAST) return PASS;
+    int64_t shape[LEADING + 2] = {0};
+    for (int d = 0; d < dims - 2; d++) shape[d] = a.leading[LEADING - dims + 2 + d];
+    shape[dims - 2] = m;
+    shape[dims - 1] = n;
+    Product p = {.bias = bias};
+    PyObject *result = out;
+    Py_XINCREF(out);
+    if (!out) result = tt_new(like, dims, shape);
+    if (!result) return NULL;
+    bool fits = stack_of(result, &p.result) && p.result.rows == m && p.result.columns == n && p.result.column_at == 1 &&
+                PyArray_ISWRITEABLE((PyArrayObject *)result);
+    for (int d = 0; d < LEADING; d++) fits = fits && p.result.leading[d] == a.leading[d];
+
+    // What is not in rows of vectors is transposed: b; or a instead, and the result.
+    int64_t plain = b.column_at == 1 ? 0 : n * k, across = (a.row_at == 1 ? 0 : m * k) + 2 * m * n;
+    p.across = across < plain;
+    p.x = p.across ? transposed(b) : a;
+    p.y = p.across ? transposed(a) : b;
+    int64_t vectors = over(p.y.columns, WIDTH);
+    p.panels = over(vectors, VECTORS_IN_TILE);
+    p.vectors = over(vectors, p.panels);
+    p.panels = over(vectors, p.vectors);
+    p.in_place = p.y.column_at == 1 && p.x.rows < FEW;
+    int64_t parts = threads * (p.in_place || p.x.rows > 4 * FEW ? 8 : 2);  // each of which makes its panel
+    p.row_part = threads > 1 ? over(over(p.x.rows, over(parts, p.panels * count)), WIDTH) * WIDTH : p.x.rows;
+    p.row_parts = over(p.x.rows, p.row_part);
+    p.scratch_size = over(WIDTH * COLUMNS + k * p.vectors * WIDTH, 16) * 16;
+    p.scratch = fits ? aligned((size_t)(threads * p.scratch_size)) : NULL;
+    if (!p.scratch) {
+        Py_DECREF(result);
+        return PASS;
+    }
+    tt_share(product_part, &p, p.panels * p.row_parts * count, count * m * n * k / WIDTH, (int)threads);
+    free(p.scratch);
+    return result;
+}
+
+KERNEL(product) {
+    Stack a, b;
+    if (count != 2 || !stack_of(args[0], &a) || !stack_of(args[1], &b)) return PASS;
+    if (PyArray_NDIM((PyArrayObject *)args[0]) != PyArray_NDIM((PyArrayObject *)args[1])) return PASS;
+    return multiply(args[0], a, b, NULL, out);
+}
+
+KERNEL(linear) {
+    Stack x, weight;
+    if (count != 3 || out || !stack_of(args[0], &x) || !stack_of(args[1], &weight)) return PASS;
+    if (PyArray_NDIM((PyArrayObject *)args[0]) != 2 || PyArray_NDIM((PyArrayObject *)args[1]) != 2) return PASS;
+    if (args[2] == Py_None) return multiply(args[0], x, transposed(weight), NULL, NULL);
+    PyArrayObject *bias = (PyArrayObject *)args[2];
+    if (!tt_float32(args[2]) || !tt_contiguous(args[2]) || PyArray_NDIM(bias) != 1 ||
+        PyArray_DIM(bias, 0) != weight.rows)
+        return PASS;
+    return multiply(args[0], x, transposed(weight), PyArray_DATA(bias), NULL);
+}

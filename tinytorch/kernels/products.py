@@ -1,0 +1,46 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels.native import twin
+from tinytorch.kernels.reduce import add_to_rows
+
+__all__ = ["linear", "product"]
+
+Array = Any
+
+
+@twin
+def product(a: Array, b: Array, out: Array | None = None) -> Array:
+    """Return `a b`, of matrices (m, k) and (k, n) of floats, laid out in any way, of vectors, or of stacks of matrices.
+
+    Args:
+        a, b: the factors. Leading dimensions broadcast.
+        out: takes the result, and shares no memory with the factors.
+    """
+    if out is None and a.ndim < 3 > b.ndim:  # one call of BLAS, without a copy of transposed views
+        # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
+        return a.dot(b) if a.size != 1 != b.size else np.matmul(a, b)
+    return np.matmul(_regular(a), _regular(b), out=out)
+
+
+def _regular(a: Array) -> Array:
+    """Return `a`, copied if BLAS cannot read it (NumPy's own loop is many times slower)."""
+    row, column = a.strides[-2:]
+    size = a.itemsize
+    if (column == size and row >= size * a.shape[-1]) or (row == size and column >= size * a.shape[-2]):
+        return a
+    return a.copy() if a.size > 256 else a
+
+
+@twin
+def linear(x: Array, weight: Array, bias: Array | None) -> Array:
+    """Return `x weight.T + bias`, of matrices (m, k) and (n, k) of floats and what broadcasts to n of them, or None."""
+    out = product(x, weight.T)
+    if bias is not None:
+        add_to_rows(out, bias)
+    return out
