@@ -344,6 +344,19 @@ def rows(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, dim, index
 
 
+def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, k in (((70,), 1), ((3, 100), 12), ((2, 3, 2000), 10), ((40, 999), 100), ((2, 70_001), 200)):
+        x = np.broadcast_to(np.linspace(-9, 9, shape[-1], dtype=np.float32), shape).copy()
+        x = rng.permuted(x, axis=-1)
+        for some in (x, np.sort(x), np.sort(x)[..., ::-1].copy()):
+            yield from ((some, k, largest) for largest in (True, False))
+    x[:, :8:2], x[0, 1], x[1, 5] = np.nan, np.inf, -np.inf
+    yield from ((x, 9, largest) for largest in (True, False))
+    x = np.full((2, 100), np.nan, np.float32)
+    x[:, 50:60] = np.arange(10)
+    yield from ((x, 9, largest) for largest in (False,))
+
+
 def added_rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for x, dim, index in rows(rng):
         yield x, dim, index, rng.standard_normal((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), np.float32)
@@ -437,6 +450,7 @@ SAMPLES = {
     "maxima": Samples(pool.maxima, windows, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
+    "few": Samples(indexing.few, ranked, 0, 0),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),

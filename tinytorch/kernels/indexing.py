@@ -494,6 +494,8 @@ def order(x: Array, axis: int, descending: bool) -> Array:
         x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if not x.flags.c_contiguous:
         return _in_order_of(x, order(x.copy("C"), axis, descending))
+    if x.dtype == np.float32 and x.size > 64 and x.shape[axis] < 1 << 31:
+        return _order_by_keys(x, axis, descending)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
@@ -501,6 +503,26 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(
         _INT64, copy=False
     )
+
+
+def _order_by_keys(x: Array, axis: int, descending: bool) -> Array:
+    """Return the indices that sort float32: NumPy sorts whole numbers, of elements and places, by vectors."""
+    places = x.swapaxes(axis, -1) + np.float32(0)  # without -0
+    bits = places.view(np.int32)
+    bits[np.isnan(places)] = 0x7FC00000
+    bits ^= (bits >> 31) & 0x7FFFFFFF  # in the order of what they stand for
+    if descending:
+        np.invert(bits, out=bits)
+    keys = bits.astype(_INT64)
+    keys <<= 32
+    keys |= np.arange(keys.shape[-1])
+    keys.sort()
+    keys &= 0xFFFFFFFF
+    return _in_one_piece(keys.swapaxes(axis, -1))
+
+
+def _in_one_piece(x: Array) -> Array:
+    return x if x.flags.c_contiguous else x.copy("C")
 
 
 def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -537,18 +559,25 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
         if k == 0:
             return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
         return x.copy(), np.zeros((), _INT64, like=x)
-    before = (_ALL,) * axis
-    if k * 8 < length and length > 64:  # few of many: partition first, and sort only those
-        if largest:
-            indices = np.argpartition(x, length - k, axis=axis)[(*before, slice(length - k, None))]
-        else:
-            indices = np.argpartition(x, k, axis=axis)[(*before, slice(k))]
-        indices = np.sort(indices, axis=axis)
-        part = np.take_along_axis(x, indices, axis)
-        indices = np.take_along_axis(indices, order(part, axis, largest), axis)
+    if k * 8 >= length or length <= 64:
+        indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
+        return np.take_along_axis(x, indices, axis), indices
+    values, indices = few(_in_one_piece(x.swapaxes(axis, -1)), k, largest)
+    return _in_one_piece(values.swapaxes(axis, -1)), _in_one_piece(indices.swapaxes(axis, -1))
+
+
+@twin
+def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
+    """Return the k largest (or smallest) elements of rows, a small part of them, in order, and their indices."""
+    length = x.shape[-1]
+    if largest:
+        indices = np.argpartition(x, length - k)[..., length - k :]
     else:
-        indices = order(x, axis, largest)[(*before, slice(k))].copy("C")
-    return np.take_along_axis(x, indices, axis), indices
+        indices = np.argpartition(x, k)[..., :k]
+    indices = np.sort(indices)
+    part = np.take_along_axis(x, indices, -1)
+    indices = np.take_along_axis(indices, order(part, x.ndim - 1, largest), -1)
+    return np.take_along_axis(x, indices, -1), indices
 
 
 def search(sorted_sequence: Array, values: Array, right: bool) -> Array:

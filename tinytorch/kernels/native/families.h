@@ -23,6 +23,7 @@ PRAGMA(GCC target(TARGET))
 #include "attention.c"
 #include "indexing.c"
 #include "maxima.c"
+#include "sorting.c"
 #include "optim.c"
 #include "rnn.c"
 
@@ -41,7 +42,7 @@ const Kernel KERNELS[] = {
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
     ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
     ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
-    ENTRY(place), ENTRY(maxima),
+    ENTRY(place), ENTRY(maxima), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(softmax_scores), ENTRY(softmax_slopes),
     ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
