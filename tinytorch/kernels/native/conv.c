@@ -106,6 +106,7 @@ static bool set_blocks(Correlation *c) {
     c->cut = over(a[c->split].count, least(cuts, a[c->split].count));
     c->cuts = over(a[c->split].count, c->cut);
     c->blocks = over(c->samples, c->images);
+    c->images = over(c->samples, c->blocks);
     if (c->in_place) {
         memcpy(c->laid_at, (int64_t[]){c->source_at[0], c->source_at[1], 0, 0, 0}, sizeof c->laid_at);
         return true;
@@ -232,14 +233,24 @@ static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_
     return runs;
 }
 
-// Copy what the taps meet at some places.
-static void pack_panel(const Correlation *c, const float *laid, const Run *runs, int count, float *panel) {
+INLINE void pack(const Correlation *c, const float *laid, int64_t length, float *to) {
     for (int64_t channel = 0; channel < c->channels; channel++, laid += c->laid_at[1])
-        for (int64_t t = 0; t < c->taps; t++, panel += COLUMNS) {
-            float *to = panel;
-            for (int r = 0; r < count; to += runs[r++].length)
-                copy(to, laid + c->tap_at[t] + runs[r].at, runs[r].length);
-        }
+        for (int64_t t = 0; t < c->taps; t++, to += COLUMNS) copy(to, laid + c->tap_at[t], length);
+}
+
+// Copy what the taps meet at some places: run by run, so that what depends on its length is decided once.
+static void pack_panel(const Correlation *c, const float *laid, const Run *runs, int count, float *panel) {
+    for (int r = 0; r < count; panel += runs[r++].length) {
+        const float *from = laid + runs[r].at;
+        int64_t length = runs[r].length;
+        if (length == 3 * WIDTH) pack(c, from, 3 * WIDTH, panel);
+        else if (length == 2 * WIDTH) pack(c, from, 2 * WIDTH, panel);
+        else if (length == WIDTH) pack(c, from, WIDTH, panel);
+        else if (length > WIDTH) pack(c, from, length, panel);
+        else if (length >= 8) pack(c, from, length, panel);
+        else if (length >= 4) pack(c, from, length, panel);
+        else pack(c, from, length, panel);
+    }
 }
 
 // Add to a tile the product of ROWS rows of the weight and `vectors` vectors of a panel. It begins with the bias, or
@@ -412,7 +423,8 @@ static bool correlate(Correlation *c, const float *bias) {
     length = c->channels * c->taps;
     products = c->samples * c->groups * c->rows * length * c->axis[0].count * c->axis[1].count * c->axis[2].count;
     int64_t parts = c->blocks * c->cuts * c->groups;
-    c->row_parts = most(least(over(PARTS, parts), tiles / 4), 1);
+    int64_t wanted = threads > 1 ? 4 * threads : 1;  // each part of the rows packs the panels anew
+    c->row_parts = most(least(over(wanted, parts), tiles / 4), 1);
     c->row_part = over(tiles, c->row_parts);
     c->row_parts = over(tiles, c->row_part);
     c->scratch_size = over(c->laid + (length + 2 + c->row_part * ROWS) * COLUMNS + WIDTH, 16) * 16;
