@@ -314,17 +314,19 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
     Negative widths take away, so that the gradient is the same op.
     """
-    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
-    for length, (before, after) in zip(x.shape, widths, strict=True):
+    shape, inner, part = [], [], []
+    for d, length in enumerate(x.shape):
+        k = 2 * (x.ndim - 1 - d)
+        before, after = pad[k : k + 2] or (0, 0)
+        wide = length + before + after
         if length + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
-    shape = tuple([length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)])
+        shape.append(wide)
+        inner.append(slice(max(before, 0), wide - max(after, 0)))
+        part.append(slice(max(-before, 0), length - max(-after, 0)))
     value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
-    out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
-    inner = tuple([slice(max(before, 0), n - max(after, 0)) for n, (before, after) in zip(shape, widths, strict=True)])
-    part = tuple(
-        [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, widths, strict=True)]
-    )
-    out[inner] = x[part]
+    out = np.empty_like(x, order="C" if laid_out else "K", shape=shape)
+    out.fill(value)
+    out[tuple(inner)] = x[tuple(part)]
     return out

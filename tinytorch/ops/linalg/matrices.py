@@ -16,7 +16,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.kernels.reduce import axes_of, axis_of, ones
 from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of, refused
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
@@ -618,7 +618,7 @@ def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
 @op(name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
 def _euclidean(x: Any, y: Any) -> Any:
     """Return the distances by one product of matrices, `[-2x | |x|^2 | 1] [y | 1 | |y|^2].T`."""
-    of_x, of_y = (np.square(each).sum(-1, keepdims=True) for each in (x, y))
+    of_x, of_y = (np.square(each).dot(ones(each.shape[-1], each.dtype))[..., None] for each in (x, y))
     a = np.concatenate((-2 * x, of_x, np.ones_like(of_x)), -1)
     b = np.concatenate((y, np.ones_like(of_y), of_y), -1)
     found = product(a, b.swapaxes(-1, -2))
