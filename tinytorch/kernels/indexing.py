@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axis_of, in_rows
 
 Array = Any
 Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
@@ -518,11 +518,7 @@ def _order_by_keys(x: Array, axis: int, descending: bool) -> Array:
     keys |= np.arange(keys.shape[-1])
     keys.sort()
     keys &= 0xFFFFFFFF
-    return _in_one_piece(keys.swapaxes(axis, -1))
-
-
-def _in_one_piece(x: Array) -> Array:
-    return x if x.flags.c_contiguous else x.copy("C")
+    return in_rows(keys.swapaxes(axis, -1))
 
 
 def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -562,8 +558,8 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     if k * 8 >= length or length <= 64:
         indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
         return np.take_along_axis(x, indices, axis), indices
-    values, indices = few(_in_one_piece(x.swapaxes(axis, -1)), k, largest)
-    return _in_one_piece(values.swapaxes(axis, -1)), _in_one_piece(indices.swapaxes(axis, -1))
+    values, indices = few(in_rows(x.swapaxes(axis, -1)), k, largest)
+    return in_rows(values.swapaxes(axis, -1)), in_rows(indices.swapaxes(axis, -1))
 
 
 @twin
