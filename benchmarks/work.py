@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from benchmarks import inference, models
+from benchmarks import models, tasks
 
 __all__ = ["WORK", "Work"]
 
@@ -22,10 +22,10 @@ class Work(NamedTuple):
 
 
 WORK = {
-    "op": Work("a * b, 8 x 8, recorded", inference.forward, 1.0, 5, inference.TIMES),
-    "op-backward": Work("a * b, 8 x 8, recorded, and backward", inference.backward, 0.9, 5, inference.TIMES),
-    "op-no-grad": Work("a * b, 8 x 8, no_grad", inference.no_grad, 1.0, 5, inference.TIMES),
-    "chain": Work("chain of 100 multiplications, and backward", inference.chain, 0.85, 100),
+    "op": Work("a * b, 8 x 8, recorded", tasks.forward, 1.0, 5, tasks.TIMES),
+    "op-backward": Work("a * b, 8 x 8, recorded, and backward", tasks.backward, 0.9, 5, tasks.TIMES),
+    "op-no-grad": Work("a * b, 8 x 8, no_grad", tasks.no_grad, 1.0, 5, tasks.TIMES),
+    "chain": Work("chain of 100 multiplications, and backward", tasks.chain, 0.85, 100),
     "micro-mlp": Work("micro MLP 2-16-16-1, batch 100, SGD", models.micro_mlp, 0.55, 100),
     "pinn": Work("PINN 2-64-64-1, 256 points, second derivatives", models.pinn, 0.7, 20),
     "pinn-2000": Work("PINN, 2,000 points, 4 layers of 20", partial(models.pinn, points=2000, width=20, depth=4), 0.7),
@@ -47,10 +47,10 @@ WORK = {
     "graph": Work("graph attention, 2,000 nodes, 16,000 edges", models.graph),
     "recommender": Work("embeddings of a recommender, batch 512", models.recommender),
     "actor-critic": Work("actor and critic, an episode of 20", models.actor_critic),
-    "decide": Work("inference: MLP 16-64-64-4, batch 1", inference.small_mlp, None, 100),
-    "classify": Work("inference: ResNet, 32 pictures", inference.resnet),
-    "generate": Work("inference: GPT writes 16 letters", inference.generate),
-    "loader": Work("data: an epoch of 1,024 augmented pictures", inference.loader, None, 2),
-    "clusters": Work("4 steps of k-means, 4,000 points", inference.clusters),
-    "neighbours": Work("nearest of 2,000 points to 500", inference.neighbours),
+    "decide": Work("inference: MLP 16-64-64-4, batch 1", tasks.small_mlp, None, 100),
+    "classify": Work("inference: ResNet, 32 pictures", tasks.resnet),
+    "generate": Work("inference: GPT writes 16 letters", tasks.generate),
+    "loader": Work("data: an epoch of 1,024 augmented pictures", tasks.loader, None, 2),
+    "clusters": Work("4 steps of k-means, 4,000 points", tasks.clusters),
+    "neighbours": Work("nearest of 2,000 points to 500", tasks.neighbours),
 }
