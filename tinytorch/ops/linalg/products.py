@@ -38,23 +38,15 @@ def _dot(a: Any, b: Any, name: str) -> Any:
     kind = a.dtype
     if kind is _F32 or kind is _F64:
         return product(a, b)
-    return _unusual(np.matmul if a.size == 1 or b.size == 1 else np.dot, a, b, name)
-
-
-def _unusual(multiply: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:
-    kind = a.dtype
     if kind.char in RARE and (kind.kind == "b" or (a.size and b.size)):
         raise refused(name, a)
     if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
-        return multiply(a.astype(np.float32), b.astype(np.float32)).astype(kind)
-    return multiply(a, b)
+        return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
+    return product(a, b)
 
 
 def _matmul(a: Any, b: Any) -> Any:
-    kind = a.dtype
-    if kind is _F32 or kind is _F64:
-        return product(a, b)
-    return _unusual(np.matmul, a, b, "bmm")
+    return _dot(a, b, "bmm")
 
 
 # The families -------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from tinytorch.core.graph import Within
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, products
-from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.arguments import tensor_name
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.register import public
@@ -87,10 +86,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         _check_bias(bias, x, weight)
     if x.dtype.itemsize >= 4:
         return products.linear(x, weight, bias)
-    out = np.matmul(activation.widened(x), activation.widened(weight).T)
-    if bias is not None:
-        add_to_rows(out, bias)
-    return out.astype(x.dtype, copy=False)
+    return products.linear(activation.widened(x), activation.widened(weight), bias).astype(x.dtype, copy=False)
 
 
 linear.op.node_class._order = (0, 1)
