@@ -27,8 +27,10 @@ from tinytorch.core.view import (
     shared_places,
 )
 from tinytorch.kernels import dtypes, places
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.parallel import LARGE, each
+
+_F32 = np.dtype(np.float32)
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -62,10 +64,18 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         before = None
         try:
             if made.broadcasts and made.positional == 2:
-                a, b = promoted(made, input, values[1])
+                y, kind = values[1], target.dtype
+                if isinstance(y, Tensor) and y._array.dtype is kind and (kind is _F32 or not made.floating):
+                    a, b = target, y._array
+                elif kind is _F32 and (type(y) is float or type(y) is int) and y and made.of_floats is not None:
+                    a, b = target, number(y, kind)
+                else:
+                    a, b = promoted(made, input, y)
                 if edges is None and plain_ufunc and a is target and _fits(b, target):
                     # The short way: nothing is recorded, nothing converted.
-                    if target.size < LARGE:
+                    if kind is _F32 and made.of_floats is not None:
+                        made.of_floats(a, b, out=target)
+                    elif target.size < LARGE:
                         made.kernel(a, b, out=target)
                     else:
                         each(made.kernel, a, b, out=target)
@@ -162,10 +172,14 @@ def _fits(operand: Any, target: Any) -> bool:
     """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
     if not isinstance(operand, np.ndarray):
         return target.dtype.kind in FLOATS and target.dtype.itemsize > 2
+    shape, other = target.shape, operand.shape
     return (
         operand.dtype == target.dtype
         and target.dtype.kind in FLOATS
-        and (operand.shape == target.shape or operand.ndim == 0)
+        and (
+            other == shape[len(shape) - len(other) :]  # most often, and rows
+            or (len(other) <= len(shape) and all(n in (1, m) for n, m in zip(other[::-1], shape[::-1], strict=False)))
+        )
     )
 
 

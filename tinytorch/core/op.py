@@ -255,6 +255,7 @@ class Op:
     """
 
     caller: Any  # the public function
+    of_floats: Callable[..., Any] | None = None  # the kernel for float32, where that is another one
     # What forward mode need not work out from the formulas:
     elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
     linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
@@ -682,6 +683,7 @@ def pointwise(
     node_name: str | None = None,
     linear: bool = False,
     in_float32: bool = False,
+    of_floats: Callable[..., Any] | None = None,
     **formulas: Formula | None,
 ) -> Any:
     """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
@@ -693,6 +695,7 @@ def pointwise(
         doc: the public docstring.
         node_name: PyTorch's name of the node, if it is not the public name in capitals.
         linear: a product of matrices, say: linear in each argument, and called in the same way, but not pointwise.
+        of_floats: takes the ufunc's place for arrays of float32.
         in_float32: a number for the second argument is not rounded to the 16 bits of the first; `f(x, 1)` is x.
         **formulas: per argument, in order, the formula of its gradient, or None.
     """
@@ -703,6 +706,8 @@ def pointwise(
         name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
     )  # fmt: skip
     made.linear, made.elementwise, made.in_float32 = linear, not linear, in_float32
+    if of_floats is not kernel:
+        made.of_floats = of_floats
     call = _public(made, _unary(made) if count == 1 else _binary(made))
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
@@ -834,7 +839,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
 
 def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
-    differentiable, elementwise = bool(made.wants), made.elementwise
+    differentiable, elementwise, of_floats = bool(made.wants), made.elementwise, made.of_floats
     quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
     plan_both = made._plan((True, True), (True, True))
     plan_x_of_two, plan_y_of_two = (made._plan(needs, (True, True)) for needs in ((True, False), (False, True)))
@@ -868,7 +873,9 @@ def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
                 return NotImplemented
             raise
         try:
-            if elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
+            if of_floats is not None and x_is_tensor and kind is _F32:
+                array = of_floats(a, b)
+            elif elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
                 array = parallel.each(kernel, a, b)
             else:
                 array = kernel(a, b)

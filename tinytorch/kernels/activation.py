@@ -127,6 +127,7 @@ def relu(x: Array, out: Array | None = None) -> Array:
 
 
 @twin
+@large
 def relu_grad(g: Array, out: Array) -> Array:
     """Return g where `relu` has put out anything but 0, else 0."""
     return keep(g, out != 0)
@@ -560,6 +561,7 @@ def sigmoid_slope(g: Array, out: Array) -> Array:
 
 
 @twin
+@large
 def tanh_slope(g: Array, out: Array) -> Array:
     """Return `g * (1 - out * out)`, the gradient through tanh."""
     slope = np.multiply(out, out)

@@ -84,6 +84,8 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
         out: an array to write into, for a ufunc.
     """
+    if out is None and hasattr(function, "shares"):  # by itself: `large` has made it, or its twin has threads
+        return function(*operands)
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     if out is not None:
         arrays.append(out)
@@ -105,6 +107,7 @@ def large(function: Callable[..., Array]) -> Callable[..., Array]:
             return function(x, *others)
         return each(function, x, *others)
 
+    shared.shares = True  # type: ignore[attr-defined]
     return shared
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation, dtypes, parallel
+from tinytorch.kernels import activation, arithmetic, dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.ops import limits
 from tinytorch.ops.arguments import also_by, elementwise, not_implemented, refused, renamed
@@ -42,6 +42,12 @@ def kept(x: Any, mask: Any) -> Any:
 
 def _alike(*operands: Any) -> list[Any]:
     """Return operands with the tensors among them in the dtype that PyTorch's promotion gives all of them."""
+    given = operands[0]._array.dtype if isinstance(operands[0], Tensor) else None
+    for each in operands:
+        if not isinstance(each, Tensor) or each._array.dtype is not given:
+            break
+    else:  # most often
+        return [*operands]
     kind = dtypes.result_dtype(
         *[
             (each.dtype, 2 if each.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
@@ -109,10 +115,12 @@ def _negative(a: Any) -> Any:
 
 
 _negative.ufunc = np.negative  # type: ignore[attr-defined]
-plus = pointwise("add", np.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`.")
-minus = pointwise("sub", np.subtract, x=lambda g: g, y=lambda g: -g, doc="Return `x - y`.")
+plus = pointwise("add", np.add, of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`.")
+minus = pointwise(
+    "sub", np.subtract, of_floats=arithmetic.subtract, x=lambda g: g, y=lambda g: -g, doc="Return `x - y`."
+)
 mul = multiply = pointwise(
-    "mul", np.multiply, in_float32=True,
+    "mul", np.multiply, of_floats=arithmetic.multiply, in_float32=True,
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     doc="""Return `x * y`, elementwise with broadcasting.
@@ -124,7 +132,7 @@ mul = multiply = pointwise(
     also="multiply", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 true_divide = pointwise(
-    "div", np.true_divide, floating=True, in_float32=True,
+    "div", np.true_divide, of_floats=arithmetic.divide, floating=True, in_float32=True,
     x=lambda g, y: g / y,
     # (By the inputs, as PyTorch, not by the output: which a program may write over.)
     y=lambda g, x, y: -g * (x / y / y),
@@ -901,7 +909,7 @@ def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     if x.itemsize == 2 and x.dtype.kind in FLOATS:
         wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
         return _addcmul.op.kernel(*wide, value).astype(x.dtype)
-    return x + (tensor1 * tensor2 if value == 1 else _factor(value, x) * tensor1 * tensor2)
+    return arithmetic.addcmul(x, tensor1, tensor2, _factor(value, x))
 
 
 @public(method=True, out="promoted")

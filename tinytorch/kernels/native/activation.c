@@ -93,34 +93,40 @@ POINTWISE(sigmoid_slope, 2, 0, (1 - a[1]) * a[1] * a[0])
 
 POINTWISE(tanh_slope, 2, 0, (1 - a[1] * a[1]) * a[0])
 
-// exp(-x x / 2), and about 1e-38 where it is less.
+// exp(-x x / 2) for x from 0 to 13: a power of 2, by a polynomial that is fitted to that.
 INLINE vec bell_of(vec x) {
-    ints n;
-    vec less_one = exp_parts(at_least(x * x * -0.5f, -87), &n);
-    return (less_one + 1) * (vec)((n + 127) << 23);
+    const float shift = 0x1.8p23f;  // as in `exp_parts`
+    vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
+    vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
+    p = p * rest + 0.05550713092088699f;
+    p = p * rest + 0.24022120237350464f;
+    p = p * rest + 0.6931469440460205f;
+    p = p * rest + 1;
+    return (vec)((ints)p + ((ints)shifted << 23));
 }
 
-// Phi, the distribution function of the normal distribution, given `bell_of(x)`. By it, what is left beyond |x|
-// is divided; the quotient is fitted by a polynomial of t = 1 / (1 + p |x|), to 1.4e-8.
-INLINE vec normal_cdf_of(vec x, vec bell) {
-    vec t = 1 / (absolute(x) * 0.21f + 1);
-    vec p = t * -0.07203383876378187f + 0.2854527304976029f;
-    p = p * t + -0.33418829906410247f;
-    p = p * t + 0.3540321144877092f;
-    p = p * t + -0.0972446525483374f;
-    p = p * t + 0.1263546937376944f;
-    p = p * t + 0.06879015851273158f;
-    p = p * t + 0.08512939097656844f;
-    p = p * t + 0.08370770396705021f;
-    vec beyond = p * t * bell;
-    return where(x > 0, 1 - beyond, beyond);
+// What the normal distribution has beyond x, from 0 to 13, divided by `bell_of(x)`: a polynomial of t = 1 / (1 + p x),
+// fitted to 5e-8.
+INLINE vec beyond_of(vec x) {
+    vec t = 1 / (x * 0.296f + 1);
+    vec p = t * 0.03796684741973877f - 0.17422249913215637f;
+    p = p * t + 0.2486872524023056f;
+    p = p * t - 0.09218185395002365f;
+    p = p * t + 0.14927464723587036f;
+    p = p * t + 0.09230004996061325f;
+    p = p * t + 0.120213583111763f;
+    p = p * t + 0.11796195805072784f;
+    return p * t;
 }
 
-INLINE vec gelu_of(vec x) { return x * normal_cdf_of(x, bell_of(x)); }
+INLINE vec gelu_of(vec x) {
+    vec size = absolute(x), near = at_most(size, 13);
+    return x * 0.5f + size * 0.5f - beyond_of(near) * bell_of(near) * near;
+}
 
 INLINE vec gelu_grad_of(vec g, vec x) {
-    vec bell = bell_of(x);
-    return g * (normal_cdf_of(x, bell) + x * bell * 0.3989422804014327f);
+    vec near = at_most(absolute(x), 13), slope = (beyond_of(near) - near * 0.3989422804014327f) * bell_of(near);
+    return g * where(x > 0, 1 - slope, slope);
 }
 
 // By tanh: (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)) with -2 z = x (a + b x x).

@@ -23,6 +23,8 @@ PRAGMA(GCC target(TARGET))
 #include "attention.c"
 #include "indexing.c"
 #include "maxima.c"
+#include "sums.c"
+#include "arithmetic.c"
 #include "sorting.c"
 #include "optim.c"
 #include "rnn.c"
@@ -41,7 +43,9 @@ const Kernel KERNELS[] = {
     ENTRY(cross_entropy), ENTRY(log_softmax), ENTRY(log_softmax_grad), ENTRY(softmax), ENTRY(softmax_grad),
     ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
     ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad),
-    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
+    ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(column_sums), ENTRY(total),
+    ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
+    ENTRY(add_to_rows),
     ENTRY(place), ENTRY(maxima), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(softmax_scores), ENTRY(softmax_slopes),

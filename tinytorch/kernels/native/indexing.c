@@ -103,10 +103,13 @@ static void gather_part(void *context, Py_ssize_t block, int worker) {
         const int64_t *index = lines->index + row * count * after;
         float *out = lines->out + row * count * after;
         if (after == 1) {
-            for (Py_ssize_t k = 0; k < count; k++) {
-                uint64_t at = (uint64_t)index[k];
-                bad |= at >= length;
-                out[k] = x[at < length ? at : 0];
+            for (Py_ssize_t begin = 0; begin < count; begin += LINE_WIDTH) {  // first looked at, as vectors, then read
+                Py_ssize_t end = begin + LINE_WIDTH < count ? begin + LINE_WIDTH : count;
+                if (!in_bounds(index + begin, end - begin, lines->length)) {
+                    bad = true;
+                    break;
+                }
+                for (Py_ssize_t k = begin; k < end; k++) out[k] = x[index[k]];
             }
             continue;
         }

@@ -150,13 +150,24 @@ INLINE vec exp_of(vec x) {
 
 enum { TOGETHER = 4, ABREAST = TOGETHER * WIDTH, PART = 1 << 13 };  // vectors, their lanes; elements that are worth a part
 
+// The lanes of `x`, each in the place `by` before its own.
+#define LANE(i, by) ((i) + (by)) % WIDTH
+#define FOUR_LANES(i, by) LANE(i, by), LANE(i + 1, by), LANE(i + 2, by), LANE(i + 3, by)
+#if WIDTH == 16
+#define TURNED(x, by)                                                                                                  \
+    __builtin_shufflevector(x, x, FOUR_LANES(0, by), FOUR_LANES(4, by), FOUR_LANES(8, by), FOUR_LANES(12, by))
+#elif WIDTH == 8
+#define TURNED(x, by) __builtin_shufflevector(x, x, FOUR_LANES(0, by), FOUR_LANES(4, by))
+#else
+#define TURNED(x, by) __builtin_shufflevector(x, x, FOUR_LANES(0, by))
+#endif
+
 INLINE float sum_of(vec x) {
-    float parts[WIDTH];
-    store(parts, x);
-    for (int half = WIDTH / 2; half; half /= 2) {
-        for (int i = 0; i < half; i++) parts[i] += parts[i + half];
-    }
-    return parts[0];
+    if (WIDTH > 8) x += TURNED(x, 8);
+    if (WIDTH > 4) x += TURNED(x, 4);
+    x += TURNED(x, 2);
+    x += TURNED(x, 1);
+    return x[0];
 }
 
 // Of a row of `count` floats, the last vector, which may overlap the one before it or be short: the lanes that are its
