@@ -44,7 +44,7 @@ const Kernel KERNELS[] = {
     ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums),
     ENTRY(place), ENTRY(maxima), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
-    ENTRY(softmax_scores), ENTRY(softmax_slopes),
+    ENTRY(attend), ENTRY(attend_grad),
     ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
     {0},
 };

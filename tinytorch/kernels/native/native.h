@@ -150,13 +150,22 @@ INLINE vec exp_of(vec x) {
 
 enum { TOGETHER = 4, ABREAST = TOGETHER * WIDTH, PART = 1 << 13 };  // vectors, their lanes; elements that are worth a part
 
+// A vector whose lanes i and i ^ by have changed places. What folds a vector stays in registers so, and is in all lanes.
+#define FOUR(i, by) (i) ^ (by), ((i) + 1) ^ (by), ((i) + 2) ^ (by), ((i) + 3) ^ (by)
+#if WIDTH == 4
+#define SWAPPED(x, by) __builtin_shufflevector(x, x, FOUR(0, (by) % 4))
+#elif WIDTH == 8
+#define SWAPPED(x, by) __builtin_shufflevector(x, x, FOUR(0, (by) % 8), FOUR(4, (by) % 8))
+#else
+#define SWAPPED(x, by) __builtin_shufflevector(x, x, FOUR(0, by), FOUR(4, by), FOUR(8, by), FOUR(12, by))
+#endif
+
 INLINE float sum_of(vec x) {
-    float parts[WIDTH];
-    store(parts, x);
-    for (int half = WIDTH / 2; half; half /= 2) {
-        for (int i = 0; i < half; i++) parts[i] += parts[i + half];
-    }
-    return parts[0];
+    if (WIDTH > 8) x += SWAPPED(x, 8);
+    if (WIDTH > 4) x += SWAPPED(x, 4);
+    x += SWAPPED(x, 2);
+    x += SWAPPED(x, 1);
+    return x[0];
 }
 
 // Of a row of `count` floats, the last vector, which may overlap the one before it or be short: the lanes that are its

@@ -21,12 +21,11 @@ INLINE vec exp_below(vec x) {
 INLINE vec larger(vec x, vec y) { return where(x > y, x, y); }
 
 INLINE float largest_of(vec x) {
-    float parts[WIDTH];
-    store(parts, x);
-    for (int half = WIDTH / 2; half; half /= 2) {
-        for (int i = 0; i < half; i++) parts[i] = parts[i] > parts[i + half] ? parts[i] : parts[i + half];
-    }
-    return parts[0];
+    if (WIDTH > 8) x = larger(x, SWAPPED(x, 8));
+    if (WIDTH > 4) x = larger(x, SWAPPED(x, 4));
+    x = larger(x, SWAPPED(x, 2));
+    x = larger(x, SWAPPED(x, 1));
+    return x[0];
 }
 
 // Write scale softmax(x), or its logarithm, of a row; return the logarithm of the sum of exp(x - top).
