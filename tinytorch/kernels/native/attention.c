@@ -28,6 +28,13 @@ static int64_t seen_by(const Attention *a, int64_t query) {
     return a->causal ? least(query + 1, a->weights.columns) : a->weights.columns;
 }
 
+// The ends of what is seen of a row; where the row goes on, the last vector is a whole one.
+INLINE Ends ends_in(int64_t seen, int64_t keys) {
+    Ends ends = ends_of(least(over(seen, WIDTH) * WIDTH, keys));
+    for (int lane = 0; lane < WIDTH; lane++) ends.own[lane] &= -(ends.begin + lane < seen);
+    return ends;
+}
+
 // Return what is added to some rows of scores; what it has to make of the mask goes to `spare`.
 static Stack bias_of(const Attention *a, int64_t head, int64_t begin, int64_t rows, float *spare) {
     typedef char bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
@@ -59,9 +66,9 @@ INLINE vec exp_or_zero(vec x) {
     return where(x < -87, all(0), (less_one + 1) * (vec)((n + 127) << 23));
 }
 
-// Turn scores into weights.
-static void softmax_scores(float *x, const float *bias, int64_t keys, float scale) {
-    Ends ends = ends_of(keys);
+// Turn scores into weights: those that are seen, the rest are zeros.
+static void softmax_scores(float *x, const float *bias, int64_t seen, int64_t keys, float scale) {
+    Ends ends = ends_in(seen, keys);
     vec last = load_last(x, &ends) * scale;
     if (bias) last += load_last(bias, &ends);
     vec largest = where(ends.own, last, all(-INFINITY)), sums = {0};
@@ -82,6 +89,7 @@ static void softmax_scores(float *x, const float *bias, int64_t keys, float scal
     float sum = sum_of(sums + own_of(last, &ends)), factor = sum == 0 ? 1 : 1 / sum;
     for (int64_t i = 0; i < ends.whole; i += WIDTH) store(x + i, load(x + i) * factor);
     store_last(x, last * factor, &ends);
+    zero(x + seen, keys - seen);
 }
 
 static void attend_part(void *context, Py_ssize_t part, int worker) {
@@ -95,10 +103,8 @@ static void attend_part(void *context, Py_ssize_t part, int worker) {
                  a->causal ? LOWER_RESULT : WHOLE, begin, scratch);
     Stack bias = bias_of(a, head, begin, rows, spare);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = seen_by(a, begin + i);
         float *x = weights.data + i * weights.row_at;
-        softmax_scores(x, a->mask.data ? bias.data + i * bias.row_at : NULL, seen, a->scale);
-        zero(x + seen, keys - seen);
+        softmax_scores(x, a->mask.data ? bias.data + i * bias.row_at : NULL, seen_by(a, begin + i), keys, a->scale);
         if (!a->keep.data) continue;
         const float *keep = matrix_at(&a->keep, head) + (begin + i) * a->keep.row_at;
         for (int64_t j = 0; j < keys; j++) kept[i * keys + j] = x[j] * keep[j];
@@ -108,8 +114,9 @@ static void attend_part(void *context, Py_ssize_t part, int worker) {
 }
 
 // Turn the gradients of the weights, before dropout, into those of the scores.
-static void softmax_slopes(float *x, const float *weights, float *of_mask, int64_t keys, float sum, float scale) {
-    Ends ends = ends_of(keys);
+static void softmax_slopes(float *x, const float *weights, float *of_mask, int64_t seen, int64_t keys, float sum,
+                           float scale) {
+    Ends ends = ends_in(seen, keys);
     vec last = (load_last(x, &ends) - sum) * load_last(weights, &ends);
     for (int64_t i = 0; i < ends.whole; i += WIDTH) {
         vec slope = (load(x + i) - sum) * load(weights + i);
@@ -118,6 +125,7 @@ static void softmax_slopes(float *x, const float *weights, float *of_mask, int64
     }
     if (of_mask) store_last(of_mask, last, &ends);
     store_last(x, last * scale, &ends);
+    zero(x + seen, keys - seen);
 }
 
 static float dot(const float *x, const float *y, int64_t count) {
@@ -148,8 +156,7 @@ static void back_to_queries(const Attention *a, int64_t head, int64_t begin, int
         }
         if (a->of_mask.data) of_mask = matrix_at(&a->of_mask, head) + (begin + i) * a->of_mask.row_at;
         float sum = dot(upstream.data + i * upstream.row_at, out.data + i * out.row_at, upstream.columns);
-        softmax_slopes(x, w, of_mask, seen, sum, a->scale);
-        zero(x + seen, keys - seen);
+        softmax_slopes(x, w, of_mask, seen, keys, sum, a->scale);
     }
     if (a->of_query.data)
         multiply_one(slopes, head_of(a->key, head), rows_of(a->of_query, head, begin, rows),
