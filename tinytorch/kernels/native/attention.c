@@ -1,5 +1,5 @@
-// Twins of kernels/attention.py. Forward, a part is a block of a head's queries: its scores stay in the cache until they
-// have met the values. Backward it is a head; of few heads blocks of queries, and then of keys.
+// Twins of kernels/attention.py. Forward, a part is a block of a head's queries: its scores stay in the cache until
+// they have met the values. Backward it is a head; of few heads blocks of queries, and then of keys.
 //
 // Under `causal` the products leave out most of what is zero: a row ends with the tile that has its diagonal.
 
@@ -39,7 +39,8 @@ INLINE Ends ends_in(int64_t seen, int64_t keys) {
 static Stack bias_of(const Attention *a, int64_t head, int64_t begin, int64_t rows, float *spare) {
     typedef char bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
     if (!a->mask.data) return (Stack){0};
-    int64_t keys = a->weights.columns, at = place_of(&a->mask, head) + begin * a->mask.row_at, apart = a->mask.column_at;
+    int64_t keys = a->weights.columns, at = place_of(&a->mask, head) + begin * a->mask.row_at,
+            apart = a->mask.column_at;
     Stack bias = {.data = a->mask.data + at, .row_at = a->mask.row_at};
     if (apart == 1 && !a->booleans) return bias;
     bias.data = spare;
@@ -96,8 +97,8 @@ static void attend_part(void *context, Py_ssize_t part, int worker) {
     const Attention *a = context;
     int64_t blocks = over(a->weights.rows, AT_A_TIME), head = part / blocks, begin = part % blocks * AT_A_TIME;
     int64_t rows = least(AT_A_TIME, a->weights.rows - begin), keys = a->weights.columns;
-    float *scratch = a->scratch + worker * a->scratch_size, *spare = scratch + product_scratch(most(keys, a->key.columns)),
-          *kept = spare + AT_A_TIME * keys;
+    float *scratch = a->scratch + worker * a->scratch_size,
+          *spare = scratch + product_scratch(most(keys, a->key.columns)), *kept = spare + AT_A_TIME * keys;
     Stack weights = rows_of(a->weights, head, begin, rows), factor = weights, value = head_of(a->value, head);
     multiply_one(rows_of(a->query, head, begin, rows), transposed(head_of(a->key, head)), weights,
                  a->causal ? LOWER_RESULT : WHOLE, begin, scratch);
@@ -217,8 +218,9 @@ static bool take(const Attention *a, PyObject *object, Stack *s, int64_t rows, i
 
 // Read query, key, value, keep, is_causal, scale, weights and out; false if they are left to the definition.
 static bool take_all(Attention *a, PyObject *const *args, bool written) {
-    if (!PyFloat_Check(args[5]) || !stack_of(args[6], &a->weights) || !take(a, args[6], &a->weights, a->weights.rows, a->weights.columns, written) ||
-        !stack_of(args[0], &a->query) || !stack_of(args[2], &a->value))
+    if (!PyFloat_Check(args[5]) || !stack_of(args[6], &a->weights) ||
+        !take(a, args[6], &a->weights, a->weights.rows, a->weights.columns, written) || !stack_of(args[0], &a->query) ||
+        !stack_of(args[2], &a->value))
         return false;
     int64_t rows = a->weights.rows, keys = a->weights.columns, features = a->query.columns, results = a->value.columns;
     a->heads = 1;

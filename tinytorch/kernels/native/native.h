@@ -150,7 +150,7 @@ INLINE vec exp_of(vec x) {
 
 enum { TOGETHER = 4, ABREAST = TOGETHER * WIDTH, PART = 1 << 13 };  // vectors, their lanes; elements that are worth a part
 
-// A vector whose lanes i and i ^ by have changed places. What folds a vector stays in registers so, and is in all lanes.
+// A vector whose lanes i and i ^ by have changed places: so a vector is folded without leaving the registers.
 #define FOUR(i, by) (i) ^ (by), ((i) + 1) ^ (by), ((i) + 2) ^ (by), ((i) + 3) ^ (by)
 #if WIDTH == 4
 #define SWAPPED(x, by) __builtin_shufflevector(x, x, FOUR(0, (by) % 4))

@@ -106,8 +106,8 @@ static void write_across(const float *tiles, int64_t rows, int64_t columns, floa
 }
 
 // Compute rows `begin` to `end` of a panel of a matrix of the result, the columns from `first` on.
-static void multiply_rows(const Product *p, const float *x, const float *y, float *result, int64_t first,
-                          int64_t begin, int64_t end, float *tiles) {
+static void multiply_rows(const Product *p, const float *x, const float *y, float *result, int64_t first, int64_t begin,
+                          int64_t end, float *tiles) {
     int64_t width = p->vectors * WIDTH, rows = p->x.rows, there = least(width, p->y.columns - first), apart = width;
     float *panel = tiles + WIDTH * COLUMNS;
     if (p->triangle == LOWER_RESULT) begin += most(first - p->diagonal - begin, 0) / ROWS * ROWS;
