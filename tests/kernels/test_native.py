@@ -411,24 +411,42 @@ def matrix_and_row(rng: np.random.Generator) -> Iterator[Arguments]:
 
 
 #: Of scores.
-SCORES = [(5,), (3, 1), (4, 7), (2, 3, 16, 33), (2, 0, 4), (3, 4, 0), (3, 70, 200)]
+def attentions(grad: bool) -> Callable[..., Iterator[Arguments]]:
+    """Draw attention of few and many heads that lie beside each other in memory, with each kind of mask and dropout."""
 
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        sizes = [((), 5, 3, 4, 2), ((3,), 2, 40, 16, 16), ((2, 5), 64, 64, 32, 32), ((9,), 7, 20, 1, 33)]
+        sizes += [((2, 1), 300, 150, 20, 9), ((2, 2, 3), 33, 17, 24, 24), ((12,), 130, 200, 8, 8), ((1,), 4, 1, 3, 1)]
+        for batch, queries, keys, features, results in sizes:
+            q, g, out = (
+                np.moveaxis(normal(rng, queries, *batch, width), 0, -2) for width in (features, results, results)
+            )
+            k, v = (np.moveaxis(normal(rng, keys, *batch, width), 0, -2) for width in (features, results))
+            some = rng.random((*batch, queries, keys)) < 0.6
+            some[..., -1:, :] = False  # attends to nothing
+            numbers = np.where(some[..., :1, :], normal(rng, keys), np.float32(-np.inf))
+            columns = np.where(some, 1, normal(rng, *some.shape)).swapaxes(-1, -2).copy().swapaxes(-1, -2)
+            masks = [None, some, some[(0,) * len(batch)], some[..., :1], numbers, columns]
+            keeps = [None, None, (some / 0.6).astype(np.float32)]
+            for mask, keep, is_causal in [
+                *zip(masks, keeps * 2, [False] * 6, strict=True),
+                *[(None, each, True) for each in keeps[1:]],
+            ]:
+                weights, out = np.zeros(some.shape, np.float32), np.zeros_like(out)
+                args = (q, k, v, keep, is_causal, 0.25, weights, out)
+                if not grad:
+                    yield *args, mask
+                    continue
+                inspect.unwrap(attention.attend)(*args, mask)
+                # (The gradient by a single score is zero, but for rounding.)
+                wanted = [0 * x if keys > 1 or x is v else None for x in (q, k, v)]
+                yield *args, g, *wanted, None if is_causal or keys == 1 else 0 * weights
+                yield *args, g, None, wanted[1], None, None
+        if not grad:
+            q[..., 0, 0], k[..., :, 1] = np.nan, np.inf
+            yield q, k, v, None, False, 0.25, weights, out, None
 
-def scores(rng: np.random.Generator) -> Iterator[Arguments]:
-    """Draw scores with and without what is added to them, some of it broadcast, and rows that attend to nothing."""
-    for shape in SCORES:
-        x = 4 * rng.standard_normal(shape, np.float32)
-        bias = np.where(rng.random(shape[-2:]) < 0.5, np.float32(0), np.float32(-np.inf))
-        bias[:1] = -np.inf
-        yield x, None, 0.125
-        yield x, np.broadcast_to(bias, shape), 0.5
-    yield SPECIAL[:, None] + np.zeros((1, 20), np.float32), None, 1.0
-
-
-def score_slopes(rng: np.random.Generator) -> Iterator[Arguments]:
-    for shape in SCORES:
-        slope, upstream = rng.standard_normal((2, *shape), np.float32)
-        yield slope, rng.random(shape, np.float32), upstream, None, 0.25
+    return draw
 
 
 def cells(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -505,8 +523,8 @@ SAMPLES = {
     "divide": Samples(arithmetic.divide, spread, 0, 0),
     # (A product beyond the numbers, added to the other infinity, is one rounding here and two in NumPy.)
     "addcmul": Samples(arithmetic.addcmul, pointwise(3, 1.5, special=False)),
-    "softmax_scores": Samples(attention.softmax_scores, scores, writes=True),
-    "softmax_slopes": Samples(attention.softmax_slopes, score_slopes, writes=True),
+    "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
+    "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
     "lstm_cell": Samples(rnn.lstm_cell, cells, writes=True),
     "lstm_cell_grad": Samples(rnn.lstm_cell_grad, cell_grads, writes=True),
     "sgd": Samples(

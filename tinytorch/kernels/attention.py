@@ -68,8 +68,7 @@ def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
     return np.empty_like(x, shape=(batch, length, heads, features), order="C").swapaxes(1, 2)
 
 
-@twin
-def softmax_scores(part: Array, bias: Array | None, scale: float) -> None:
+def _softmax(part: Array, bias: Array | None, scale: float) -> None:
     """Turn scores into `softmax(part * scale + bias)` along the last dimension; a row of -inf into zeros."""
     part *= scale
     if bias is not None:
@@ -85,14 +84,36 @@ def softmax_scores(part: Array, bias: Array | None, scale: float) -> None:
 
 
 @twin
-def softmax_slopes(slope: Array, part: Array, upstream: Array, out: Array | None, scale: float) -> None:
-    """Turn the gradient of a softmax, `part`, into that of the scores.
+def attend(
+    query: Array,
+    key: Array,
+    value: Array,
+    keep: Array | None,
+    is_causal: bool,
+    scale: float,
+    weights: Array,
+    out: Array,
+    mask: Array | None,
+) -> None:
+    """Write the softmax of the scores, and what it makes of the values.
 
-    The sum over the keys that it subtracts is that of `upstream * out` over the features, where `out` is at hand.
+    All are matrices with the same leading dimensions, to which a mask broadcasts; the arguments are those of `forward`.
+    (Where `is_causal`, a NaN beyond a query's own place may show in its result, or not.)
     """
-    slope -= np.add.reduce(slope * part if out is None else upstream * out, -1, keepdims=True)
-    slope *= part
-    slope *= scale
+    kt = key.swapaxes(-1, -2)
+    bias = causal(*weights.shape[-2:]) if is_causal else mask
+    if bias is not None:
+        if bias.dtype.kind == "b":
+            bias = np.where(bias, weights.dtype.type(0), weights.dtype.type(-math.inf))
+        bias = np.broadcast_to(widened(bias), weights.shape)
+
+    def work(some: Any) -> None:
+        part = weights[some]
+        product(query[some], kt[some], out=part)
+        _softmax(part, None if bias is None else bias[some], scale)
+        product(part if keep is None else part * keep[some], value[some], out=out[some])
+
+    _by_parts(work, weights.shape[:-2], weights.size)
 
 
 def forward(
@@ -112,12 +133,6 @@ def forward(
     length, keys = q.shape[-2], k.shape[-2]
     batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     q, k, v = (_spread(x, batch) for x in (q, k, v))
-    kt = k.swapaxes(-1, -2)
-    bias = causal(length, keys) if is_causal else mask
-    if bias is not None:
-        if bias.dtype.kind == "b":
-            bias = np.where(bias, q.dtype.type(0), q.dtype.type(-math.inf))
-        bias = np.broadcast_to(widened(bias), (*batch, length, keys))
     weights = np.empty_like(q, shape=(*batch, length, keys), order="C")
     same = keep is None and v.shape[-1] == q.shape[-1]
     shape = (*batch, length, v.shape[-1])
@@ -125,14 +140,54 @@ def forward(
     like_query = same and query.shape == shape and 0 not in q.strides
     out = np.empty_like(q, shape=shape, order="K" if like_query else "C")
 
-    def work(some: Any) -> None:
-        part = weights[some]
-        product(q[some], kt[some], out=part)
-        softmax_scores(part, None if bias is None else bias[some], scale)
-        product(part if keep is None else part * keep[some], v[some], out=out[some])
-
-    _by_parts(work, batch, weights.size)
+    attend(q, k, v, keep, is_causal, float(scale), weights, out, mask)
     return out.astype(dtype, copy=False), weights
+
+
+@twin
+def attend_grad(
+    query: Array,
+    key: Array,
+    value: Array,
+    keep: Array | None,
+    is_causal: bool,
+    scale: float,
+    weights: Array,
+    out: Array | None,
+    g: Array,
+    of_query: Array | None,
+    of_key: Array | None,
+    of_value: Array | None,
+    of_mask: Array | None,
+) -> None:
+    """Write the gradients that are asked for, given that of `out`, which is None where it has been rounded.
+
+    The gradient of a softmax subtracts a sum over the keys; it is that of `g * out` over the features, too.
+    (`is_causal` tells the twin of zeros among the weights.)
+    """
+    vt = value.swapaxes(-1, -2)
+
+    def work(some: Any) -> None:
+        part, upstream = weights[some], g[some]
+        if of_value is not None:
+            kept = part if keep is None else part * keep[some]
+            product(kept.swapaxes(-1, -2), upstream, out=of_value[some])
+        if of_query is of_key is of_mask is None:
+            return
+        slope = product(upstream, vt[some])
+        if keep is not None:
+            slope *= keep[some]
+        slope -= np.add.reduce(slope * part if out is None else upstream * out[some], -1, keepdims=True)
+        slope *= part
+        if of_mask is not None:
+            of_mask[some] = slope
+        slope *= scale
+        if of_query is not None:
+            product(slope, key[some], out=of_query[some])
+        if of_key is not None:
+            product(slope.swapaxes(-1, -2), query[some], out=of_key[some])
+
+    _by_parts(work, weights.shape[:-2], weights.size)
 
 
 def backward(
@@ -142,6 +197,7 @@ def backward(
     key: Array,
     value: Array,
     keep: Array | None,
+    is_causal: bool,
     scale: float,
     weights: Array,
     out: Array,
@@ -153,29 +209,7 @@ def backward(
     shapes = [(*batch, *x.shape[-2:]) for x in (q, k, v)]
     grads: list[Any] = [_in_rows(q, shape) if need else None for shape, need in zip(shapes, needs, strict=False)]
     grads.append(np.empty_like(weights) if needs[3] else None)
-    of_query, of_key, of_value, of_mask = grads
     q, k, v = (_spread(x, batch) for x in (q, k, v))
-    vt = v.swapaxes(-1, -2)
-
-    def work(some: Any) -> None:
-        part, upstream = weights[some], g[some]
-        if of_value is not None:
-            kept = part if keep is None else part * keep[some]
-            product(kept.swapaxes(-1, -2), upstream, out=of_value[some])
-        if not (needs[0] or needs[1] or needs[3]):
-            return
-        slope = product(upstream, vt[some])
-        if keep is not None:
-            slope *= keep[some]
-        rounded = dtype.itemsize == 2
-        softmax_slopes(slope, part, upstream, None if rounded else out[some], 1.0 if needs[3] else scale)
-        if of_mask is not None:
-            of_mask[some] = slope
-            slope *= scale
-        if of_query is not None:
-            product(slope, k[some], out=of_query[some])
-        if of_key is not None:
-            product(slope.swapaxes(-1, -2), q[some], out=of_key[some])
-
-    _by_parts(work, batch, weights.size)
+    rounded = dtype.itemsize == 2
+    attend_grad(q, k, v, keep, is_causal, float(scale), weights, None if rounded else out, g, *grads)
     return [None if grad is None else grad.astype(dtype, copy=False) for grad in grads]

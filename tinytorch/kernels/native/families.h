@@ -48,7 +48,7 @@ const Kernel KERNELS[] = {
     ENTRY(add_to_rows),
     ENTRY(place), ENTRY(maxima), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
-    ENTRY(softmax_scores), ENTRY(softmax_slopes),
+    ENTRY(attend), ENTRY(attend_grad),
     ENTRY(lstm_cell), ENTRY(lstm_cell_grad),
     {0},
 };

@@ -16,9 +16,15 @@ typedef struct {
     int64_t leading[LEADING], rows, columns;
 } Stack;
 
+// Of what a product need not compute: of the result what is right of its diagonal, or where the first factor is zeros,
+// right of its diagonal or left of it.
+typedef enum { WHOLE, LOWER_RESULT, LOWER_FACTOR, UPPER_FACTOR } Triangle;
+
 typedef struct {
     Stack x, y, result;  // numbers, vectors
     const float *bias;   // per column of the result
+    Triangle triangle;
+    int64_t diagonal;  // the column where the diagonal begins
     bool across, in_place;
     int64_t panels, vectors, row_parts, row_part;
     float *scratch;
@@ -31,11 +37,13 @@ static Stack transposed(Stack s) {
     return t;
 }
 
-static float *matrix_at(const Stack *s, int64_t number) {
-    float *at = s->data;
+static int64_t place_of(const Stack *s, int64_t number) {
+    int64_t at = 0;
     for (int d = LEADING; d--; number /= s->leading[d]) at += number % s->leading[d] * s->leading_at[d];
     return at;
 }
+
+static float *matrix_at(const Stack *s, int64_t number) { return s->data + place_of(s, number); }
 
 // Write a panel, where y's columns lie in one piece each.
 static void transpose_panel(const Product *p, const float *from, int64_t there, float *panel) {
@@ -97,14 +105,14 @@ static void write_across(const float *tiles, int64_t rows, int64_t columns, floa
     }
 }
 
-static void product_part(void *context, Py_ssize_t part, int worker) {
-    const Product *p = context;
-    int64_t width = p->vectors * WIDTH, first = part % p->panels * width, rows = p->x.rows;
-    int64_t begin = part / p->panels % p->row_parts * p->row_part, end = least(begin + p->row_part, rows);
-    int64_t there = least(width, p->y.columns - first), apart = width, number = part / p->panels / p->row_parts;
-    float *tiles = p->scratch + worker * p->scratch_size, *panel = tiles + WIDTH * COLUMNS;
-    const float *x = matrix_at(&p->x, number), *y = matrix_at(&p->y, number) + first * p->y.column_at;
-    float *result = matrix_at(&p->result, number);
+// Compute rows `begin` to `end` of a panel of a matrix of the result, the columns from `first` on.
+static void multiply_rows(const Product *p, const float *x, const float *y, float *result, int64_t first, int64_t begin,
+                          int64_t end, float *tiles) {
+    int64_t width = p->vectors * WIDTH, rows = p->x.rows, there = least(width, p->y.columns - first), apart = width;
+    float *panel = tiles + WIDTH * COLUMNS;
+    if (p->triangle == LOWER_RESULT) begin += most(first - p->diagonal - begin, 0) / ROWS * ROWS;
+    if (begin >= end) return;
+    y += first * p->y.column_at;
     if (p->in_place && there == width) apart = p->y.row_at;
     else {
         if (p->y.row_at == 1 && p->y.column_at != 1) transpose_panel(p, y, there, panel);
@@ -115,18 +123,20 @@ static void product_part(void *context, Py_ssize_t part, int worker) {
     float of_rows[ROWS] = {0}, of_columns[COLUMNS] = {0};
     if (p->bias && !p->across) memcpy(of_columns, p->bias + first, sizeof(float) * (size_t)there);
     for (int64_t r = begin; r < end; r += ROWS) {
-        const float *at[ROWS];  // beyond the last row it stands in for others
+        int64_t from = p->triangle == UPPER_FACTOR ? least(r + p->diagonal, p->y.rows) : 0, depth = p->y.rows - from;
+        if (p->triangle == LOWER_FACTOR) depth = least(r + ROWS + p->diagonal, depth);
+        const float *at[ROWS], *y_from = y + from * apart;  // beyond the last row it stands in for others
         for (int i = 0; i < ROWS; i++) {
             int64_t row = least(r + i, rows - 1);
-            at[i] = x + row * p->x.row_at;
+            at[i] = x + row * p->x.row_at + from * p->x.column_at;
             if (p->bias && p->across) of_rows[i] = p->bias[row];
         }
         bool direct = !p->across && there == width && r + ROWS <= rows;
         int64_t done = p->across ? (r - begin) % WIDTH : 0, to_at = direct ? p->result.row_at : COLUMNS;
         float *to = direct ? result + r * p->result.row_at + first : tiles + done * COLUMNS;
-        if (p->vectors == 3) meet(3, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
-        else if (p->vectors == 2) meet(2, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
-        else meet(1, at, p->x.column_at, y, apart, p->y.rows, of_rows, of_columns, to, to_at);
+        if (p->vectors == 3) meet(3, at, p->x.column_at, y_from, apart, depth, of_rows, of_columns, to, to_at);
+        else if (p->vectors == 2) meet(2, at, p->x.column_at, y_from, apart, depth, of_rows, of_columns, to, to_at);
+        else meet(1, at, p->x.column_at, y_from, apart, depth, of_rows, of_columns, to, to_at);
         if (direct) continue;
         if (!p->across) {
             for (int64_t i = 0; i < least(ROWS, rows - r); i++)
@@ -139,23 +149,58 @@ static void product_part(void *context, Py_ssize_t part, int worker) {
     }
 }
 
-// Read a stack of matrices; false if it is none.
-static bool stack_of(PyObject *object, Stack *s) {
-    PyArrayObject *array = (PyArrayObject *)object;
-    if (!tt_float32(object)) return false;
-    int leading = PyArray_NDIM(array) - 2;
+static void product_part(void *context, Py_ssize_t part, int worker) {
+    const Product *p = context;
+    int64_t first = part % p->panels * p->vectors * WIDTH, number = part / p->panels / p->row_parts;
+    int64_t begin = part / p->panels % p->row_parts * p->row_part, end = least(begin + p->row_part, p->x.rows);
+    multiply_rows(p, matrix_at(&p->x, number), matrix_at(&p->y, number), matrix_at(&p->result, number), first, begin,
+                  end, p->scratch + worker * p->scratch_size);
+}
+
+// Scratch space of a product whose sums have so many terms.
+static int64_t product_scratch(int64_t depth) { return over(WIDTH * COLUMNS + depth * COLUMNS, 16) * 16; }
+
+// Say how to compute `a b`. What is not in rows of vectors is transposed: b; or a instead, and the result.
+static void plan(Product *p, const Stack *a, const Stack *b) {
+    int64_t m = a->rows, n = b->columns, k = a->columns;
+    int64_t plain = b->column_at == 1 ? 0 : n * k, across = (a->row_at == 1 ? 0 : m * k) + 2 * m * n;
+    p->across = !p->triangle && across < plain;
+    p->x = p->across ? transposed(*b) : *a;
+    p->y = p->across ? transposed(*a) : *b;
+    int64_t vectors = over(p->y.columns, WIDTH);
+    p->panels = over(vectors, VECTORS_IN_TILE);
+    p->vectors = over(vectors, p->panels);
+    p->panels = over(vectors, p->vectors);
+    p->in_place = p->y.column_at == 1 && p->x.rows < FEW;
+}
+
+// Compute `a b` of single matrices, in work that has been shared out.
+static void multiply_one(Stack a, Stack b, Stack result, Triangle triangle, int64_t diagonal, float *scratch) {
+    Product p = {.result = result, .triangle = triangle, .diagonal = diagonal};
+    plan(&p, &a, &b);
+    for (int64_t first = 0; first < p.y.columns; first += p.vectors * WIDTH)
+        multiply_rows(&p, p.x.data, p.y.data, result.data, first, 0, p.x.rows, scratch);
+}
+
+// Read a stack of matrices, of elements of any size, which strides count; false if it is none.
+static bool read_stack(PyArrayObject *array, Stack *s) {
+    int leading = PyArray_NDIM(array) - 2, size = (int)PyArray_ITEMSIZE(array);
     if (leading < 0 || leading > LEADING) return false;
     s->data = PyArray_DATA(array);
     for (int d = 0; d < LEADING; d++) {
         bool there = d >= LEADING - leading;
         s->leading[d] = there ? PyArray_DIM(array, d - LEADING + leading) : 1;
-        s->leading_at[d] = there ? PyArray_STRIDE(array, d - LEADING + leading) / 4 : 0;
+        s->leading_at[d] = there ? PyArray_STRIDE(array, d - LEADING + leading) / size : 0;
     }
     s->rows = PyArray_DIM(array, leading);
     s->columns = PyArray_DIM(array, leading + 1);
-    s->row_at = PyArray_STRIDE(array, leading) / 4;
-    s->column_at = PyArray_STRIDE(array, leading + 1) / 4;
+    s->row_at = PyArray_STRIDE(array, leading) / size;
+    s->column_at = PyArray_STRIDE(array, leading + 1) / size;
     return true;
+}
+
+static bool stack_of(PyObject *object, Stack *s) {
+    return tt_float32(object) && read_stack((PyArrayObject *)object, s);
 }
 
 // `a b + bias`, or PASS.
@@ -182,20 +227,11 @@ static PyObject *multiply(PyObject *like, Stack a, Stack b, const float *bias, P
                 PyArray_ISWRITEABLE((PyArrayObject *)result);
     for (int d = 0; d < LEADING; d++) fits = fits && p.result.leading[d] == a.leading[d];
 
-    // What is not in rows of vectors is transposed: b; or a instead, and the result.
-    int64_t plain = b.column_at == 1 ? 0 : n * k, across = (a.row_at == 1 ? 0 : m * k) + 2 * m * n;
-    p.across = across < plain;
-    p.x = p.across ? transposed(b) : a;
-    p.y = p.across ? transposed(a) : b;
-    int64_t vectors = over(p.y.columns, WIDTH);
-    p.panels = over(vectors, VECTORS_IN_TILE);
-    p.vectors = over(vectors, p.panels);
-    p.panels = over(vectors, p.vectors);
-    p.in_place = p.y.column_at == 1 && p.x.rows < FEW;
+    plan(&p, &a, &b);
     int64_t parts = threads * (p.in_place || p.x.rows > 4 * FEW ? 8 : 2);  // each of which makes its panel
     p.row_part = threads > 1 ? over(over(p.x.rows, over(parts, p.panels * count)), WIDTH) * WIDTH : p.x.rows;
     p.row_parts = over(p.x.rows, p.row_part);
-    p.scratch_size = over(WIDTH * COLUMNS + k * p.vectors * WIDTH, 16) * 16;
+    p.scratch_size = product_scratch(k);
     p.scratch = fits ? aligned((size_t)(threads * p.scratch_size)) : NULL;
     if (!p.scratch) {
         Py_DECREF(result);

@@ -45,7 +45,7 @@ def _attention_rule(
     if weights is not None:
         arrays = attention.backward(
             g._array, needs, query._array, key._array, value._array,
-            None if keep is None else keep._array, scale, weights._array, out._array,
+            None if keep is None else keep._array, is_causal, scale, weights._array, out._array,
         )  # fmt: skip
         return (*[None if array is None else wrap(array) for array in arrays], None)
     if query._array.dtype.itemsize == 2:  # as the kernel computes; the gradients are cast on their way
