@@ -57,7 +57,7 @@ INFERENCE_NOT_SAVED = (
 )
 
 _MISSING: Any = object()
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _new = object.__new__
 ndarray = np.ndarray
 
@@ -957,6 +957,8 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         if isinstance(x, Tensor) and not isinstance(y, Tensor):
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
+                return x._array, y
+            if type(y) is int and x._array.dtype is _I64 and not made.floating and -(2**63) <= y < 2**63:
                 return x._array, y
         elif isinstance(y, Tensor) and not isinstance(x, Tensor):
             kind = y._array.dtype.kind

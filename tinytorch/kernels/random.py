@@ -27,6 +27,7 @@ Array = Any
 _MASK24 = (1 << 24) - 1
 _MASK53 = (1 << 53) - 1
 _BLOCK = 1 << 16  # numbers made at a time: the temporaries stay in the processor's cache
+_FEW = 4  # so many are made as Python's numbers: each takes less time than the shortest call of NumPy
 
 # The bytes of PyTorch's generator state, `torch.get_rng_state()`: C's layout of a struct from its early days.
 _STATE = np.dtype(
@@ -108,6 +109,24 @@ class Source:
             return halves[::2] << 32 | halves[1::2]
         return self._numbers.randint(0, 1 << 64, n, np.uint64)
 
+    def few(self, n: int, double: bool = False) -> list[float]:
+        """Return the next n numbers of `floats` or `doubles`, as Python's."""
+        if double:
+            return [(word & _MASK53) * 2.0**-53 for word in self.few_words64(n)]
+        return [(word & _MASK24) * 2.0**-24 for word in self.few_words(n)]
+
+    def few_words(self, n: int) -> list[int]:
+        """Return the next n 32-bit words, as Python's numbers."""
+        word = self._engine().random_raw
+        self._fresh = False
+        return [word() for _ in range(n)]
+
+    def few_words64(self, n: int) -> list[int]:
+        """Return the next n 64-bit words, as Python's numbers."""
+        word = self._engine().random_raw
+        self._fresh = False
+        return [word() << 32 | word() for _ in range(n)]
+
     def floats(self, n: int) -> Array:
         """Return the next n float32 in [0, 1): 24 bits of a word each."""
         words = self.words(n)
@@ -163,9 +182,19 @@ class Source:
 # Filling ------------------------------------------------------------------------------------------
 
 
-def _fill(out: Array, make: Callable[[int], Array]) -> None:
-    """Fill `out` with what `make(n)` returns for piece after piece, in the order of its memory."""
+def _fill(out: Array, make: Callable[[int], Array], few: Callable[[int], list[Any]] | None = None) -> None:
+    """Fill `out` with what `make(n)` returns for piece after piece, in the order of its memory.
+
+    Args:
+        few: returns the same numbers as Python's, where `out` can hold these as they are.
+    """
     contiguous = out.flags.c_contiguous
+    if few is not None and 0 < out.size <= _FEW and contiguous:
+        if out.size == 1:
+            out.fill(few(1)[0])
+        else:
+            out.flat = few(out.size)
+        return
     in_memory = out if contiguous else _memory_order(out)
     contiguous = contiguous or in_memory.flags.c_contiguous
     flat = in_memory.reshape(-1) if contiguous else np.empty_like(out, shape=out.size)
@@ -255,9 +284,10 @@ def _map(out: Array, function: Callable[[float], float], fast: Callable[[Array],
 def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> None:
     """Fill `out` with numbers of [low, high)."""
     kind = out.dtype
-    draw = source.doubles if kind == np.float64 else source.floats
+    double = kind == np.float64
+    draw = source.doubles if double else source.floats
     if low == 0 and high == 1 and kind.itemsize > 2:
-        _fill(out, draw)
+        _fill(out, draw, lambda n: source.few(n, double))
         return
     wide = np.promote_types(kind, np.float32).type  # float16 is computed in float32
     width, start = float(wide(high) - wide(low)), float(wide(low))
@@ -287,6 +317,13 @@ def _normal_pairs(source: Source, n: int) -> Array:
     """Return n standard normals as float64; the second one of a pair begun waits in `source`."""
     waiting = [] if source.normal is None else [source.normal]
     pairs = (n - len(waiting) + 1) // 2
+    if n <= _FEW:
+        for _ in range(pairs):
+            u, v = source.few(2, double=True)
+            r = math.sqrt(-2 * math.log1p(-v))
+            waiting += [r * math.cos(2 * math.pi * u), r * math.sin(2 * math.pi * u)]
+        source.normal = waiting[n] if len(waiting) > n else None
+        return np.array(waiting[:n])
     angle, radius = source.doubles(2 * pairs).reshape(pairs, 2).T if pairs else np.empty((2, 0))
     radius = np.sqrt(-2 * _libm(math.log1p, -radius))
     angle = 2 * math.pi * angle
@@ -457,10 +494,13 @@ def geometric(out: Array, source: Source, p: float) -> None:
 
 def integers(out: Array, source: Source, low: int, count: int) -> None:
     """Fill `out` with integers of [low, low + count); from 2**28 on `count` takes 64-bit words."""
+    exact = out.dtype.kind in "iu"
     if count >= 1 << 28:
-        _fill(out, lambda n: _moved(source.words64(n) % np.uint64(count), low))
+        few = (lambda n: [word % count + low for word in source.few_words64(n)]) if exact else None
+        _fill(out, lambda n: _moved(source.words64(n) % np.uint64(count), low), few)
     else:
-        _fill(out, lambda n: _moved(source.words(n) % np.uint32(count), low))
+        few = (lambda n: [word % count + low for word in source.few_words(n)]) if exact else None
+        _fill(out, lambda n: _moved(source.words(n) % np.uint32(count), low), few)
 
 
 def _moved(numbers: Array, low: int) -> Array:

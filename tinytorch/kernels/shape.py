@@ -318,8 +318,10 @@ def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
 
 def flip(x: Array, axes: Sequence[int]) -> Array:
     """Return a copy in reverse order along `axes` (from 0), the axes in the same order in memory."""
-    backwards, straight = slice(None, None, -1), slice(None)
-    return x[(*[backwards if i in axes else straight for i in range(x.ndim)], ...)].copy("K")
+    key = [slice(None)] * x.ndim
+    for axis in axes:
+        key[axis] = slice(None, None, -1)
+    return x[(*key, ...)].copy("K")
 
 
 def formatted(out: Array, x: Array) -> Array:

@@ -736,10 +736,15 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         floating = input.dtype.is_floating_point
     except AttributeError:
         raise _no_bounds("clamp", (input, min, max), "{0} min = None, {0} max = None") from None
-    if floating and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
+    if type(min) in _NO_TENSOR and type(max) in _NO_TENSOR and (floating or _keep_integers(input, min, max)):
         return _clamp(input, min, max)
     refuse_bools(input, min, max)
     return _clamp_to_tensors(*_alike_or_none(input, min, max))
+
+
+def _keep_integers(input: Tensor, *bounds: Any) -> bool:
+    """Return whether `input` holds integers, and stays of its dtype where these numbers (or None) bound it."""
+    return input._array.dtype.kind == "i" and float not in map(type, bounds)
 
 
 def _no_bounds(name: str, args: tuple[Any, ...], bounds: str) -> TypeError:

@@ -45,24 +45,25 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
         sizes = tuple(first)
     elif not _is_size(first):
         raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(first).__name__}")
-    shape = []
     for position, each in enumerate(sizes, 1):
-        if not _is_size(each):
+        if type(each) is not int and not _is_size(each):
             raise TypeError(
                 f"{name}(): argument 'size' failed to unpack the object at pos {position} with error "
                 f'"type must be tuple of ints,but got {type(each).__name__}"'
             )
-        shape.append(int(each))
+    shape = tuple(map(int, sizes))
     if shape and min(shape) < 0:
         if name == "zeros":
-            raise RuntimeError(f"zeros: Dimension size must be non-negative, got {shape}")
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {shape}")
+            raise RuntimeError(f"zeros: Dimension size must be non-negative, got {list(shape)}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     if math.prod(shape) >= 1 << 60:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={shape}")
-    return tuple(shape)
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    return shape
 
 
 def _is_size(value: Any) -> bool:
+    if type(value) is int:
+        return True
     if isinstance(value, Tensor):
         return value._array.ndim == 0 and value._array.dtype.kind in "iu"
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -88,10 +89,12 @@ def blank(
     Raises:
         RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd; `requires_grad` for integers.
     """
-    check_options(device, layout)
+    if device is not None or layout is not None:
+        check_options(device, layout)
     if out is None:
-        kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-        return finished(_allocate(shape, kind.numpy, memory_format), requires_grad)
+        kind = (dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)).numpy
+        array = np.empty(shape, kind) if memory_format is None else _allocate(shape, kind, memory_format)
+        return finished(array, requires_grad)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if dtype is not None and dtypes.as_dtype(dtype) is not out.dtype:
@@ -208,6 +211,8 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
     Raises:
         TypeError: it is neither.
     """
+    if type(value) is int or type(value) is float:
+        return value
     if isinstance(value, Tensor) and value._array.ndim == 0:
         return value._array.item()
     if isinstance(value, (np.number, np.bool_)):

@@ -303,6 +303,16 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
     return x
 
 
+def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
+    """Fill `x` as `_fill` does; where it is new, and no mode on, there is nothing to look at."""
+    if not new or local.state.modes is not None:
+        return _fill(made, x, kernel, *args)
+    if x._array.size:
+        with args[0].lock:
+            kernel(x._array, *args)
+    return x
+
+
 def _real(name: str, argument: str, position: int, value: Any) -> float:
     """Return a number as float; TypeError in PyTorch's words for anything else."""
     try:
@@ -314,6 +324,8 @@ def _real(name: str, argument: str, position: int, value: Any) -> float:
 
 def _integer(name: str, argument: str, position: int, value: Any) -> int:
     """Return an integer of 64 bits as int; TypeError in PyTorch's words for anything else."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
     if isinstance(value, Tensor):
         value = value._array.item() if value._array.size == 1 and value._array.dtype.kind in "iu" else value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -526,8 +538,8 @@ def _digits(kind: Dtype) -> int:
     return 1 if kind is dtypes.bool else int(limits_of(kind)[1]).bit_length()
 
 
-def _integers(x: Tensor, source: kernels.Source, low: int, high: int) -> Tensor:
-    """Fill `x` with integers of [low, high)."""
+def _integers(x: Tensor, source: kernels.Source, low: int, high: int, new: bool = False) -> Tensor:
+    """Fill `x` (`new`: see `_filled`) with integers of [low, high)."""
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if x.dtype.is_floating_point:
@@ -538,7 +550,7 @@ def _integers(x: Tensor, source: kernels.Source, low: int, high: int) -> Tensor:
                 f"got from={low} >= to={high}"
             )
     _check_range(low, high - 1, x.dtype)
-    return _fill(_RANDOM, x, kernels.integers, source, low, high - low)
+    return _filled(_RANDOM, x, new, kernels.integers, source, low, high - low)
 
 
 def _rounded(value: int, kind: Dtype) -> int:
@@ -565,8 +577,10 @@ def _representable_to(high: int, kind: Dtype) -> int:
 
 def _check_range(low: int, last: int, kind: Dtype) -> None:
     """Raise an error when a bound is out of the dtype's range; warn where integers get rounded."""
-    name = _C_NAMES[kind.name]
     least, greatest = limits_of(kind)
+    if least <= low <= last <= greatest and not kind.is_floating_point:
+        return
+    name = _C_NAMES[kind.name]
     for what, value in (("from", low), ("to - 1", last)):
         if not least <= value <= greatest:
             raise RuntimeError(f"{what} is out of bounds for {name}")
@@ -799,7 +813,7 @@ def rand(
     """
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
     check_floating("check_uniform_bounds", made._array)
-    _fill(_UNIFORM, made, kernels.uniform, _source("rand", generator))
+    _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
     return _requiring(made, requires_grad, out)
 
 
@@ -825,7 +839,7 @@ def randn(
     made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
     if made._array.size:
         check_floating("normal_kernel_cpu", made._array)
-    _fill(_NORMAL, made, kernels.normal, _source("randn", generator))
+    _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))
     return _requiring(made, requires_grad, out)
 
 
@@ -876,7 +890,8 @@ def randint(
     low, high = (_integer("randint", "low", 1, low), _integer("randint", "high", 1 + (len(given) > 1), high))
     kind = dtypes.int64 if dtype is None and out is None else dtype
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
-    return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad, out)
+    _integers(made, _source("randint", generator), low, high, out is None)
+    return _requiring(made, requires_grad, out)
 
 
 @public()

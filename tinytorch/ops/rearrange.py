@@ -16,6 +16,8 @@ from tinytorch.ops.arithmetic import check_fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
 
+_ALL = slice(None)
+
 # Copies: repeated ---------------------------------------------------------------------------------
 
 
@@ -314,16 +316,20 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
     Negative widths take away, so that the gradient is the same op.
     """
-    shape, inner, part = [], [], []
-    for d, length in enumerate(x.shape):
-        k = 2 * (x.ndim - 1 - d)
-        before, after = pad[k : k + 2] or (0, 0)
-        wide = length + before + after
-        if length + min(before, 0) + min(after, 0) < 0:
+    shape = list(x.shape)
+    inner, part = [_ALL] * x.ndim, [_ALL] * x.ndim
+    for k in range(0, len(pad), 2):
+        d = x.ndim - 1 - k // 2
+        before, after = pad[k], pad[k + 1]
+        length = shape[d]
+        if before >= 0 and after >= 0:
+            inner[d] = slice(before, before + length)
+        elif length + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
-        shape.append(wide)
-        inner.append(slice(max(before, 0), wide - max(after, 0)))
-        part.append(slice(max(-before, 0), length - max(-after, 0)))
+        else:
+            inner[d] = slice(max(before, 0), length + before + min(after, 0))
+            part[d] = slice(max(-before, 0), length + min(after, 0))
+        shape[d] = length + before + after
     value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.empty_like(x, order="C" if laid_out else "K", shape=shape)
