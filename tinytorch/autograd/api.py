@@ -17,7 +17,7 @@ from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.mode import local
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import quiet
@@ -142,7 +142,7 @@ def grad(
         if materialize_grads:
             targets = _targets(inputs, "grad")
             stacked = [
-                wrap(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
+                constant(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
                 for g, target in zip(stacked, targets, strict=True)
             ]
         return tuple(stacked)
@@ -159,7 +159,7 @@ def grad(
         if found is None and materialize_grads:
             if not isinstance(target, Tensor):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            found = wrap(np.zeros_like(target._array))
+            found = constant(np.zeros_like(target._array))
             found._requires_grad = create_graph
         elif found is None and not allow_unused:
             raise RuntimeError(
@@ -240,7 +240,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
-        return wrap(np.ones(shape, kind))
+        return constant(np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g._array.shape != shape:

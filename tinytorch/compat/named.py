@@ -119,13 +119,14 @@ tinytorch compiles nothing
     _dynamo.exc: TorchDynamoException<RuntimeError
     _dynamo.eval_frame: OptimizedModule:compiler.OptimizedModule
     _dynamo.utils: is_compile_supported->False
-    _higher_order_ops.cond: cond:compiler.cond
-    _higher_order_ops.while_loop: while_loop:compiler.while_loop
+    _higher_order_ops.cond: cond:control.cond
+    _higher_order_ops.while_loop: while_loop:control.while_loop
     _ops: HigherOrderOperator OpOverload:library._Operator OpOverloadPacket:library._Operator
     _inductor: compile cudagraph_mark_step_begin->None list_mode_options
     _inductor.codecache: extract_tensor_metadata_for_cache_key
     _inductor.cpu_vec_isa: pick_vec_isa
     _inductor.runtime.cache_dir_utils: cache_dir
+    utils.model_zoo: load_url:hub.load_state_dict_from_url tqdm:hub.tqdm
     utils.cpp_extension: BuildExtension CUDAExtension CUDA_HOME=None CppExtension ROCM_HOME=None SyclExtension
         include_paths is_ninja_available->False load load_inline verify_ninja_availability
 

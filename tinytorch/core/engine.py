@@ -128,7 +128,7 @@ def walk(
                     entry[1] = g
                 else:
                     entry[1] = entry[1] + g
-                    entry[2] = not differentiable
+                    entry[2] = not differentiable and modes is None  # (modes see ops alone)
             if watch is not None:
                 watch.serve(node, waiting, heap)
         for callback in callbacks:  # (one may add another)

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.core.graph import FREED, Edge, Node, numbers
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.op import Op, op, promoted, translated
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import (
     View,
     check_recorded,
@@ -103,6 +103,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
                 written(input, (node, 0))
         return input
 
+    call.writes = True  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
     call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
     return call
@@ -119,7 +120,7 @@ def _constant(made: Op) -> Op:
 
 
 def _zeros_like(g: Tensor) -> Tensor:
-    zeros: Tensor = wrap(np.zeros_like(g._array))
+    zeros: Tensor = constant(np.zeros_like(g._array))
     return zeros
 
 

@@ -90,6 +90,21 @@ class DispatchMode:
     def before_write(self, x: Any) -> None:
         """Notice that a tensor will be written to, but not by an op."""
 
+    def read(self, x: Any) -> None:
+        """Notice that Python reads a tensor's values."""
+
+    def known(self, x: Any) -> None:
+        """Notice a tensor whose numbers follow from shapes and dtypes alone."""
+
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+        """Notice that `function(array, *args)` writes into an array, but is no op."""
+
+    def copied(self, array: Any, copy: Any) -> None:
+        """Notice an array that was copied, but not by an op."""
+
+    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+        """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
+
     def forget(self, x: Any) -> None:
         """Notice that a tensor is cut off from what made it (`detach_`)."""
 
@@ -104,6 +119,12 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
         return modes[-1].call(op, caller, args, kwargs)
     finally:
         state.modes = modes
+
+
+def tell_of_reading(x: Any) -> None:
+    """Tell the modes that Python reads a tensor's values."""
+    for mode in local.state.modes or ():
+        mode.read(x)
 
 
 def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:

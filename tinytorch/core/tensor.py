@@ -143,6 +143,14 @@ def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
     return made
 
 
+def constant(array: Any) -> Any:
+    """Return `array`, whose numbers follow from shapes and dtypes alone, as a tensor."""
+    made = wrap(array)
+    for mode in local.state.modes or ():
+        mode.known(made)
+    return made
+
+
 def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad

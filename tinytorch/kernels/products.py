@@ -13,6 +13,9 @@ __all__ = ["linear", "product"]
 
 Array = Any
 
+#: Multiplications below which a product of matrices is BLAS's alone (`LEAST` of native/products.c).
+SMALL = 1 << 15
+
 
 @twin
 def product(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -22,9 +25,9 @@ def product(a: Array, b: Array, out: Array | None = None) -> Array:
         a, b: the factors. Leading dimensions broadcast.
         out: takes the result, and shares no memory with the factors.
     """
-    if out is None and a.ndim < 3 > b.ndim:  # one call of BLAS, without a copy of transposed views
+    if a.ndim < 3 > b.ndim:  # one call of BLAS, without a copy of transposed views
         # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
-        return a.dot(b) if a.size != 1 != b.size else np.matmul(a, b)
+        return a.dot(b, out=out) if a.size != 1 != b.size else np.matmul(a, b, out=out)
     return np.matmul(_regular(a), _regular(b), out=out)
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import as_array, op, refuse_booleans, translated
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import activation, arithmetic, dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.ops import limits
@@ -28,7 +29,7 @@ _OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "operands": "t
 
 def zero_gradient(g: Tensor) -> Tensor:
     """Return the gradient of a function that is constant almost everywhere."""
-    return wrap(np.zeros_like(g._array))
+    return constant(np.zeros_like(g._array))
 
 
 _keep = parallel.large(activation.keep)
@@ -1052,6 +1053,7 @@ def allclose(
         >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
         True
     """
+    tell_of_reading(input)
     return builtins.bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
@@ -1063,6 +1065,7 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
         True
     """
+    tell_of_reading(input)
     x, y = input._array, other._array
     if x.dtype != y.dtype and x.shape == y.shape:
         dtypes.promote_types(input.dtype, other.dtype)  # raises where there is no common dtype

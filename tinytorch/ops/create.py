@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import dtypes, places
@@ -214,6 +214,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
     if type(value) is int or type(value) is float:
         return value
     if isinstance(value, Tensor) and value._array.ndim == 0:
+        tell_of_reading(value)
         return value._array.item()
     if isinstance(value, (np.number, np.bool_)):
         return value.item()

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
@@ -39,7 +39,7 @@ _OPERANDS = (Tensor, *_NUMBERS)
 
 def _zeros(g: Tensor) -> Tensor:
     """Return the gradient of what was written over."""
-    return wrap(np.zeros(g._array.shape, g._array.dtype, like=g._array))
+    return constant(np.zeros(g._array.shape, g._array.dtype, like=g._array))
 
 
 def _fitting(value: Any, x: Any) -> Any:
@@ -466,7 +466,14 @@ def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
     """Return indices that the graph can keep: nobody may write to them before backward."""
-    return tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
+    if not recorded:
+        return indices
+    kept = tuple([None if each is None else each.copy() for each in indices])
+    for mode in local.state.modes or ():
+        for each, copy in zip(indices, kept, strict=True):
+            if each is not None:
+                mode.copied(each, copy)
+    return kept
 
 
 def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
@@ -509,7 +516,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         whole = step_op is None or _takes_all(steps, self._array.shape)
         target = self if whole else step_op(self, steps)
         if not isinstance(value, Tensor):
-            value = wrap(np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype))
+            value = constant(np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype))
         if not indices:
             shape = value._array.shape
             if shape or not target._array.ndim:
@@ -603,7 +610,7 @@ def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool
 def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:
     if accumulate:
         return g
-    return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)
+    return _index_put[0](g, indices, constant(np.zeros((), g._array.dtype, like=g._array)), False)
 
 
 def _is_fill(indices: tuple[Any, ...], value: Tensor) -> bool:

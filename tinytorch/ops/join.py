@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
@@ -31,7 +31,7 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     for each, size in zip(g, sizes, strict=True):
         if each is None:
             shape[dim] = size
-            each = wrap(np.zeros(shape, some._array.dtype, like=some._array))
+            each = constant(np.zeros(shape, some._array.dtype, like=some._array))
         pieces.append(each)
     return cat(pieces, dim)
 
@@ -253,7 +253,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     some = next(each for each in g if each is not None)
     zeros = None
     if any(each is None for each in g):
-        zeros = wrap(np.zeros_like(some._array))
+        zeros = constant(np.zeros_like(some._array))
     return stack([zeros if each is None else each for each in g], dim)
 
 
@@ -295,7 +295,7 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     if ndim > 1:
         for k, shape in enumerate(xs_shapes):
             if shape == (0,):
-                pieces[k] = wrap(np.zeros((0,), g._array.dtype, like=g._array))
+                pieces[k] = constant(np.zeros((0,), g._array.dtype, like=g._array))
     return pieces
 
 

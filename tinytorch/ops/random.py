@@ -23,9 +23,9 @@ import numpy as np
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import written
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.op import Op, op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
@@ -287,8 +287,14 @@ _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBa
 
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and enter that in the graph, with what else may have gradients."""
+    for mode in local.state.modes or ():
+        mode.known(x)
     if local.state.modes is not None:
         x.zero_()  # a mode sees that what it held, and its tangent, is gone
+        if x._cell is not None:
+            x._cell[0] -= 1  # which is one write with what follows
+    for mode in local.state.modes or ():
+        mode.filled(x, kernel, args)
     tensors = (x, *inputs)
     edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)
@@ -327,6 +333,7 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
     if isinstance(value, Tensor):
+        tell_of_reading(value)
         value = value._array.item() if value._array.size == 1 and value._array.dtype.kind in "iu" else value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         kind = type(value).__name__
@@ -644,7 +651,7 @@ def _probabilities(p: Any) -> Any:
     return p
 
 
-@op(name="Bernoulli", x=zero_gradient, p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape)))
+@op(name="Bernoulli", x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)))
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
     """Return ones and zeros like `x`, with the probabilities `p`."""
     out = np.empty_like(x, order="C")
@@ -769,8 +776,8 @@ def _normal_each(mean: Any, std: Any, source: Any) -> Any:
 _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op(
-            mean=lambda g, mean_shape: wrap(np.zeros_like(g._array, shape=mean_shape)),
-            std=lambda g, std_shape: wrap(np.zeros_like(g._array, shape=std_shape)),
+            mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
+            std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
         )(_normal_each),
         f"NormalBackward{k}",
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import NUMPY_DIMS, op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels
 from tinytorch.kernels.dtypes import FLOATS
@@ -456,7 +456,7 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of `shape` with the gradient at the chosen places."""
     values = _kept(g[0], shape, dim)
-    zeros = wrap(np.zeros_like(values._array, shape=shape))
+    zeros = constant(np.zeros_like(values._array, shape=shape))
     if not shape:
         return values
     return zeros.scatter(dim, _kept(index, shape, dim), values)
@@ -464,7 +464,7 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of `shape` with each gradient added at the place that it was taken from."""
-    return wrap(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
+    return constant(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
 
 
 def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Callable[..., Any]], Any]:

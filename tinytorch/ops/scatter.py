@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.dtypes import RARE
@@ -63,7 +63,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
     if shape == src_shape:
         return taken
     if not taken._array.size:
-        return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))
+        return constant(np.zeros(src_shape, g._array.dtype, like=g._array))
     if len(shape) != len(src_shape):  # one of them has no dimensions
         return reshape(taken, src_shape)
     return embed(taken, src_shape, tuple([slice(n) for n in shape]))
@@ -478,7 +478,7 @@ def _taken_back(x: Any, shape: tuple[int, ...], index: Any) -> Any:
 def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
     if accumulate:
         return g
-    zeros = wrap(np.zeros(index._array.shape, g._array.dtype, like=g._array))
+    zeros = constant(np.zeros(index._array.shape, g._array.dtype, like=g._array))
     return _put[0](g, index, zeros, False)
 
 

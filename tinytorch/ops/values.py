@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
 from tinytorch.ops.register import members
@@ -57,6 +57,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """
     if self.requires_grad and not force and local.state.grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    tell_of_reading(self)
     return self._array
 
 
@@ -79,11 +80,13 @@ def item(self: Tensor) -> Any:
     """
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    tell_of_reading(self)
     return self._array.item()
 
 
 def tolist(self: Tensor) -> Any:
     """Return the elements as nested lists of Python numbers; a number for a 0-d tensor."""
+    tell_of_reading(self)
     return self._array.tolist()
 
 
@@ -97,6 +100,7 @@ def _bool(self: Tensor) -> bool:
     if self._array.size != 1:
         what = "no values" if self._array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    tell_of_reading(self)
     return bool(self._array.item())
 
 
@@ -132,6 +136,7 @@ def _warn_of_a_scalar(self: Tensor) -> None:
 def _index(self: Tensor) -> int:
     if self._array.size != 1 or self._array.dtype.kind not in "iub":
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    tell_of_reading(self)
     return int(self._array.item())
 
 
@@ -239,6 +244,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 def _text(self: Tensor, name: str) -> str:
+    tell_of_reading(self)
     try:
         edge = self._current()._edge
         grad_fn = None if edge is None else type(edge[0].shown()).__name__

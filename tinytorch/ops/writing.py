@@ -115,6 +115,7 @@ def _in_place(
                 written(x, (node, 0))
         return x
 
+    call.writes = write  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
     call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
     made.callers.append(call)

@@ -40,8 +40,8 @@ class SyncBatchNorm(Function):
         mean = (counts * means).sum(0) / total
         variance = (counts * (variances + np.square(means - mean))).sum(0) / total
         if running_mean is not None:
-            _move(running_mean, mean, momentum)
-            _move(running_var, variance * (total / max(total - 1, 1)), momentum)
+            _move(running_mean._array, mean, 0, momentum)
+            _move(running_var._array, variance * (total / max(total - 1, 1)), 0, momentum)
         ctx.group, ctx.total = group, total
         ctx.mean = mean.astype(values.dtype).reshape(1, -1)
         ctx.scale = (1 / np.sqrt(variance + eps)).astype(values.dtype).reshape(1, -1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled
+from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
@@ -721,4 +722,5 @@ class MultiheadAttention(Module):
         if (mask is None and padding is None) or not self._fused(query):
             return False
         seen: Any = full_mask(mask, padding, len(query), self.num_heads, 0)
+        tell_of_reading(seen)
         return bool((seen._array == -np.inf).all(-1).any())

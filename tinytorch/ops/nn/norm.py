@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -191,16 +192,24 @@ def _batch_norm(
     count = input._array.size // channels if channels else 0
     if count:
         if running_mean is not None:
-            _move(running_mean, found[1]._array, momentum)
+            _move(running_mean._array, found[1]._array, 0, momentum)
         if running_var is not None:
-            unbiased = np.divide(found[2]._array * count, count - 1)
-            _move(running_var, unbiased, momentum)
+            _move(running_var._array, found[2]._array, count, momentum)
     return found
 
 
-def _move(running: Tensor, new: Any, momentum: float) -> None:
-    """Move a running statistic towards that of a batch; like PyTorch, without counting it as a write."""
-    array = running._array
+def _move(array: Any, new: Any, count: int, momentum: float) -> None:
+    """Move a running statistic towards that of a batch; like PyTorch, without counting it as a write.
+
+    Args:
+        array, new: the statistic, and that of the batch.
+        count: of a variance, the numbers that it is of; else 0.
+        momentum: how far.
+    """
+    for mode in local.state.modes or ():
+        mode.wrote(_move, array, new, count, momentum)
+    if count:
+        new = np.divide(new * count, count - 1)
     array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
 
 
