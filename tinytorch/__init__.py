@@ -52,7 +52,8 @@ _NAMES = {
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with sym_float sym_int sym_ite
         sym_max sym_min sym_not sym_sqrt sym_sum
     """,
-    "compiler": "_disable_dynamo compile cond while_loop",
+    "compiler": "_disable_dynamo compile",
+    "control": "cond while_loop",
     "core.device": "device",
     "core.layout": """
         channels_last channels_last_3d contiguous_format jagged layout legacy_contiguous_format memory_format
@@ -192,10 +193,10 @@ _NAMES = {
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
     _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
-    compiler core cpu cuda data distributed distributions export fft foreach func functional functorch futures fx
-    hub inspect jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn numa onnx
-    ops optim overrides profiler quantization random return_types serialization sparse special storage streams
-    switches testing torch_version torchvision torchvision_ops types utils version xpu
+    compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
+    futures fx hub inspect jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn
+    numa onnx ops optim overrides profiler quantization random return_types serialization sparse special storage
+    streams switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

@@ -40,9 +40,9 @@ from tinytorch.compat.checks import sym_min as sym_min
 from tinytorch.compat.checks import sym_not as sym_not
 from tinytorch.compat.checks import sym_sqrt as sym_sqrt
 from tinytorch.compat.checks import sym_sum as sym_sum
-from tinytorch.compat.compiler import compile as compile
-from tinytorch.compat.compiler import cond as cond
-from tinytorch.compat.compiler import while_loop as while_loop
+from tinytorch.compiler import compile as compile
+from tinytorch.compat.control import cond as cond
+from tinytorch.compat.control import while_loop as while_loop
 from tinytorch.core.device import device as device
 from tinytorch.core.layout import channels_last as channels_last
 from tinytorch.core.layout import channels_last_3d as channels_last_3d
@@ -660,7 +660,8 @@ from tinytorch import amp as amp
 from tinytorch.compat import ao as ao
 from tinytorch import autograd as autograd
 from tinytorch.compat import backends as backends
-from tinytorch.compat import compiler as compiler
+from tinytorch import compiler as compiler
+from tinytorch.compat import control as control
 from tinytorch.compat import cpu as cpu
 from tinytorch.compat import cuda as cuda
 from tinytorch import data as data
@@ -672,7 +673,7 @@ from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
 from tinytorch.distributed import futures as futures
 from tinytorch.compat import fx as fx
-from tinytorch import hub as hub
+from tinytorch.compat import hub as hub
 from tinytorch.compat import jit as jit
 from tinytorch import library as library
 from tinytorch import linalg as linalg

@@ -1,10 +1,10 @@
-"""`torch._dynamo`: the compiler's settings, which programs write; nothing is compiled."""
+"""`torch._dynamo`: the compiler's settings, which programs write. They have no effect."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..compiler import (
+from tinytorch.compiler import (
     OptimizedModule,
     allow_in_graph,
     assume_constant_result,
@@ -13,7 +13,8 @@ from ..compiler import (
     list_backends,
     reset,
 )
-from ..compiler import compile as optimize
+from tinytorch.compiler import compile as optimize
+
 from ..named import names_of
 
 __all__ = [

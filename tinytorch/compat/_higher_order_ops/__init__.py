@@ -4,6 +4,6 @@ from .._higher_order_ops.associative_scan import associative_scan
 from .._higher_order_ops.foreach_map import foreach_map
 from .._higher_order_ops.map import map
 from .._higher_order_ops.scan import scan
-from ..compiler import cond, while_loop
+from ..control import cond, while_loop
 
 __all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]

@@ -1,0 +1,290 @@
+"""`torch.compile`, and what `torch.compiler` has: functions that run as the NumPy programs that they were seen to be.
+
+The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
+that it read, `recorder` notes the kernels that ran and where their arguments came from. `program` makes Python source
+of that, with `lowering`'s help, and `compiled` calls it where the guards hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sized
+from typing import Any, cast
+
+from tinytorch.compiler import compiled as _compiled
+from tinytorch.compiler.compiled import Compiled, CompileError, stance
+from tinytorch.nn.modules.module import Module
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+]  # fmt: skip
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_BACKENDS = ("cudagraphs", "inductor", "onnxrt", "openxla", "tvm")
+_PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")  # nothing is compiled
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:
+    """Return a function that does what `model` does, or a module, as a program of NumPy calls where that is possible.
+
+    A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. What it computes
+    is the same, bit for bit. Each signature (shapes, dtypes, layouts, and all that the function reads) has a program of
+    its own; where a call cannot be one, since a tensor's value decides something in Python, say, it runs as it is.
+
+    Args:
+        model: a function or a module; without one, a decorator is returned.
+        fullgraph: raise where the function cannot be compiled, instead of running it as it is.
+        backend: "inductor"; "eager" and others of PyTorch's that compile nothing, or a function, compile nothing.
+        mode, dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
+        disable: compile nothing.
+        recompile_limit: how many signatures are compiled, 8 by default.
+
+    Raises:
+        RuntimeError: both `mode` and `options` are given, or the mode or backend is not known; in a call, with
+            `fullgraph`, why it cannot be compiled.
+        AssertionError: `model` cannot be called.
+
+    Example:
+        >>> @torch.compile
+        ... def f(x):
+        ...     return x.sin() * 2 + 1
+        >>> f(torch.zeros(2))
+        tensor([1., 1.])
+        >>> print(f.source)
+        def bind(constant, constant_2):
+            x_sin = np.empty((2,), float32)
+        <BLANKLINE>
+            def step(x):
+                ...
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if isinstance(backend, str) and backend not in (*_BACKENDS, *_PLAIN):
+        raise CompileError(
+            f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available backends."
+        )
+    if model is None:
+        return lambda model: compile(
+            model, fullgraph=fullgraph, backend=backend, mode=mode, options=options, disable=disable,
+            recompile_limit=recompile_limit,
+        )  # fmt: skip
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
+    if isinstance(model, Module):
+        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit))
+    return model if plain else Compiled(model, fullgraph, recompile_limit)
+
+
+class OptimizedModule(Module):
+    """What `compile` returns for a module: it calls the module, and has its attributes, parameters and mode.
+
+    As in PyTorch the module is `_orig_mod`, and names in `state_dict` begin with that.
+
+    Example:
+        >>> compiled = torch.compile(torch.nn.Linear(2, 3))
+        >>> list(compiled.state_dict()), compiled.in_features
+        (['_orig_mod.weight', '_orig_mod.bias'], 2)
+    """
+
+    _orig_mod: Module
+    _compiled: Any = None
+
+    def __init__(self, mod: Module, compiled: Compiled | None = None) -> None:
+        super().__init__()
+        self._modules["_orig_mod"] = mod
+        self.__dict__["_compiled"] = compiled
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the module does."""
+        return (self.__dict__["_compiled"] or self._orig_mod)(*args, **kwargs)
+
+    @property
+    def source(self) -> str:
+        """The program that was made last."""
+        return self.__dict__["_compiled"].source if self.__dict__["_compiled"] else ""
+
+    def explain(self) -> str:
+        """Return what was compiled, and why other calls were not."""
+        return self.__dict__["_compiled"].explain() if self.__dict__["_compiled"] else "compiling is off"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return compile, (self._orig_mod,)  # programs are not copied or pickled
+
+    @property
+    def training(self) -> bool:
+        """Whether the module is in training mode."""
+        return self._modules["_orig_mod"].training  # type: ignore[union-attr]
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if module is not None:  # the base class sets it before there is one
+            module.training = value
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules", {})
+        if name == "_orig_mod" or "_orig_mod" not in modules:
+            return super().__getattr__(name)
+        return getattr(modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or hasattr(type(self), name):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __len__(self) -> int:
+        return len(cast(Sized, self._orig_mod))
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Return the function, which is never compiled from now on, or a decorator that does so.
+
+    Example:
+        >>> @torch.compiler.disable
+        ... def f(x):
+        ...     return x * 2
+        >>> f(torch.ones(1))
+        tensor([2.])
+    """
+    if fn is None:
+        return lambda fn: disable(fn, recursive, reason=reason)
+    _compiled.disabled.add(fn)
+    return fn
+
+
+_disable_dynamo = disable
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Return the function, or the sequence of functions, itself.
+
+    Example:
+        >>> f = torch.compiler.allow_in_graph(torch.exp)
+        >>> f(torch.zeros(1))
+        tensor([1.])
+    """
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Return the function itself.
+
+    Example:
+        >>> @torch.compiler.assume_constant_result
+        ... def sizes():
+        ...     return 2, 3
+        >>> sizes()
+        (2, 3)
+    """
+    return fn
+
+
+def is_compiling() -> bool:
+    """Return whether a function runs that is being compiled.
+
+    Example:
+        >>> torch.compiler.is_compiling()
+        False
+    """
+    return _compiled.recording.count > 0
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Return False: there is no export.
+
+    Example:
+        >>> torch.compiler.is_exporting()
+        False
+    """
+    return False
+
+
+def reset() -> None:
+    """Forget all that was compiled.
+
+    Example:
+        >>> torch.compiler.reset()
+    """
+    _compiled.reset()
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing: there are no CUDA graphs.
+
+    Example:
+        >>> torch.compiler.cudagraph_mark_step_begin()
+    """
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Return the names of PyTorch's compilers: "inductor" stands for the one here.
+
+    Example:
+        >>> torch.compiler.list_backends()
+        ['cudagraphs', 'inductor', 'onnxrt', 'openxla', 'tvm']
+    """
+    return list(_BACKENDS)
+
+
+class set_stance:
+    """Say how compiled functions are to run: "default", or "force_eager", as they are. Also a context manager.
+
+    Args:
+        stance: "default", "force_eager", "eager_on_recompile" or "fail_on_recompile".
+
+    Raises:
+        RuntimeError: the stance is not known.
+
+    Example:
+        >>> with torch.compiler.set_stance("force_eager"):
+        ...     y = torch.compile(torch.sin)(torch.zeros(1))
+    """
+
+    def __init__(
+        self, stance_: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
+    ) -> None:
+        if stance_ not in ("default", "force_eager", "eager_on_recompile", "eager_then_compile", "fail_on_recompile"):
+            raise RuntimeError(f"invalid torch.compile stance {stance_!r}")
+        self._stance, self._before = stance_, stance.name
+        stance.name = stance_
+
+    def __enter__(self) -> set_stance:
+        stance.name = self._stance
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        stance.name = self._before
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the stance set while it runs."""
+        stance.name = self._before
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self._stance):
+                return fn(*args, **kwargs)
+
+        return run

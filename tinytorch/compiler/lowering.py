@@ -1,0 +1,143 @@
+"""What a program writes for kernels that are short in Python: the calls of NumPy that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler.recorder import NEW, VIEW, Call, Value
+from tinytorch.kernels import arithmetic, products
+from tinytorch.ops.linalg import products as of_products
+from tinytorch.ops.nn import linear as of_linear
+
+_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def transpose(x: Any) -> Any:
+    """Return `x.T`."""
+    return x.T
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Return `a.dot(b)`, of matrices of any size that is not one number."""
+    return a.dot(b, out=out)
+
+
+#: How functions are written, if not as a call.
+TEXTS: dict[Any, str] = {transpose: "{0}.T", dot: "{0}.dot({1})"}
+
+
+def named(function: Any, name: str) -> str:
+    """Return what a kernel is called in the source."""
+    own = getattr(function, "__name__", name)
+    return name if own in ("<lambda>", "call", "kernel", "work") else own
+
+
+def has_out(call: Call) -> bool:
+    """Return whether a function has an argument `out`, to write its result into."""
+    return (is_elementwise(call.function) or call.function in (dot, products.product)) and not call.kwargs
+
+
+def is_elementwise(function: Any) -> bool:
+    """Return whether a function may write its result over an operand of the same shape."""
+    return isinstance(function, np.ufunc) or function in _FOR_FLOATS.values()
+
+
+def _made(kind: int, function: Any, args: tuple[Any, ...], array: Any, name: str, line: Any) -> Call:
+    call = Call(kind, function, args, {}, name)
+    call.line = line
+    call.outputs.append(Value(array, call, None, None, ""))
+    return call
+
+
+def _transposed(x: Value, line: Any) -> Call:
+    return _made(VIEW, transpose, (x,), x.array.T, f"{x.name}_T" if x.name else "transposed", line)
+
+
+def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
+    made = Call(NEW, products.product, (a, b), {}, call.name)
+    few = a.array.ndim == b.array.ndim == 2 and a.array.size * b.array.shape[1] < products.SMALL
+    if few and a.array.size != 1 != b.array.size:
+        made.function = dot
+    made.line = call.line
+    made.outputs.append(value)
+    value.source, value.output = made, None
+    return made
+
+
+def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | None]:
+    def lower(call: Call) -> list[Call] | None:
+        a, b = call.args
+        if a.array.dtype not in _WIDE or b.array.dtype not in _WIDE:
+            return None
+        steps: list[Any] = []
+        if a_turned:
+            steps.append(_transposed(a, call.line))
+            a = steps[-1].outputs[0]
+        if b_turned:
+            steps.append(_transposed(b, call.line))
+            b = steps[-1].outputs[0]
+        return [*steps, _product(a, b, call, call.outputs[0])]
+
+    return lower
+
+
+def _linear(call: Call) -> list[Call] | None:
+    x, weight, bias = call.args
+    if x.array.ndim != 2 or weight.array.ndim != 2 or x.array.dtype not in _WIDE:
+        return None
+    if x.array.size * weight.array.shape[0] >= products.SMALL or x.array.size == 1 or weight.array.size == 1:
+        return None
+    out: Any = call.outputs[0]
+    turned: Any = _transposed(weight, call.line)
+    if bias is None:
+        return [turned, _product(x, turned.outputs[0], call, out)]
+    if bias.array.ndim != 1:
+        return None
+    middle = Value(np.empty_like(out.array), None, None, None, out.name)
+    made = _product(x, turned.outputs[0], call, middle)
+    add = Call(NEW, np.add, (middle, bias), {}, call.name)
+    add.line = call.line
+    add.outputs.append(out)
+    out.source, out.output = add, None
+    _for_floats(add)
+    return [turned, made, add]
+
+
+#: What takes a ufunc's place for arrays of float32: its twin, if there is one.
+_FOR_FLOATS: dict[Any, Any] = {
+    np.add: arithmetic.add, np.subtract: arithmetic.subtract, np.multiply: arithmetic.multiply,
+    np.true_divide: arithmetic.divide,
+}  # fmt: skip
+
+
+def _for_floats(call: Call) -> None:
+    other = _FOR_FLOATS.get(call.function) if isinstance(call.function, np.ufunc) else None
+    arrays = [x.array for x in call.args if isinstance(x, Value)]
+    if other is not None and all(array.dtype == np.float32 for array in arrays):
+        call.function = other
+
+
+_RULES: dict[Any, Callable[[Call], list[Call] | None]] = {
+    of_products.mm_nn.op.kernel: _matrices(False, False),
+    of_products.mm_nt.op.kernel: _matrices(False, True),
+    of_products.mm_tn.op.kernel: _matrices(True, False),
+    of_linear.linear.op.kernel: _linear,
+}
+
+
+def lowered(calls: list[Call]) -> list[Call]:
+    """Return the calls, some of them as the calls that they make."""
+    found: list[Call] = []
+    for call in calls:
+        rule = _RULES.get(call.function) if call.kind == NEW and not call.kwargs else None
+        steps = rule(call) if rule is not None else None
+        if steps is None:
+            _for_floats(call)
+        found += [call] if steps is None else steps
+    return found
+
+
+__all__ = ["TEXTS", "has_out", "lowered", "named"]

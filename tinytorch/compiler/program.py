@@ -1,0 +1,403 @@
+"""From what was recorded to a program: Python source of calls of kernels, into memory that is made once.
+
+The source is a function `bind`, which is given the arrays that stay (parameters, constants), makes views and buffers,
+and returns `step`, which is given the arrays that change and returns those of the results.
+"""
+
+from __future__ import annotations
+
+import keyword
+import linecache
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler import lowering
+from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, VIEW, WRITE, Call, NotRecorded, Value, laid_out, root
+from tinytorch.core.op import as_array
+from tinytorch.core.tensor import Tensor, wrap
+
+FILE = "<compiled step>"
+
+
+class Program:
+    """The source of a recorded call, and what it needs to run.
+
+    Args:
+        calls: the steps.
+        inputs: the values that come from outside; `bound` says of each whether it stays between calls.
+        results: the values to return.
+        views: which of them show the memory of an input, as they shall.
+    """
+
+    def __init__(
+        self, calls: list[Call], inputs: list[Value], bound: list[bool], results: list[Value],
+        views: Collection[int] = (),
+    ) -> None:  # fmt: skip
+        self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
+        self.calls = lowering.lowered(calls)
+        self.scope: dict[str, Any] = {
+            "as_array": as_array,
+            "Tensor": Tensor,
+            "wrap": wrap,
+            "written": written,
+            "np": np,
+        }
+        self._names: dict[int, str] = {}  # by id of values, or of other objects
+        self._taken: set[str] = set(keyword.kwlist) | {"bind", "step", *self.scope}
+        self._held: list[Any] = []
+        self.bytes = 0  # of buffers
+        self.leaves: list[Value] = []  # inputs of which the tensor itself is needed, too
+        self.constants: list[Value] = []
+        self._find_constants()
+        self._drop_unused()
+        self._keep_gradients()
+        self._group()
+        self.source = "\n".join(self._write())
+
+    # What depends on what -------------------------------------------------------------------------
+
+    def _find_constants(self) -> None:
+        seen = {id(value) for value in self.inputs}
+        for call in self.calls:
+            for value in call.inputs():
+                if value.constant and id(value) not in seen:
+                    seen.add(id(value))
+                    self.constants.append(value)
+        for value in self.results:
+            if value.constant and id(value) not in seen:
+                seen.add(id(value))
+                self.constants.append(value)
+
+    def _drop_unused(self) -> None:
+        """Leave out calls whose results nobody uses; not those that may raise, or draw numbers."""
+        used = {id(value) for value in self.results}
+        kept = []
+        for call in reversed(self.calls):
+            pure = call.kind == VIEW or (call.kind == NEW and lowering.has_out(call))
+            if pure and not any(value is not None and id(value) in used for value in call.outputs):
+                continue
+            used.update(id(value) for value in call.inputs())
+            kept.append(call)
+        self.calls = kept[::-1]
+
+    def _keep_gradients(self) -> None:
+        """Let leaves take over gradients that nobody else holds."""
+        uses: dict[int, int] = {}
+        for value in [*self.results, *[value for call in self.calls for value in call.inputs()]]:
+            uses[id(root(value.array))] = uses.get(id(root(value.array)), 0) + 1
+        same: dict[int, Value] = {}
+        for call in self.calls:
+            if call.function is laid_out:
+                g, out = call.args[0], call.outputs[0]
+                made = g.source is not None and g.source.kind == NEW and not g.source.several
+                own = made and g.array.base is None and uses[id(g.array)] == 1
+                if own and g.array.strides == out.array.strides:
+                    same[id(out)] = g
+                    g.name = g.name or out.name
+        for call in self.calls:
+            call.args = _replaced(call.args, same)
+            call.kwargs = _replaced(call.kwargs, same)
+        self.calls = [call for call in self.calls if not (call.outputs and id(call.outputs[0]) in same)]
+        self.results = _replaced(self.results, same)
+
+    def _group(self) -> None:
+        """Find out which values share memory, when each memory is used last, and which leave the program."""
+        self._memory: dict[int, int] = {}  # of a value, by its id: its memory
+        self._last: dict[int, int] = {}  # of a memory: the step that uses it last
+        values = [*self.inputs, *self.constants]
+        for call in self.calls:
+            values += [value for value in call.outputs if value is not None]
+        for value in values:
+            self._memory[id(value)] = id(root(value.array))
+        for number, call in enumerate(self.calls):
+            for value in [*call.inputs(), *[value for value in call.outputs if value is not None]]:
+                self._last[self._memory[id(value)]] = number
+        self._outside = {self._memory[id(value)] for value in self.inputs}
+        self._leaving = {self._memory[id(value)] for k, value in enumerate(self.results) if k not in self.views}
+        written = {self._memory[id(call.args[0])] for call in self.calls if call.kind == WRITE}
+        self._written = written
+        # The gradients that are there at the end leave with their leaves.
+        final: dict[int, Call] = {}
+        for call in self.calls:
+            if call.kind == GRADIENT:
+                final[id(call.function)] = call
+        self.final = final
+        for call in final.values():
+            if call.args[0] is not None:
+                self._leaving.add(self._memory[id(call.args[0])])
+        fixed = {self._memory[id(v)] for v in self.constants if self._memory[id(v)] not in written}
+        fixed |= {self._memory[id(v)] for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
+        self._fixed = fixed - self._leaving  # memory that is there before a step begins
+        held = {self._memory[id(call.args[0])] for call in final.values() if call.args[0] is not None}
+        if held & {self._memory[id(value)] for value in self.results}:
+            raise NotRecorded("a gradient is returned that a leaf holds, too")
+        if self._leaving & self._outside:
+            raise NotRecorded("a result shares memory with what comes from outside")
+
+    def is_fixed(self, value: Value) -> bool:
+        """Return whether a value's memory is there before a step begins."""
+        return self._memory[id(value)] in self._fixed
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def name(self, value: Value, wish: str = "") -> str:
+        """Return the name of a value."""
+        found = self._names.get(id(value))
+        if found is None:
+            source = value.source
+            wish = value.name or wish or (source.name if source is not None else "constant")
+            found = self._names[id(value)] = self._new_name(wish)
+            self._held.append(value)
+        return found
+
+    def _new_name(self, wish: str) -> str:
+        wish = re.sub(r"\W", "_", wish).strip("_") or "x"
+        if wish[0].isdigit():
+            wish = f"x{wish}"
+        name, count = wish, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wish}_{count}"
+        self._taken.add(name)
+        return name
+
+    def _object(self, x: Any, wish: str) -> str:
+        """Return the name of an object that is no array, among what the source sees."""
+        found = self._names.get(id(x))
+        if found is None:
+            found = self._names[id(x)] = self._new_name(wish)
+            self.scope[found] = x
+            self._held.append(x)
+        return found
+
+    def _shown(self, x: Any) -> str:
+        if isinstance(x, Value):
+            return self.name(x)
+        if type(x) is tuple:
+            return f"({', '.join([self._shown(each) for each in x])}{',' if len(x) == 1 else ''})"
+        if type(x) is list:
+            return f"[{', '.join([self._shown(each) for each in x])}]"
+        if x is None or x is Ellipsis or type(x) in (bool, int, str):
+            return repr(x)
+        if type(x) is float and x - x == 0:
+            return repr(x)
+        if type(x) is slice:
+            return f"slice({self._shown(x.start)}, {self._shown(x.stop)}, {self._shown(x.step)})"
+        return self._object(x, getattr(x, "__name__", "") or type(x).__name__.lower())
+
+    def _call(self, call: Call, out: str | None = None) -> str:
+        function = call.function
+        kwargs = [f"{key}={self._shown(x)}" for key, x in call.kwargs.items()]
+        template = lowering.TEXTS.get(function)
+        if template is not None and not kwargs:
+            text = template.format(*[self._shown(x) for x in call.args])
+            return text if out is None else text[:-1] + f", {out})"
+        args = [self._shown(x) for x in call.args]
+        if out is not None:
+            args.append(out if isinstance(function, np.ufunc) else f"out={out}")
+        return f"{self._object(function, lowering.named(function, call.name))}({', '.join(args + kwargs)})"
+
+    def _write(self) -> list[str]:
+        before: list[str] = []  # in `bind`
+        lines: list[str] = []  # in `step`
+        fixed = set(self._fixed)
+        free: dict[Any, list[str]] = {}
+        buffer_of: dict[int, tuple[Any, str]] = {}
+        for value in self.inputs:
+            self.name(value)
+        fresh = [v for v in self.constants if self._memory[id(v)] not in self._fixed]
+        for value in fresh:
+            if value.fills:  # at random, before anything else
+                made = f"np.empty({value.array.shape}, {self._object(value.array.dtype, value.array.dtype.name)})"
+                if not value.array.flags.c_contiguous:
+                    made = f"np.empty_like({self._object(value.array, 'laid_out')})"
+                keeps = self._memory[id(value)] not in self._leaving
+                (before if keeps else lines).append(f"{self.name(value)} = {made}")
+                if keeps:
+                    fixed.add(self._memory[id(value)])
+                continue
+            initial = value.array if value.initial is None else value.initial
+            lines.append(f"{self.name(value)} = {self._object(initial, 'initial')}.copy('K')")
+        # What follows from constants alone is made once.
+        folded = {id(v) for v in self.constants if self._memory[id(v)] in self._fixed}
+        effect, line = None, None
+        writes: list[tuple[int, int]] = []
+        for number, call in enumerate(self.calls):
+            if call.line is not None and call.line != line:
+                line = call.line
+                text = linecache.getline(*line).strip()
+                if text:
+                    lines.append(f"# {text}")
+            if effect is None and self._can_be_seen(call):
+                effect = len(lines)
+            if call.kind == WRITE and call.counts:
+                writes.append((len(lines), self._memory[id(call.args[0])]))
+            if call.kind == GRADIENT:
+                lines += self._gradient(call)
+                continue
+            if call.kind == STATE:
+                lines.append(f"{self._object(call.function, call.name)}()")
+                continue
+            if call.kind == WRITE:
+                # (An elementwise function writes its result over its first operand.)
+                over = lowering.is_elementwise(call.function)
+                lines.append(self._call(call, self.name(call.args[0]) if over else None))
+                continue
+            outputs = call.outputs
+            if call.kind == NEW and not call.random and all(v in folded for v in map(id, call.inputs())):
+                memories = {self._memory[id(v)] for v in outputs if v is not None}
+                if not memories & self._written:
+                    folded.update(id(v) for v in outputs if v is not None)
+                if not memories & (self._leaving | self._written):
+                    fixed.update(self._memory[id(v)] for v in outputs if v is not None)
+                    before.append(self._assigned(call))
+                    continue
+            if call.kind == VIEW and all(v in folded for v in map(id, call.inputs())):
+                folded.update(id(v) for v in outputs if v is not None)
+            if call.kind == VIEW and all(self._memory[id(v)] in fixed for v in call.inputs()):
+                before.append(self._assigned(call))
+                continue
+            reuse = self._may_write_over(call, number)
+            if call.kind == NEW and not call.several and lowering.has_out(call):
+                value = outputs[0]
+                memory = self._memory[id(value)]
+                array = value.array
+                if memory not in self._leaving and array.flags.c_contiguous and array.base is None:
+                    key = array.shape, array.dtype
+                    if reuse is not None and reuse in buffer_of and buffer_of[reuse][0] == key:
+                        name = buffer_of.pop(reuse)[1]
+                    elif free.get(key):
+                        name = free[key].pop()
+                    else:
+                        name = self._new_name(value.name or call.name)
+                        self.bytes += array.nbytes
+                        before.append(
+                            f"{name} = np.empty({array.shape}, {self._object(array.dtype, array.dtype.name)})"
+                        )
+                    self._names[id(value)] = name
+                    self._held.append(value)
+                    buffer_of[memory] = (key, name)
+                    fixed.add(memory)
+                    lines.append(self._call(call, name))
+                else:
+                    lines.append(self._assigned(call))
+            else:
+                lines.append(self._assigned(call))
+            for memory in [m for m in buffer_of if self._last[m] <= number]:
+                key, name = buffer_of.pop(memory)
+                free.setdefault(key, []).append(name)
+        results = ", ".join([self.name(v) for v in self.results])
+        lines.append(f"return ({results}{',' if len(self.results) == 1 else ''})")
+        bound = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if stays]
+        bound += [self.name(v) for v in self.constants if self._memory[id(v)] in self._fixed]
+        given = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if not stays]
+        given += [f"{self.name(value)}_tensor" for value in self.leaves]
+        #: The line of the source from which on something can be seen from outside.
+        self.effect = len(before) + 4 + (len(lines) if effect is None else effect)
+        #: By the id of a memory, the lines that write to it.
+        self.writes: dict[int, list[int]] = {}
+        for number, memory in writes:
+            self.writes.setdefault(memory, []).append(len(before) + 4 + number)
+        return [
+            f"def bind({', '.join(bound)}):",
+            *[f"    {line}" for line in before],
+            "",
+            f"    def step({', '.join(given)}):",
+            *[f"        {line}" for line in lines],
+            "",
+            "    return step",
+        ]
+
+    def _can_be_seen(self, call: Call) -> bool:
+        """Return whether a call changes what is seen outside of the program."""
+        if call.kind == WRITE:
+            return call.random or self._memory[id(call.args[0])] in self._outside
+        return call.kind in (GRADIENT, STATE) or call.random
+
+    def _assigned(self, call: Call) -> str:
+        text = self._call(call)
+        if call.several:
+            names = [("_" if v is None else self.name(v)) for v in call.outputs]
+            numbers = [self.name(v) for v in call.outputs if v is not None and not v.array.ndim and call.kind == NEW]
+            return "; ".join(
+                [f"{', '.join(names)}{',' if len(names) == 1 else ''} = {text}"]
+                + [f"{name} = as_array({name})" for name in numbers]
+            )
+        value = call.outputs[0]
+        if value.array.ndim == 0 and call.kind == NEW:
+            text = f"as_array({text})"
+        return f"{self.name(value)} = {text}"
+
+    def _may_write_over(self, call: Call, number: int) -> int | None:
+        """Return the memory of an operand that an elementwise function may write its result into."""
+        if not lowering.is_elementwise(call.function) or not call.outputs:
+            return None
+        shape = call.outputs[0].array.shape
+        for x in call.args:
+            if isinstance(x, Value):
+                memory = self._memory[id(x)]
+                if self._last[memory] == number and x.array.shape == shape and x.array.base is None:
+                    return memory
+        return None
+
+    def _leaf(self, leaf: Tensor) -> str | None:
+        """Return the name of a leaf that comes from outside."""
+        for value, stays in zip(self.inputs, self.bound, strict=True):
+            if value.tensor is leaf:
+                if stays:
+                    return self._object(leaf, f"{self.name(value)}_tensor")
+                if value not in self.leaves:
+                    self.leaves.append(value)
+                return f"{self.name(value)}_tensor"
+        return None
+
+    def _gradient(self, call: Call) -> list[str]:
+        leaf = self._leaf(call.function)
+        value = call.args[0]
+        if leaf is None:
+            return []
+        if value is None:
+            return [f"{leaf}._grad = None"]
+        if self.final[id(call.function)] is call:
+            version = call.function._grad._cell[0]
+            made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
+            return [f"{leaf}._grad = {made}"]
+        made = self._object(wrap(value.array), f"{self.name(value)}_tensor")
+        return [f"{made}._array = {self.name(value)}", f"{leaf}._grad = {made}"]
+
+    def finish(self) -> str:
+        """Let go of what was recorded, and return the source."""
+        self.calls, self.inputs, self.results, self.constants, self.leaves = [], [], [], [], []
+        self._names, self._held, self.final = {}, [], {}
+        return self.source
+
+    def compiled(self) -> Callable[..., Any]:
+        """Return `bind`."""
+        scope = self.scope
+        exec(compile(self.source, FILE, "exec"), scope)
+        found: Callable[..., Any] = scope["bind"]
+        return found
+
+
+def written(array: Any, version: int) -> Tensor:
+    """Return a tensor that was written to that many times."""
+    made: Tensor = wrap(array)
+    if made._cell is not None:
+        made._cell[0] = version
+    return made
+
+
+def _replaced(x: Any, by: dict[int, Value]) -> Any:
+    if isinstance(x, Value):
+        return by.get(id(x), x)
+    if type(x) in (tuple, list):
+        return type(x)([_replaced(each, by) for each in x])
+    if type(x) is dict:
+        return {key: _replaced(each, by) for key, each in x.items()}
+    return x
+
+
+__all__ = ["Program", "laid_out"]

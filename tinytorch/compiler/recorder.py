@@ -1,0 +1,597 @@
+"""What a call of a function does, written down at the level of arrays: kernels, and where their arguments come from.
+
+A `Recorder` is a mode, so that it sees every op, those of formulas on the way backward among them. It holds on to every
+array that it has seen: so an array's identity tells where it came from.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.graph import AccumulateGrad
+from tinytorch.core.mode import DispatchMode, local, recording
+from tinytorch.core.op import INPUT, OUTPUT, RESIDUAL, Op, promoted
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.places import is_dense
+
+#: What a call does: it makes new memory; shows memory in another way; writes into the first of its arguments; sets the
+#: gradient of a leaf; calls something that changes Python's objects.
+NEW, VIEW, WRITE, GRADIENT, STATE = range(5)
+
+#: Ops whose results' shapes are the data's affair.
+UNSHAPED = frozenset(
+    """
+    nonzero masked_select unique unique_dim unique_consecutive argwhere bincount repeat_interleave combinations
+    """.split()
+)
+
+
+class NotRecorded(Exception):
+    """Why something cannot be written down: a call that it has ends, and is run as it is."""
+
+
+class Value:
+    """An array of the program.
+
+    Attributes:
+        array: the one that was seen when the call was recorded.
+        source: the call that made it, or None; `output` is which of its results it is, None for its only one.
+        place: of what comes from outside, its place among the inputs; None for constants and results.
+        name: a wish for its name.
+        tensor: of what comes from outside, the tensor that it was given as.
+        initial: of a constant that is written to, what it held before; `fills` if it is filled at random first.
+    """
+
+    __slots__ = ("array", "fills", "initial", "name", "output", "place", "source", "tensor")
+
+    def __init__(self, array: Any, source: Call | None, output: int | None, place: int | None, name: str) -> None:
+        self.array, self.source, self.output, self.place, self.name = array, source, output, place, name
+        self.initial: Any = None
+        self.fills = False
+        self.tensor: Tensor | None = None
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is there before the call, and is no input."""
+        return self.source is None and self.place is None
+
+
+class Call:
+    """A step of the program.
+
+    Attributes:
+        kind: NEW, VIEW, …
+        function: what is called; `args` and `kwargs` have a `Value` for each array.
+        name: what it is called where it is shown.
+        outputs: what it makes; `several` if it returns a tuple, of which None are not used.
+        random: it draws numbers.
+        counts: of a write, whether it counts as one.
+        line: the user's, where the call was made: file and number.
+    """
+
+    __slots__ = ("args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "several")
+
+    def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
+        self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
+        self.outputs: list[Any] = []  # a `Value` for each, None for one that is not used
+        self.several = self.random = False
+        self.counts = True
+        self.line: tuple[str, int] | None = None
+
+    def inputs(self) -> list[Value]:
+        """Return the arrays that it reads, or writes."""
+        found: list[Value] = []
+
+        def look(x: Any) -> None:
+            if isinstance(x, Value):
+                found.append(x)
+            elif isinstance(x, (tuple, list)):
+                for each in x:
+                    look(each)
+            elif isinstance(x, dict):
+                for each in x.values():
+                    look(each)
+
+        look(self.args)
+        look(self.kwargs)
+        return found
+
+
+def root(array: Any) -> Any:
+    """Return the array that owns the memory of another, as far as NumPy knows."""
+    while True:
+        base = array.base
+        if type(base) is not np.ndarray:
+            base = getattr(base, "base", None)  # `as_strided` puts an object between
+            if type(base) is not np.ndarray:
+                return array
+        array = base
+
+
+def graph_of(x: Tensor) -> tuple[Any, ...]:
+    """Return what tells whether a tensor is still the same in the graph."""
+    return x._requires_grad, None if x._edge is None else id(x._edge[0]), id(x._array), id(x._view), id(x._hooks)
+
+
+def _tensors(x: Any) -> Iterator[Tensor]:
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for each in x:
+            yield from _tensors(each)
+    elif isinstance(x, dict):
+        for each in x.values():
+            yield from _tensors(each)
+
+
+class Recorder(DispatchMode):
+    """Writes down what runs while it is on.
+
+    Attributes:
+        calls: the steps, in order.
+        line: the user's line that runs now; the reader sets it.
+        stopped: why it cannot be written down, or None.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.line: tuple[str, int] | None = None
+        self.stopped: str | None = None
+        self.constants: list[Value] = []
+        self.released: set[Any] = set()  # nodes that a walk backward has been at
+        #: By id, leaves whose `.grad` is the call's own affair from then on; who is told of the first time; and writes.
+        self.leaves: dict[int, Tensor] = {}
+        self.meets: Callable[[Tensor], Any] = lambda leaf: None
+        self.changed_state = False  # whether something changed Python's objects
+        self.reads = True  # whether reading a tensor's values is the end
+        self.versions: dict[
+            int, int
+        ] = {}  # by place, of inputs: before the call, and what is not the program's to count
+        self.tensors: dict[int, Tensor] = {}
+        self.graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
+        self.changed: set[int] = set()  # by id, tensors that calls of Python's objects change
+        self.held: dict[int, int] = {}  # by place, a sum over what inputs held before
+        self._values: dict[int, Value] = {}
+        self._places: dict[Any, Value] = {}
+        self._roots: set[int] = set()
+        self._known: set[int] = set()  # by id, constants that were made where their numbers are known
+        self._held: list[Any] = []
+
+    def stop(self, reason: str) -> None:
+        """Note why this cannot be compiled: the first reason stays."""
+        if self.stopped is None:
+            self.stopped = reason
+
+    # Arrays ---------------------------------------------------------------------------------------
+
+    def enter(
+        self, array: Any, source: Call | None = None, output: int | None = None, place: int | None = None,
+        name: str = "",
+    ) -> Value:  # fmt: skip
+        """Return a new value for an array."""
+        value = Value(array, source, output, place, name)
+        self._values[id(array)] = self._places[_where(array)] = value
+        self._roots.add(id(root(array)))
+        self._held.append(root(array))
+        if place is not None:
+            self.held[place] = zlib.crc32(array.tobytes())
+        return value
+
+    def check(self, inputs: list[Tensor]) -> None:
+        """Raise NotRecorded if something was written to that was given, and it is not known how."""
+        written = {id(root(call.args[0].array)) for call in self.calls if call.kind == WRITE}
+        for place, x in enumerate(inputs):
+            if self.graphs[place] != graph_of(x):
+                raise NotRecorded("what is given gets another graph, or other memory")
+            if id(x) not in self.changed and id(root(x._array)) not in written:
+                value = self.find(x._array)
+                if value is None or value.place != place or self.held[place] != zlib.crc32(x._array.tobytes()):
+                    raise NotRecorded("what is given is written to past the operations")
+
+    def known(self, x: Any) -> None:
+        """Note that a tensor's numbers follow from what is guarded: it is a constant."""
+        for tensor in _tensors(x):
+            array = tensor._array
+            if self.find(array) is None and id(root(array)) not in self._roots:
+                value = self.enter(array)
+                value.initial = array.copy("K")  # it may be written to, also through a view
+                self.constants.append(value)
+
+    def find(self, array: Any) -> Value | None:
+        """Return the value of an array that has been seen, by itself or by another array of the same elements."""
+        found = self._values.get(id(array)) or (self._places.get(_where(array)) if array.size else None)
+        return found
+
+    def value(self, array: Any) -> Value:
+        """Return the value of an array."""
+        found = self.find(array)
+        if found is not None:
+            return found
+        if id(root(array)) in self._roots:
+            raise NotRecorded("something views memory past the operations")
+        raise NotRecorded("numbers were worked out past the operations")
+
+    def _taken(self, x: Any) -> Any:
+        """Return an argument with a value for each array and tensor in it."""
+        if isinstance(x, np.ndarray):
+            return self.value(x)
+        if isinstance(x, Tensor):
+            return self.value(x._array)
+        if type(x) in (tuple, list):
+            return type(x)([self._taken(each) for each in x])
+        if type(x) is dict:
+            return {key: self._taken(each) for key, each in x.items()}
+        return x
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def add(self, kind: int, function: Any, args: tuple[Any, ...], name: str, kwargs: Any = None) -> Call:
+        """Return a new step."""
+        call = Call(kind, function, self._taken(args), self._taken(kwargs or {}), name)
+        call.line = self.line
+        self.calls.append(call)
+        return call
+
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See a call of an op."""
+        if self.stopped is not None:
+            return caller(*args, **kwargs)
+        if not isinstance(op, Op):
+            self.stop(f"calls {op.__name__}, a Function of its own")
+            return caller(*args, **kwargs)
+        try:
+            step = self._step_of(op, caller, args, kwargs)
+        except NotRecorded as reason:
+            self.stop(f"{op.name.strip('_')}: {reason}")
+            return caller(*args, **kwargs)
+        result = caller(*args, **kwargs)
+        try:
+            self._enter_results(op, step, result)
+        except NotRecorded as reason:
+            self.stop(f"{op.name.strip('_')}: {reason}")
+        return result
+
+    def _step_of(self, op: Op, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        name = op.name.strip("_") or "op"
+        if name in UNSHAPED:
+            raise NotRecorded("the shape of its result depends on values")
+        values = op.bind(args, kwargs)
+        for x in _tensors(values):
+            if type(x).__module__.partition(".")[0] != "tinytorch":
+                raise NotRecorded(f"a {type(x).__name__} answers itself")
+        writes = getattr(caller, "writes", None)
+        if callable(writes):
+            arrays = self._arrays(op, values)
+            for i in op.inputs[1:]:
+                if isinstance(values[i], Tensor) and np.may_share_memory(arrays[0], arrays[i]):
+                    raise NotRecorded("what is written shares memory with what is read")
+            return self.writing(writes, tuple(arrays), name)
+        function, arrays = self._kernel(op, values)
+        kwargs = {}
+        if function is op.kernel:
+            kwargs = dict(zip(op.arguments[op.positional :], arrays[op.positional :], strict=True))
+            arrays = arrays[: op.positional]
+        if writes:
+            return self._in_place(op, function, arrays, kwargs, values[0], name)
+        call = self.add(NEW, function, tuple(arrays), name, kwargs)
+        call.random = any(type(x).__name__ == "Source" for x in values)
+        return call
+
+    def writing(self, function: Any, args: tuple[Any, ...], name: str) -> Call:
+        """Return a new step that writes into the first of its arguments, and has not been taken yet."""
+        return self.add(WRITE, function, args, name)
+
+    def _in_place(self, op: Op, function: Any, arrays: list[Any], kwargs: dict[str, Any], x: Tensor, name: str) -> Call:
+        target = x._array
+        if isinstance(function, np.ufunc) and arrays[0] is target and all(
+            not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
+            for y in arrays[1:]
+        ) and target.dtype in _WIDE:  # fmt: skip
+            return self.writing(function, tuple(arrays), name)
+        call = self.add(NEW, function, tuple(arrays), name, kwargs)
+        if op.residuals or op.outputs != 1:
+            raise NotRecorded("is written in place")
+        made = np.empty_like(target)  # stands for what comes out, which has this shape, or it is an error
+        call.outputs.append(self.enter(made, call))
+        return self.writing(_copy, (target, made), "copy")
+
+    def _arrays(self, op: Op, values: tuple[Any, ...]) -> list[Any]:
+        arrays = list(values)
+        for i in op.inputs:
+            x = values[i]
+            if isinstance(x, Tensor):
+                arrays[i] = x._array
+            elif isinstance(x, (list, tuple)):
+                arrays[i] = [each._array for each in x]
+        return arrays
+
+    def _kernel(self, op: Op, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+        """Return the function that computes, and the arrays and numbers that it is given."""
+        kernel = op.kernel
+        if not op.broadcasts or op.positional > 2 or not (op.elementwise or op.linear):
+            return kernel, self._arrays(op, values)
+        if len(values) == 1:
+            x = values[0]._array
+            if op.floating and x.dtype.kind not in FLOATS:
+                x = self._cast(x, dtypes.get_default_dtype().numpy)
+            if op.elementwise and x.size >= parallel.LARGE:
+                kernel = getattr(kernel, "ufunc", kernel) if x.dtype.kind == "f" else kernel
+                return parallel.each, [kernel, x]
+            return kernel, [x]
+        x, y = values
+        kinds = [each._array.dtype for each in (x, y) if isinstance(each, Tensor)]
+        if (
+            len(kinds) == 2
+            and kinds[0] is kinds[1]
+            and (not op.floating or (kinds[0].kind == "f" and kinds[0].itemsize > 2))
+        ):
+            a, b = x._array, y._array
+        elif len(kinds) == 1 and isinstance(x, Tensor) and kinds[0] in _WIDE and type(y) in (int, float):
+            quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
+            a, b = x._array, number(y, kinds[0]) if y and quick else y
+            if isinstance(b, np.ndarray):
+                self.known(wrap(b))
+        else:
+            if op.in_float32 and kinds[0].itemsize == 2:
+                raise NotRecorded("numbers of 16 bits")
+            a, b = promoted(op, x, y)
+            for each, given in ((a, x), (b, y)):
+                if isinstance(each, np.ndarray) and not isinstance(given, Tensor):
+                    self.known(wrap(each))
+            a, b = (
+                each if not isinstance(given, Tensor) or each is given._array else self._cast(given._array, each.dtype)
+                for each, given in zip((a, b), (x, y), strict=True)
+            )
+        large = next(each.size for each in (a, b) if isinstance(each, np.ndarray))
+        if op.elementwise and large >= parallel.LARGE:
+            return parallel.each, [kernel, a, b]
+        return kernel, [a, b]
+
+    def _cast(self, x: Any, kind: Any) -> Any:
+        call = self.add(NEW, np.ndarray.astype, (x, kind), "to")
+        made = x.astype(kind)
+        call.outputs.append(self.enter(made, call))
+        return made
+
+    def _enter_results(self, op: Op, call: Call, result: Any) -> None:
+        """Note what a call has made."""
+        if call.kind == WRITE:
+            return
+        tensors = list(_tensors(result)) if op.outputs != 1 else [result]
+        hidden = len(op.residuals)
+        call.several = op.outputs != 1 or bool(hidden)
+        arrays: list[Any] = [each._array for each in tensors]
+        arrays += [None] * hidden
+        for each in tensors if hidden else ():
+            node = each._edge and each._edge[0]
+            if node is not None and getattr(node, "op", None) is op and node.saved is not None:
+                for (kind, of), kept in zip(node.plan.sources, node.saved, strict=True):
+                    if kind == RESIDUAL:
+                        arrays[len(tensors) + of] = kept[0]
+                break
+        reads = {id(root(value.array)) for value in call.inputs()}
+        for k, array in enumerate(arrays):
+            output = k if call.several else None
+            if array is None:
+                call.outputs.append(None)
+                continue
+            found = self._values.get(id(array))
+            if found is not None:  # it was given back as it is
+                if not call.several:
+                    self.calls.remove(call)
+                    return
+                call.outputs.append(None)
+                continue
+            if id(root(array)) in reads:
+                call.kind = VIEW
+            call.outputs.append(self.enter(array, call, output))
+
+    def off(self) -> tuple[Any, Any]:
+        """Turn it off; return this thread's state, and its modes to be put back."""
+        state = local.state
+        before = state.modes
+        state.modes = tuple([mode for mode in before or () if mode is not self]) or None
+        return state, before
+
+    # What goes past the ops -----------------------------------------------------------------------
+
+    def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+        """See an array filled with random numbers."""
+        if self.stopped is None:
+            last = self.calls.pop()  # the zeros that it held
+            assert last.kind == WRITE and last.args[0].array is x._array
+            try:
+                value = self.value(x._array)
+                value.fills |= value.constant and value.array.base is None and not self._is_used(value)
+                self.writing(fill, (x._array, kernel, *args), "fill").random = True
+            except NotRecorded as reason:
+                self.stop(f"a random fill: {reason}")
+
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+        """See a write that is not counted."""
+        if self.stopped is None:
+            try:
+                self.writing(function, (array, *args), function.__name__.strip("_")).counts = False
+            except NotRecorded as reason:
+                self.stop(f"a write: {reason}")
+
+    def copied(self, array: Any, copy: Any) -> None:
+        """See an array copied."""
+        if self.stopped is None:
+            try:
+                call = self.add(NEW, np.copy, (array,), "copy")
+            except NotRecorded as reason:
+                self.stop(f"a copy: {reason}")
+            else:
+                call.outputs.append(self.enter(copy, call))
+
+    def _is_used(self, value: Value) -> bool:
+        return any(each is value for call in self.calls for each in call.inputs())
+
+    def read(self, x: Any) -> None:
+        """See Python read a tensor's values."""
+        if self.reads:
+            where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
+            self.stop(f"{where}a tensor's value is read by Python")
+
+    def before_write(self, x: Any) -> None:
+        """Notice a write that goes past the ops."""
+
+    def step(self, node: Any, run: Callable[[], Any]) -> Any:
+        """See a step of a walk backward; what leaves take up is one."""
+        self.released.add(node)
+        if self.stopped is not None:
+            return run()
+        if node.hooks is not None:
+            self.stop("a hook sees gradients")
+            return run()
+        g, _, needed = _of(run)
+        if not isinstance(node, AccumulateGrad):
+            return self._formula(node, run, g, needed)
+        leaf = node.variable
+        self.meet(leaf)
+        had = leaf._grad
+        grads = run()
+        try:
+            if leaf._grad is had and had is not None:
+                self.writing(np.add, (had._array, g._array), "accumulate")
+            elif leaf._grad is not None:
+                self._new_gradient(leaf, g)
+        except NotRecorded as reason:
+            self.stop(f"backward: {reason}")
+        return grads
+
+    def _formula(self, node: Any, run: Callable[[], Any], g: Any, needed: Any) -> Any:
+        """See a node's formula. One that computes past the ops is a step by itself."""
+        count, constants = len(self.calls), len(self.constants)
+        saved, op = node.saved, getattr(node, "op", None)
+        grads = run()
+        found = [each for each in grads if each is not None]
+        if op is None or (self.stopped is None and all(self.find(each._array) is not None for each in found)):
+            return grads
+        if any(each._requires_grad for each in found):
+            self.stop("a formula computes past the operations, and its own derivatives are wanted")
+            return grads
+        self.stopped = None
+        self._forget(count, constants)
+        items = [
+            item[0]._array if kind == INPUT else item[0] if kind in (OUTPUT, RESIDUAL) else item
+            for (kind, _), item in zip(node.plan.sources, saved, strict=True)
+        ]
+        given = g._array if isinstance(g, Tensor) else [None if each is None else each._array for each in g]
+        try:
+            call = self.add(NEW, Formula(node, needed), (given, items), node.name().removesuffix("Backward0"))
+        except NotRecorded as reason:
+            self.stop(f"{node.name()}: {reason}")
+            return grads
+        call.several = True
+        for each in found:
+            call.outputs.append(None if self.find(each._array) is not None else self.enter(each._array, call))
+        return grads
+
+    def _forget(self, count: int, constants: int) -> None:
+        """Forget the last calls and constants."""
+        for value in [*self.constants[constants:], *[each for call in self.calls[count:] for each in call.outputs]]:
+            if value is not None:
+                self._values.pop(id(value.array), None)
+                self._places.pop(_where(value.array), None)
+        del self.calls[count:], self.constants[constants:]
+
+    def _new_gradient(self, leaf: Tensor, g: Tensor) -> None:
+        array = leaf._grad._array  # type: ignore[union-attr]
+        if array is not g._array:
+            call = self.add(NEW, laid_out, (g._array, leaf._array), "gradient")
+            call.outputs.append(self.enter(array, call))
+        self.set_gradient(leaf)
+
+    def meet(self, leaf: Tensor) -> None:
+        """Notice that the `.grad` of a leaf matters."""
+        if id(leaf) not in self.leaves:
+            self.leaves[id(leaf)] = leaf
+            self.meets(leaf)
+
+    def set_gradient(self, leaf: Tensor) -> None:
+        """Note what the `.grad` of a leaf is now."""
+        grad = leaf._grad
+        self.leaves[id(leaf)] = leaf
+        value = None if grad is None else self.value(grad._array)
+        of = self.find(leaf._array)
+        if value is not None and value.source is not None and not value.name and of is not None:
+            value.name = f"{of.name}_grad"
+        call = Call(GRADIENT, leaf, (value,), {}, "grad")
+        call.line = self.line
+        self.calls.append(call)
+
+    def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
+        """Note a call that changes Python's objects, and some tensors."""
+        self.changed.update(id(x) for x in written)
+        call = Call(STATE, function, (), {}, name)
+        call.line = self.line
+        self.calls.append(call)
+
+
+def _of(run: Any) -> tuple[Any, ...]:
+    """Return the arguments of the node's own step, which may be wrapped for several modes."""
+    while getattr(run.func, "__name__", "") == "step":
+        run = run.args[-1]
+    found: tuple[Any, ...] = run.args
+    return found
+
+
+class Formula:
+    """A node's formula as a function of arrays."""
+
+    def __init__(self, node: Any, needed: Any) -> None:
+        self.kind, self.plan, self.outputs = type(node), node.plan, node.outputs
+        self.shape, self.dtype = node.shape, node.dtype
+        self.edges = tuple([
+            (_NOBODY, 0) if edge is not None and (needed is None or edge[0] in needed) else None for edge in node.edges
+        ])  # fmt: skip
+        self.__name__ = node.name().removesuffix("Backward0").lower()
+
+    def __call__(self, g: Any, items: list[Any]) -> list[Any]:
+        """Return the gradients that there are, given that of the output and what the node saved."""
+        node = self.kind()
+        node.plan, node.edges, node.shape, node.dtype, node.hooks = self.plan, self.edges, self.shape, self.dtype, None
+        if not node.op.outputs:
+            node.outputs = self.outputs
+        node.saved = [
+            (wrap(item), 0) if kind == INPUT else (item, None, 0) if kind in (OUTPUT, RESIDUAL) else item
+            for (kind, _), item in zip(self.plan.sources, items, strict=True)
+        ]
+        given = wrap(g) if isinstance(g, np.ndarray) else [None if each is None else wrap(each) for each in g]
+        with recording(False):
+            grads = node.backward(given, False, None)
+        return [each._array for each in grads if each is not None]
+
+
+_NOBODY: Any = None
+_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _where(array: Any) -> tuple[Any, ...]:
+    return array.ctypes.data, array.shape, array.strides, array.dtype
+
+
+def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> None:
+    """Fill an array with numbers that `kernel` draws from a source."""
+    if array.size:
+        with source.lock:
+            kernel(array, source, *args)
+
+
+def _copy(array: Any, x: Any) -> None:
+    np.copyto(array, x, casting="unsafe")
+
+
+def laid_out(g: Any, leaf: Any) -> Any:
+    """Return a copy of a gradient, laid out as its leaf is."""
+    made = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
+    made[...] = g
+    return made
