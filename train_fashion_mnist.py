@@ -61,7 +61,22 @@ def mean(x):
     return x
 
 
-def train(dataloader, model, loss_fn, optimizer, device, processes, no_progress):
+def stepping(model, loss_fn, optimizer):
+    """Return what improves the model after a batch, and returns the loss and what the model said."""
+
+    def step(X, y):
+        pred = model(X)
+        loss = loss_fn(pred, y)
+
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach(), pred.detach()
+
+    return step
+
+
+def train(dataloader, model, step, device, processes, no_progress):
     """Show the model every picture once, and improve it after each batch."""
     size = len(dataloader.dataset)
     model.train()
@@ -71,19 +86,14 @@ def train(dataloader, model, loss_fn, optimizer, device, processes, no_progress)
         for batch, (X, y) in enumerate(bar):
             X, y = X.to(device), y.to(device)
 
-            pred = model(X)
-            loss = loss_fn(pred, y)
-
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            loss, pred = step(X, y)
 
             seen += len(X) * processes
             if batch % 10 == 0:
                 accuracy = (pred.argmax(1) == y).float().mean().item()
                 bar.set_postfix(loss=f"{loss.item():.4f}", accuracy=f"{accuracy:.1%}")
             if batch % 100 == 0:
-                tqdm.write(f"loss: {mean(loss.detach()).item():>7f}  [{seen:>5d}/{size:>5d}]")
+                tqdm.write(f"loss: {mean(loss).item():>7f}  [{seen:>5d}/{size:>5d}]")
 
 
 def test(dataloader, model, loss_fn, device):
@@ -165,6 +175,7 @@ def parse(argv):
     option("--batch-size", type=int, default=64, help="pictures per step (64)")
     option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
     option("--momentum", type=float, default=0.0, help="momentum (0)")
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--seed", type=int, default=0, help="of the first weights (0)")
     option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     option(
@@ -245,9 +256,12 @@ def main(argv=None):
     if processes > 1:
         sampler, trained = DistributedSampler(training_data, shuffle=False), DistributedDataParallel(model)
     train_dataloader = DataLoader(training_data, batch_size=args.batch_size // processes, sampler=sampler)
+    step = stepping(trained, loss_fn, optimizer)
+    if args.compile:
+        step = torch.compile(step)
     for epoch in range(first_epoch, args.epochs):
         print(f"Epoch {epoch + 1}\n-------------------------------")
-        train(train_dataloader, trained, loss_fn, optimizer, device, processes, args.no_progress or rank > 0)
+        train(train_dataloader, trained, step, device, processes, args.no_progress or rank > 0)
         if rank:
             continue  # to the next epoch, where it waits for the first process
         test(test_dataloader, model, loss_fn, device)

@@ -3,6 +3,7 @@
 python -m benchmarks                      all rows (ten minutes)
 python -m benchmarks step chain           some rows
 python -m benchmarks process --epochs 1   the whole training, shorter
+python -m benchmarks chain --compile      as torch.compile makes it, without, and PyTorch
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from tinytorch.kernels import native  # noqa: E402
 PYTORCH = importlib.util.find_spec("torch") is not None
 
 
-def compare(work: str, turns: int) -> Row:
+def compare(work: str, turns: int, compiled: bool) -> Row:
     """Return the row of some work: each side is a process, and they take turns."""
     row = WORK[work]
-    sides = {"ours": Side("tinytorch", work)}
-    if native.instructions:
+    sides = {"ours": Side("tinytorch", work, compiled=compiled)}
+    if compiled:
+        sides["without"] = Side("tinytorch", work)
+    elif native.instructions:
         sides["without"] = Side("tinytorch", work, native=False)
     if PYTORCH:
         sides["theirs"] = Side("torch", work)
@@ -161,6 +164,7 @@ def main() -> int:
     option("--repeats", type=int, default=3, help="of the whole process (3)")
     option("--turns", type=int, default=9, help="of each side in the other rows (9)")
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
+    option("--compile", action="store_true", help="ours is compiled, what stands beside it is not")
     option("--check", action="store_true", help="exit with 1 if an aim is missed")
     args = parser.parse_args()
     if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
@@ -177,10 +181,11 @@ def main() -> int:
         print("PyTorch is not installed: only tinytorch's side is measured.")
     if native.instructions is None:
         print("There are no native kernels here.")
-    print(f"{'':<52} {'ours':>8} {'without':>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
+    ours, other = ("compiled", "eager") if args.compile else ("ours", "without")
+    print(f"{'':<52} {ours:>8} {other:>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
     missed, ratios = False, []
     for name in [each for each in ROWS if not args.rows or each in args.rows]:
-        for row in [compare(name, args.turns)] if name in WORK else (FIRST | LAST)[name](args):
+        for row in [compare(name, args.turns, args.compile)] if name in WORK else (FIRST | LAST)[name](args):
             print(line(row), flush=True)
             missed |= row.ok is False
             if name in WORK and row.ratio is not None:

@@ -1,4 +1,4 @@
-"""side.py LIBRARY WORK: do some work whenever told so, and say how long it took. Each side of a row is a process."""
+"""side.py LIBRARY WORK [compiled]: do work whenever told so, and say how long it took. Each side is a process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class Side:
         library: "tinytorch" or "torch".
         work: the name of the row.
         native: with native kernels, if there are any.
+        compiled: as `torch.compile` makes it.
     """
 
-    def __init__(self, library: str, work: str, native: bool = True) -> None:
-        command = [sys.executable, "-m", "benchmarks.side", library, work]
+    def __init__(self, library: str, work: str, native: bool = True, compiled: bool = False) -> None:
+        command = [sys.executable, "-m", "benchmarks.side", library, work, *["compiled"] * compiled]
         environment = os.environ if native else os.environ | {"TINYTORCH_NATIVE": "0"}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True)
@@ -51,7 +52,7 @@ class Side:
         return answer
 
 
-def main(library: str, name: str) -> None:
+def main(library: str, name: str, compiled: str = "") -> None:
     """Do the work in turns, until told to end."""
     from benchmarks.work import WORK
 
@@ -59,6 +60,8 @@ def main(library: str, name: str) -> None:
     if library == "torch":
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     work = WORK[name].make(torch)
+    if compiled:
+        work = torch.compile(work)
     for _ in range(3):
         work()
     for line in sys.stdin:

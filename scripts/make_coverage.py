@@ -91,7 +91,7 @@ FAMILIES = [
     ),
     Family(
         "TorchScript, the compiler and its control flow",
-        "programs are run by Python: torch.jit.script and torch.compile return what they are given.",
+        "programs are run by Python: torch.jit.script returns what it is given; torch.compile makes NumPy programs.",
         "Script.* torch:.*Type(?<!ObjType) AliasDb AggregationType Argument ArgumentSpec Block CallStack Capsule Code "
         "CompilationUnit CompleteArgumentSpec ConcreteModuleTypeBuilder DeepCopyMemoTable ErrorReport ExecutionPlan "
         "FileCheck FunctionSchema Gradient Graph GraphExecutorState IODescriptor JITException LiteScriptModule "

@@ -18,8 +18,8 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
     _version _atomic kernels core ops linalg special fft random autograd amp distributed nn func inspect optim data
-    serialization distributions testing overrides library hub multiprocessing distributed.algorithms
-    distributed.checkpoint distributed.nn distributed.optim utils compat __main__
+    serialization distributions testing overrides library multiprocessing distributed.algorithms
+    distributed.checkpoint distributed.nn distributed.optim compiler utils compat __main__
 """.split()
 
 

@@ -447,9 +447,14 @@ def test_a_compiled_module_has_what_the_module_has() -> None:
         compiled.nothing  # noqa: B018
 
 
-def test_compile_returns_the_function_it_is_given() -> None:
-    assert tinytorch.compile(abs, mode="max-autotune", fullgraph=True, backend="inductor") is abs
-    assert tinytorch.compile(mode="reduce-overhead")(abs) is abs
+def test_compile_takes_what_pytorch_takes() -> None:
+    assert tinytorch.compile(abs, mode="max-autotune", backend="inductor")(-1) == 1
+    assert tinytorch.compile(mode="reduce-overhead")(abs)(-1) == 1
+    assert tinytorch.compile(abs, backend="eager") is abs and tinytorch.compile(abs, disable=True) is abs
+    with pytest.raises(RuntimeError, match="Unrecognized mode"):
+        tinytorch.compile(abs, mode="fast")
+    with pytest.raises(RuntimeError, match="Invalid backend"):
+        tinytorch.compile(abs, backend="no such one")
     assert tinytorch.compiler.disable(abs) is abs and tinytorch.compiler.disable()(abs) is abs
     with pytest.raises(RuntimeError, match="Either mode or options"):
         tinytorch.compile(abs, mode="x", options={"a": 1})
