@@ -169,6 +169,7 @@ class Compiled:
                     recorder.stop(f"{type(error).__name__}: {error}")
         finally:
             recording.count -= 1
+            recorder.close()
         if recorder.stopped is not None:
             self.reasons.append(recorder.stopped)
             self.failed = len(self.reasons) > 1  # (a first call may do what later ones do not)
@@ -336,7 +337,8 @@ class Compiled:
         kept = [value for value in saved.values() if value.place is None]
         given_before = [value for value in saved.values() if value.place is not None]
         numbers_: list[Any] = [value.place for value in given_before]
-        program = Program(after, [*kept, *given_before, *given], [False] * (len(saved) + len(given)), made)
+        passed = {k for k, value in enumerate(made) if any(value is each for each in given)}  # as it came
+        program = Program(after, [*kept, *given_before, *given], [False] * (len(saved) + len(given)), made, passed)
         bind = program.compiled()
         step = bind(*[value.array for value in program.constants if program.is_fixed(value)])
         shapes = [(x._array.shape, x._array.dtype) for x in results.differentiable]

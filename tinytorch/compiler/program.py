@@ -38,13 +38,7 @@ class Program:
     ) -> None:  # fmt: skip
         self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
         self.calls = lowering.lowered(calls)
-        self.scope: dict[str, Any] = {
-            "as_array": as_array,
-            "Tensor": Tensor,
-            "wrap": wrap,
-            "written": written,
-            "np": np,
-        }
+        self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self._names: dict[int, str] = {}  # by id of values, or of other objects
         self._taken: set[str] = set(keyword.kwlist) | {"bind", "step", *self.scope}
         self._held: list[Any] = []
@@ -115,6 +109,16 @@ class Program:
         for number, call in enumerate(self.calls):
             for value in [*call.inputs(), *[value for value in call.outputs if value is not None]]:
                 self._last[self._memory[id(value)]] = number
+        held: dict[int, int] = {}  # by leaf, the memory of its gradient, which is used until it gets another one
+        for number, call in enumerate(self.calls):
+            if call.kind == GRADIENT:
+                before = held.pop(id(call.function), None)
+                if before is not None:
+                    self._last[before] = max(self._last[before], number)
+                if call.args[0] is not None:
+                    held[id(call.function)] = self._memory[id(call.args[0])]
+        for memory in held.values():
+            self._last[memory] = len(self.calls)
         self._outside = {self._memory[id(value)] for value in self.inputs}
         self._leaving = {self._memory[id(value)] for k, value in enumerate(self.results) if k not in self.views}
         written = {self._memory[id(call.args[0])] for call in self.calls if call.kind == WRITE}
@@ -131,8 +135,7 @@ class Program:
         fixed = {self._memory[id(v)] for v in self.constants if self._memory[id(v)] not in written}
         fixed |= {self._memory[id(v)] for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
         self._fixed = fixed - self._leaving  # memory that is there before a step begins
-        held = {self._memory[id(call.args[0])] for call in final.values() if call.args[0] is not None}
-        if held & {self._memory[id(value)] for value in self.results}:
+        if set(held.values()) & {self._memory[id(value)] for value in self.results}:
             raise NotRecorded("a gradient is returned that a leaf holds, too")
         if self._leaving & self._outside:
             raise NotRecorded("a result shares memory with what comes from outside")
@@ -400,4 +403,4 @@ def _replaced(x: Any, by: dict[int, Value]) -> Any:
     return x
 
 
-__all__ = ["Program", "laid_out"]
+__all__ = ["FILE", "Program", "written"]

@@ -328,6 +328,12 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
+def _definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
+    node: Any = ast.FunctionDef(name, arguments, body, [])
+    node.type_params = []  # (Python has them from 3.12 on)
+    return node
+
+
 @functools.lru_cache(1024)
 def _changed(code: types.CodeType, name: str) -> types.CodeType:
     """Return the code of a function in the changed form."""
@@ -349,7 +355,7 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
             raise Unreadable(f"the source of {name} is not a function by itself")
         lambda_ = found[0]
         body = ast.copy_location(ast.Return(lambda_.body), lambda_.body)
-        node = ast.copy_location(ast.FunctionDef("lambda_", lambda_.args, [body], []), lambda_)
+        node = ast.copy_location(_definition("lambda_", lambda_.args, [body]), lambda_)
     node.decorator_list = []
     ast.increment_lineno(node, first - 1)
     free = list(code.co_freevars)
@@ -357,10 +363,8 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
     own = node.name
-    outer = ast.FunctionDef(
-        "outer", ast.arguments([], [ast.arg(each) for each in [*free, READER]], None, [], [], None, []),
-        [node, ast.Return(ast.Name(own, ast.Load()))], [],
-    )  # fmt: skip
+    names = ast.arguments([], [ast.arg(each) for each in [*free, READER]], None, [], [], None, [])
+    outer = _definition("outer", names, [node, ast.Return(ast.Name(own, ast.Load()))])
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
     whole = compile(module, code.co_filename, "exec")
     for const in whole.co_consts:

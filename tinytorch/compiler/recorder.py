@@ -86,21 +86,15 @@ class Call:
 
     def inputs(self) -> list[Value]:
         """Return the arrays that it reads, or writes."""
-        found: list[Value] = []
+        return [*_values(self.args), *_values(self.kwargs)]
 
-        def look(x: Any) -> None:
-            if isinstance(x, Value):
-                found.append(x)
-            elif isinstance(x, (tuple, list)):
-                for each in x:
-                    look(each)
-            elif isinstance(x, dict):
-                for each in x.values():
-                    look(each)
 
-        look(self.args)
-        look(self.kwargs)
-        return found
+def _values(x: Any) -> Iterator[Value]:
+    if isinstance(x, Value):
+        yield x
+    elif isinstance(x, (tuple, list, dict)):
+        for each in x.values() if isinstance(x, dict) else x:
+            yield from _values(each)
 
 
 def root(array: Any) -> Any:
@@ -167,6 +161,14 @@ class Recorder(DispatchMode):
         """Note why this cannot be compiled: the first reason stays."""
         if self.stopped is None:
             self.stopped = reason
+
+    def close(self) -> None:
+        """Let go of all arrays."""
+        for call in self.calls:
+            call.args, call.kwargs, call.outputs = (), {}, []
+        self.meets = lambda leaf: None
+        self.calls, self.constants, self._held = [], [], []
+        self._values, self._places, self.tensors, self.leaves, self.released = {}, {}, {}, {}, set()
 
     # Arrays ---------------------------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ def product(a: Array, b: Array, out: Array | None = None) -> Array:
         a, b: the factors. Leading dimensions broadcast.
         out: takes the result, and shares no memory with the factors.
     """
-    if a.ndim < 3 > b.ndim:  # one call of BLAS, without a copy of transposed views
-        # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
+    if a.ndim < 3 > b.ndim and (out is None or out.flags.c_contiguous):
+        # One call of BLAS, without a copy of transposed views. To `dot` a matrix of one zero is a factor that leaves
+        # nothing of infinities.
         return a.dot(b, out=out) if a.size != 1 != b.size else np.matmul(a, b, out=out)
     return np.matmul(_regular(a), _regular(b), out=out)
 
