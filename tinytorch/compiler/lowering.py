@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, VIEW, Call, Value
+from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Value
 from tinytorch.kernels import arithmetic, products
 from tinytorch.ops.linalg import products as of_products
 from tinytorch.ops.nn import linear as of_linear
-
-_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def transpose(x: Any) -> Any:
@@ -70,7 +68,7 @@ def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
 def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | None]:
     def lower(call: Call) -> list[Call] | None:
         a, b = call.args
-        if a.array.dtype not in _WIDE or b.array.dtype not in _WIDE:
+        if a.array.dtype not in WIDE or b.array.dtype not in WIDE:
             return None
         steps: list[Any] = []
         if a_turned:
@@ -86,7 +84,7 @@ def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | N
 
 def _linear(call: Call) -> list[Call] | None:
     x, weight, bias = call.args
-    if x.array.ndim != 2 or weight.array.ndim != 2 or x.array.dtype not in _WIDE:
+    if x.array.ndim != 2 or weight.array.ndim != 2 or x.array.dtype not in WIDE:
         return None
     if x.array.size * weight.array.shape[0] >= products.SMALL or x.array.size == 1 or weight.array.size == 1:
         return None

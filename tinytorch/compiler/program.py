@@ -121,18 +121,13 @@ class Program:
             self._last[memory] = len(self.calls)
         self._outside = {self._memory[id(value)] for value in self.inputs}
         self._leaving = {self._memory[id(value)] for k, value in enumerate(self.results) if k not in self.views}
-        written = {self._memory[id(call.args[0])] for call in self.calls if call.kind == WRITE}
-        self._written = written
+        self._written = {self._memory[id(call.args[0])] for call in self.calls if call.kind == WRITE}
         # The gradients that are there at the end leave with their leaves.
-        final: dict[int, Call] = {}
-        for call in self.calls:
-            if call.kind == GRADIENT:
-                final[id(call.function)] = call
-        self.final = final
-        for call in final.values():
+        self.final = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
+        for call in self.final.values():
             if call.args[0] is not None:
                 self._leaving.add(self._memory[id(call.args[0])])
-        fixed = {self._memory[id(v)] for v in self.constants if self._memory[id(v)] not in written}
+        fixed = {self._memory[id(v)] for v in self.constants if self._memory[id(v)] not in self._written}
         fixed |= {self._memory[id(v)] for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
         self._fixed = fixed - self._leaving  # memory that is there before a step begins
         if set(held.values()) & {self._memory[id(value)] for value in self.results}:
@@ -146,12 +141,12 @@ class Program:
 
     # Writing --------------------------------------------------------------------------------------
 
-    def name(self, value: Value, wish: str = "") -> str:
+    def name(self, value: Value) -> str:
         """Return the name of a value."""
         found = self._names.get(id(value))
         if found is None:
             source = value.source
-            wish = value.name or wish or (source.name if source is not None else "constant")
+            wish = value.name or (source.name if source is not None else "constant")
             found = self._names[id(value)] = self._new_name(wish)
             self._held.append(value)
         return found
@@ -204,115 +199,132 @@ class Program:
         return f"{self._object(function, lowering.named(function, call.name))}({', '.join(args + kwargs)})"
 
     def _write(self) -> list[str]:
-        before: list[str] = []  # in `bind`
-        lines: list[str] = []  # in `step`
-        fixed = set(self._fixed)
-        free: dict[Any, list[str]] = {}
-        buffer_of: dict[int, tuple[Any, str]] = {}
+        """Return the lines of the source."""
         for value in self.inputs:
             self.name(value)
-        fresh = [v for v in self.constants if self._memory[id(v)] not in self._fixed]
-        for value in fresh:
-            if value.fills:  # at random, before anything else
-                made = f"np.empty({value.array.shape}, {self._object(value.array.dtype, value.array.dtype.name)})"
-                if not value.array.flags.c_contiguous:
-                    made = f"np.empty_like({self._object(value.array, 'laid_out')})"
-                keeps = self._memory[id(value)] not in self._leaving
-                (before if keeps else lines).append(f"{self.name(value)} = {made}")
-                if keeps:
-                    fixed.add(self._memory[id(value)])
-                continue
-            initial = value.array if value.initial is None else value.initial
-            lines.append(f"{self.name(value)} = {self._object(initial, 'initial')}.copy('K')")
-        # What follows from constants alone is made once.
-        folded = {id(v) for v in self.constants if self._memory[id(v)] in self._fixed}
-        effect, line = None, None
-        writes: list[tuple[int, int]] = []
+        self._before: list[str] = []  # in `bind`
+        self._lines: list[str] = []  # in `step`
+        self._there = set(self._fixed)  # memory that is there when `bind` is done
+        #: Values that are the same in every step.
+        self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
+        self._free: dict[Any, list[str]] = {}  # buffers that nobody uses, by shape and dtype
+        self._buffers: dict[int, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
+        effect: int | None = None
+        #: By the id of a memory, the lines that write to it, from 0 in `step`.
+        writes: dict[int, list[int]] = {}
+        for value in self.constants:
+            if not self.is_fixed(value):
+                self._make_anew(value)
+        line = None
         for number, call in enumerate(self.calls):
             if call.line is not None and call.line != line:
                 line = call.line
                 text = linecache.getline(*line).strip()
                 if text:
-                    lines.append(f"# {text}")
+                    self._lines.append(f"# {text}")
             if effect is None and self._can_be_seen(call):
-                effect = len(lines)
+                effect = len(self._lines)
             if call.kind == WRITE and call.counts:
-                writes.append((len(lines), self._memory[id(call.args[0])]))
-            if call.kind == GRADIENT:
-                lines += self._gradient(call)
-                continue
-            if call.kind == STATE:
-                lines.append(f"{self._object(call.function, call.name)}()")
-                continue
-            if call.kind == WRITE:
-                # (An elementwise function writes its result over its first operand.)
-                over = lowering.is_elementwise(call.function)
-                lines.append(self._call(call, self.name(call.args[0]) if over else None))
-                continue
-            outputs = call.outputs
-            if call.kind == NEW and not call.random and all(v in folded for v in map(id, call.inputs())):
-                memories = {self._memory[id(v)] for v in outputs if v is not None}
-                if not memories & self._written:
-                    folded.update(id(v) for v in outputs if v is not None)
-                if not memories & (self._leaving | self._written):
-                    fixed.update(self._memory[id(v)] for v in outputs if v is not None)
-                    before.append(self._assigned(call))
-                    continue
-            if call.kind == VIEW and all(v in folded for v in map(id, call.inputs())):
-                folded.update(id(v) for v in outputs if v is not None)
-            if call.kind == VIEW and all(self._memory[id(v)] in fixed for v in call.inputs()):
-                before.append(self._assigned(call))
-                continue
-            reuse = self._may_write_over(call, number)
-            if call.kind == NEW and not call.several and lowering.has_out(call):
-                value = outputs[0]
-                memory = self._memory[id(value)]
-                array = value.array
-                if memory not in self._leaving and array.flags.c_contiguous and array.base is None:
-                    key = array.shape, array.dtype
-                    if reuse is not None and reuse in buffer_of and buffer_of[reuse][0] == key:
-                        name = buffer_of.pop(reuse)[1]
-                    elif free.get(key):
-                        name = free[key].pop()
-                    else:
-                        name = self._new_name(value.name or call.name)
-                        self.bytes += array.nbytes
-                        before.append(
-                            f"{name} = np.empty({array.shape}, {self._object(array.dtype, array.dtype.name)})"
-                        )
-                    self._names[id(value)] = name
-                    self._held.append(value)
-                    buffer_of[memory] = (key, name)
-                    fixed.add(memory)
-                    lines.append(self._call(call, name))
-                else:
-                    lines.append(self._assigned(call))
-            else:
-                lines.append(self._assigned(call))
-            for memory in [m for m in buffer_of if self._last[m] <= number]:
-                key, name = buffer_of.pop(memory)
-                free.setdefault(key, []).append(name)
+                writes.setdefault(self._memory[id(call.args[0])], []).append(len(self._lines))
+            self._write_call(number, call)
         results = ", ".join([self.name(v) for v in self.results])
-        lines.append(f"return ({results}{',' if len(self.results) == 1 else ''})")
+        self._lines.append(f"return ({results}{',' if len(self.results) == 1 else ''})")
         bound = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if stays]
-        bound += [self.name(v) for v in self.constants if self._memory[id(v)] in self._fixed]
+        bound += [self.name(v) for v in self.constants if self.is_fixed(v)]
         given = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if not stays]
         given += [f"{self.name(value)}_tensor" for value in self.leaves]
+        first = len(self._before) + 4  # line of `step`, from 1
         #: The line of the source from which on something can be seen from outside.
-        self.effect = len(before) + 4 + (len(lines) if effect is None else effect)
+        self.effect = first + (len(self._lines) if effect is None else effect)
         #: By the id of a memory, the lines that write to it.
-        self.writes: dict[int, list[int]] = {}
-        for number, memory in writes:
-            self.writes.setdefault(memory, []).append(len(before) + 4 + number)
+        self.writes = {memory: [first + line for line in lines] for memory, lines in writes.items()}
         return [
             f"def bind({', '.join(bound)}):",
-            *[f"    {line}" for line in before],
+            *[f"    {line}" for line in self._before],
             "",
             f"    def step({', '.join(given)}):",
-            *[f"        {line}" for line in lines],
+            *[f"        {line}" for line in self._lines],
             "",
             "    return step",
         ]
+
+    def _make_anew(self, value: Value) -> None:
+        """Write how a constant that is written to, or leaves, is made in each step."""
+        name, array = self.name(value), value.array
+        if not value.fills:
+            initial = array if value.initial is None else value.initial
+            self._lines.append(f"{name} = {self._object(initial, 'initial')}.copy('K')")
+            return
+        # At random, before anything else: what it holds does not matter.
+        made = f"np.empty({array.shape}, {self._object(array.dtype, array.dtype.name)})"
+        if not array.flags.c_contiguous:
+            made = f"np.empty_like({self._object(array, 'laid_out')})"
+        if self._memory[id(value)] in self._leaving:
+            self._lines.append(f"{name} = {made}")
+        else:
+            self._before.append(f"{name} = {made}")
+            self._there.add(self._memory[id(value)])
+
+    def _write_call(self, number: int, call: Call) -> None:
+        """Write a step; what does not change from call to call is written before."""
+        if call.kind == GRADIENT:
+            self._lines += self._gradient(call)
+        elif call.kind == STATE:
+            self._lines.append(f"{self._object(call.function, call.name)}()")
+        elif call.kind == WRITE:
+            # (An elementwise function writes its result over its first operand.)
+            over = lowering.is_elementwise(call.function)
+            self._lines.append(self._call(call, self.name(call.args[0]) if over else None))
+        elif self._is_made_once(call):
+            self._before.append(self._assigned(call))
+        else:
+            out = self._buffer(number, call)
+            self._lines.append(self._assigned(call) if out is None else self._call(call, out))
+            for memory in [m for m in self._buffers if self._last[m] <= number]:
+                key, name = self._buffers.pop(memory)
+                self._free.setdefault(key, []).append(name)
+
+    def _is_made_once(self, call: Call) -> bool:
+        """Return whether what a call makes is the same in every step: it follows from constants, say."""
+        made = {id(v): self._memory[id(v)] for v in call.outputs if v is not None}
+        folded = not call.random and all(id(v) in self._folded for v in call.inputs())
+        if call.kind == VIEW:
+            if folded:
+                self._folded.update(made)
+            return all(self._memory[id(v)] in self._there for v in call.inputs())
+        memories = set(made.values())
+        if not folded or memories & self._written:
+            return False
+        self._folded.update(made)
+        if memories & self._leaving:
+            return False
+        self._there.update(memories)
+        return True
+
+    def _buffer(self, number: int, call: Call) -> str | None:
+        """Return the name of the memory that a call shall write its result into, or None if it makes its own."""
+        if call.kind != NEW or call.several or not lowering.has_out(call):
+            return None
+        value = call.outputs[0]
+        memory, array = self._memory[id(value)], value.array
+        if memory in self._leaving or not array.flags.c_contiguous or array.base is not None:
+            return None
+        key = array.shape, array.dtype
+        over = self._may_write_over(call, number)
+        if over is not None and over in self._buffers and self._buffers[over][0] == key:
+            name = self._buffers.pop(over)[1]
+        elif self._free.get(key):
+            name = self._free[key].pop()
+        else:
+            name = self._new_name(value.name or call.name)
+            self.bytes += array.nbytes
+            dtype = self._object(array.dtype, array.dtype.name)
+            self._before.append(f"{name} = np.empty({array.shape}, {dtype})")
+        self._names[id(value)] = name
+        self._held.append(value)
+        self._buffers[memory] = key, name
+        self._there.add(memory)
+        return name
 
     def _can_be_seen(self, call: Call) -> bool:
         """Return whether a call changes what is seen outside of the program."""

@@ -23,11 +23,11 @@ import textwrap
 import types
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import Recorder, graph_of
+from tinytorch.compiler.recorder import Recorder, tensors_of
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -45,6 +45,7 @@ from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer, _step_post_hooks, _step_pre_hooks
 
 READER, VALUE = "__reader__", "__value__"
+_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
 PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtypes.dtype, device, enum.Enum, np.generic)
 _MAKERS = {
     "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "tensor", "zeros_like", "ones_like", "full_like",
@@ -165,58 +166,42 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("item", node, self.visit(node.value), self.visit(node.slice))
 
     def visit_Slice(self, node: ast.Slice) -> Any:
-        parts = [
-            ast.Constant(None) if each is None else self.visit(each) for each in (node.lower, node.upper, node.step)
-        ]
-        return ast.copy_location(
-            ast.Call(ast.Attribute(ast.Name(READER, ast.Load()), "slice", ast.Load()), parts, []), node
-        )
+        parts = [node.lower, node.upper, node.step]
+        return self.hook("slice", node, *[ast.Constant(None) if each is None else self.visit(each) for each in parts])
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id in (
-            "super",
-            "locals",
-            "globals",
-            "vars",
-            "eval",
-            "exec",
-            "dir",
-        ):
+        if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
             if node.func.id != "super" or node.args:
                 self.refuse(node)
             return node
         args = [self.visit(each) for each in node.args]
         keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
-        function = ast.Attribute(ast.Name(READER, ast.Load()), "call", ast.Load())
-        line = ast.Constant(node.lineno)
-        return ast.copy_location(ast.Call(function, [line, self.visit(node.func), *args], keywords), node)
+        call = self.hook("call", node, ast.Constant(node.lineno), self.visit(node.func), *args)
+        call.keywords = keywords
+        return call
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         return self.hook("binary", node, ast.Constant(type(node.op).__name__), ast.Constant(node.lineno),
                          self.visit(node.left), self.visit(node.right))  # fmt: skip
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        name = "negated" if isinstance(node.op, ast.Not) else "plain"
-        node.operand = self.hook(name, node, self.visit(node.operand))
-        if name == "negated":
-            return node.operand
+        if isinstance(node.op, ast.Not):
+            return self.hook("negated", node, self.visit(node.operand))
+        node.operand = self.hook("plain", node, self.visit(node.operand))
         return node
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         sides = [self.visit(each) for each in (node.left, *node.comparators)]
         if not identity:
-            kind = (
-                "plain" if len(node.ops) == 1 else "number"
-            )  # of several, each but the last is asked whether it holds
+            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each is asked whether it holds)
             sides = [self.hook(kind, node, each) for each in sides]
         node.left, *node.comparators = sides
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        node.values = [
-            *[self.hook("truth", each, self.visit(each)) for each in node.values[:-1]], self.visit(node.values[-1])
-        ]  # fmt: skip
+        *others, last = node.values
+        node.values = [*[self.test(each) for each in others], self.visit(last)]
         return node
 
     def test(self, node: ast.expr) -> Any:
@@ -307,11 +292,10 @@ class _Rewriter(ast.NodeTransformer):
             call = self.hook("augmented", node, name, read, value)
             return ast.copy_location(ast.Assign([target], call), node)
         if isinstance(target, ast.Attribute):
-            call = self.hook(
-                "augment_attribute", node, name, self.visit(target.value), ast.Constant(target.attr), value
-            )
+            of, key, kind = target.value, ast.Constant(target.attr), "augment_attribute"
         else:
-            call = self.hook("augment_item", node, name, self.visit(target.value), self.visit(target.slice), value)
+            of, key, kind = target.value, self.visit(target.slice), "augment_item"
+        call = self.hook(kind, node, name, self.visit(of), key, value)
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
@@ -409,13 +393,30 @@ _READING_METHODS = frozenset("get items keys values index count copy".split())
 _OF_PYTHON = (str, bytes, int, float, tuple, range, dict, list, set, frozenset)
 
 
+class Input(NamedTuple):
+    """A tensor that was there before the call.
+
+    Attributes:
+        tensor: it.
+        where: the text by which a call finds it.
+        stays: it is the same in later calls, as a rule.
+        name: what it may be called.
+    """
+
+    tensor: Tensor
+    where: str
+    stays: bool
+    name: str
+
+
 class Reader:
     """Runs a function, notes what it reads, and finds out what cannot be written down.
 
     Attributes:
         recorder: what sees the operations meanwhile.
-        guards: (the text of a guard, the objects that it names).
-        inputs: tensors that were read, by the text of where from.
+        guards: their texts, in order.
+        objects: what these speak of, by name.
+        inputs: tensors that were there before the call, by id.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -423,7 +424,7 @@ class Reader:
         recorder.meets = self.meet
         self.guards: dict[str, None] = {}
         self.objects: dict[str, Any] = {}
-        self.inputs: dict[int, tuple[Tensor, str, bool, str]] = {}
+        self.inputs: dict[int, Input] = {}
         self._names: dict[int, str] = {}
         self._made: dict[int, Any] = {}
         self._seen: set[Any] = set()
@@ -474,11 +475,8 @@ class Reader:
         """
         if self.stopped:
             return
-        if (
-            self.recorder.changed_state
-            and not self._steady
-            and (isinstance(x, PLAIN) or type(x) in (tuple, list, dict, set))
-        ):
+        plain = isinstance(x, PLAIN) or type(x) in (tuple, list, dict, set)
+        if plain and self.recorder.changed_state and not self._steady:
             self.stop("what a step may have changed is read")
         if where.count("[") > 20:
             self.stop("what is read is nested too deeply")
@@ -492,16 +490,13 @@ class Reader:
         if isinstance(x, Tensor):
             known = self.inputs.get(id(x))
             if known is not None:
-                self.guard(f"{where} is {known[1]}")
+                self.guard(f"{where} is {known.where}")
                 return
-            self.inputs[id(x)] = (x, where, stays, name)
             if self.recorder.find(x._array) is not None:
                 self.stop("tensors that are given share memory")
                 return
-            place = len(self.inputs) - 1
-            self.recorder.enter(x._array, place=place, name=name).tensor = x
-            self.recorder.tensors[place], self.recorder.graphs[place] = x, graph_of(x)
-            self.recorder.versions[place] = x._version
+            self.inputs[id(x)] = Input(x, where, stays, name)
+            self.recorder.take(x, name)
         elif kind is float:
             if x - x == 0:
                 self.guard(f"type({where}) is float and {where} == {x!r}")
@@ -542,11 +537,11 @@ class Reader:
             if not self.made(leaf):
                 self.stop("the gradient of a tensor that is not known")
             return
-        where = f"{known[1]}._grad"
+        where = f"{known.where}._grad"
         if leaf._grad is None:
             self.guard(f"{where} is None")
         else:
-            self.see(leaf._grad, where, False, f"{known[3]}_grad")
+            self.see(leaf._grad, where, False, f"{known.name}_grad")
 
     def make(self, x: Any) -> Any:
         """Note that an object was made by the call itself, and return it."""
@@ -593,11 +588,7 @@ class Reader:
         """See an operator of two."""
         x, y = self.plain(x), self.plain(y)
         self.at(line)
-        if (
-            isinstance(x, str)
-            and name == "Mod"
-            and any(isinstance(e, Tensor) for e in (y if isinstance(y, tuple) else (y,)))
-        ):
+        if isinstance(x, str) and name == "Mod" and next(tensors_of(y), None) is not None:
             self.stop("a tensor is shown")
         return self.make(_OPERATORS[name](x, y))
 
@@ -648,15 +639,15 @@ class Reader:
 
     def iterate(self, x: Any) -> Any:
         """See what is iterated over."""
-        if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, zip, enumerate, reversed, map)):
+        if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, map)):
             return x
         walks = getattr(type(x), "__iter__", None)
         if isinstance(x, Module) and walks is not None and walks.__module__.startswith("tinytorch.nn"):
             self.see(x._modules, f"{self.refer(x)}._modules", True, "")
             self.see(x._parameters, f"{self.refer(x)}._parameters", True, "")
             return x
-        if type(x) in (type({}.items()), type({}.keys()), type({}.values())) or (
-            type(x).__name__ == "generator" and (self.made(x) or READER in x.gi_code.co_freevars)
+        if type(x) in _LAZY or (
+            isinstance(x, types.GeneratorType) and (self.made(x) or READER in x.gi_code.co_freevars)
         ):
             return x
         self.stop(f"a {type(x).__name__} is iterated over")
@@ -738,12 +729,10 @@ class Reader:
                 where = f"{self.refer(own[kind])}.get({name!r})"
                 self.see(value, where, True, self._path(x, name))
                 if isinstance(value, Module):
-                    self._names.setdefault(id(value), f"o{len(self._names)}")
-                    self.objects[self._names[id(value)]] = value
                     self._paths[id(value)] = self._path(x, name)
                 return
         if name in own:
-            self.see(value, f"{self.refer(own)}.get({name!r}, o0)", True, name)
+            self.see(value, f"{self.refer(own)}.get({name!r}, MISSED)", True, name)
             return
         if isinstance(value, types.MethodType) and value.__self__ is x:
             self._of_class(type(x), name, x)
@@ -929,12 +918,7 @@ class Reader:
         name = function.__name__
         if name == "requires_grad_" and self.made(x) and not x._requires_grad and x._edge is None:
             return function
-        if (
-            name in _READS
-            or name in _UNKNOWN
-            or name.startswith("register_")
-            or type(x).__module__.partition(".")[0] != "tinytorch"
-        ):
+        if name.startswith("register_") or type(x).__module__.partition(".")[0] != "tinytorch":
             return None
         return self._seen_public(function, name)
 
@@ -949,12 +933,11 @@ class Reader:
             self.recorder.reads = True
 
     def _public(self, function: Any) -> Any:
-        name = function.name.rpartition(".")[2]
-        if name in _UNKNOWN or name in _READS:
-            return None
-        return self._seen_public(function, name)
+        return self._seen_public(function, function.name.rpartition(".")[2])
 
     def _seen_public(self, function: Any, name: str) -> Any:
+        if name in _UNKNOWN or name in _READS:
+            return None
         if name in _MAKERS:
 
             def run(*args: Any, **kwargs: Any) -> Any:
@@ -972,15 +955,9 @@ class Reader:
 
     def _of_the_house(self, function: types.FunctionType) -> Any:
         module, name = function.__module__, function.__name__
-        if (
-            module.startswith("tinytorch.nn.functional")
-            or module.startswith("tinytorch.ops.")
-            or module.startswith("tinytorch.special")
-        ):
-            return None if name in _UNKNOWN or name in _READS else self._seen_public(function, name)
-        if module.startswith(("tinytorch.nn.modules", "tinytorch.nn.utils")) or module.startswith(
-            "tinytorch.distributions"
-        ):
+        if module.startswith(("tinytorch.nn.functional", "tinytorch.ops.", "tinytorch.special")):
+            return self._seen_public(function, name)
+        if module.startswith(("tinytorch.nn.modules", "tinytorch.nn.utils", "tinytorch.distributions")):
             return functools.partial(self.run, function)
         if module == "tinytorch.autograd.api" and name in ("backward", "grad"):
             return function
@@ -990,12 +967,13 @@ class Reader:
         name = function.__name__
         if not type(optimizer).__module__.startswith("tinytorch.optim") or type(optimizer).__name__ == "LBFGS":
             return None
+        groups = self.refer(optimizer.param_groups)
         self._steady = True
         for k, group in enumerate(optimizer.param_groups):
-            self.guard(f"not {self.refer(optimizer.param_groups)}[{k}].get('differentiable')")
-            self.see(group["params"], f"{self.refer(optimizer.param_groups)}[{k}]['params']", True, "param")
-        self.guard(f"{self.refer(optimizer)}.param_groups is {self.refer(optimizer.param_groups)}")
-        self.guard(f"len({self.refer(optimizer.param_groups)}) == {len(optimizer.param_groups)}")
+            self.guard(f"not {groups}[{k}].get('differentiable')")
+            self.see(group["params"], f"{groups}[{k}]['params']", True, "param")
+        self.guard(f"{self.refer(optimizer)}.param_groups is {groups}")
+        self.guard(f"len({groups}) == {len(optimizer.param_groups)}")
         self._steady = False
         params = [p for group in optimizer.param_groups for p in group["params"]]
         if name == "zero_grad":
@@ -1013,7 +991,7 @@ class Reader:
                 self.guard(f"not {self.refer(hooks)}")
                 if hooks:
                     return None
-            return self._changing(function, [p for group in optimizer.param_groups for p in group["params"]])
+            return self._changing(function, params)
         return None
 
     def _changing(self, function: Any, written: Iterable[Tensor] = ()) -> Any:

@@ -6,6 +6,7 @@ array that it has seen: so an array's identity tells where it came from.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.places import is_dense
+from tinytorch.kernels.random import Source
 
 #: What a call does: it makes new memory; shows memory in another way; writes into the first of its arguments; sets the
 #: gradient of a leaf; calls something that changes Python's objects.
@@ -108,20 +110,21 @@ def root(array: Any) -> Any:
         array = base
 
 
-def graph_of(x: Tensor) -> tuple[Any, ...]:
+def _graph_of(x: Tensor) -> tuple[Any, ...]:
     """Return what tells whether a tensor is still the same in the graph."""
     return x._requires_grad, None if x._edge is None else id(x._edge[0]), id(x._array), id(x._view), id(x._hooks)
 
 
-def _tensors(x: Any) -> Iterator[Tensor]:
+def tensors_of(x: Any) -> Iterator[Tensor]:
+    """Yield the tensors in lists, tuples and dictionaries."""
     if isinstance(x, Tensor):
         yield x
     elif isinstance(x, (tuple, list)):
         for each in x:
-            yield from _tensors(each)
+            yield from tensors_of(each)
     elif isinstance(x, dict):
         for each in x.values():
-            yield from _tensors(each)
+            yield from tensors_of(each)
 
 
 class Recorder(DispatchMode):
@@ -131,6 +134,13 @@ class Recorder(DispatchMode):
         calls: the steps, in order.
         line: the user's line that runs now; the reader sets it.
         stopped: why it cannot be written down, or None.
+        constants: what was made where its numbers follow from what is guarded.
+        released: nodes that a walk backward has been at.
+        leaves: by id, those whose `.grad` is the call's own affair; `meets` is told of each before.
+        changed_state: whether something changed Python's objects.
+        reads: whether reading a tensor's values is the end.
+        versions: by place, those of inputs: before the call, and what is not the program's to count.
+        tensors: by place, the inputs.
     """
 
     def __init__(self) -> None:
@@ -138,23 +148,19 @@ class Recorder(DispatchMode):
         self.line: tuple[str, int] | None = None
         self.stopped: str | None = None
         self.constants: list[Value] = []
-        self.released: set[Any] = set()  # nodes that a walk backward has been at
-        #: By id, leaves whose `.grad` is the call's own affair from then on; who is told of the first time; and writes.
+        self.released: set[Any] = set()
         self.leaves: dict[int, Tensor] = {}
         self.meets: Callable[[Tensor], Any] = lambda leaf: None
-        self.changed_state = False  # whether something changed Python's objects
-        self.reads = True  # whether reading a tensor's values is the end
-        self.versions: dict[
-            int, int
-        ] = {}  # by place, of inputs: before the call, and what is not the program's to count
+        self.changed_state = False
+        self.reads = True
+        self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
-        self.graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
-        self.changed: set[int] = set()  # by id, tensors that calls of Python's objects change
-        self.held: dict[int, int] = {}  # by place, a sum over what inputs held before
+        self._graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
+        self._changed: set[int] = set()  # by id, tensors that calls of Python's objects change
+        self._sums: dict[int, int] = {}  # by place, a sum over what inputs held before
         self._values: dict[int, Value] = {}
         self._places: dict[Any, Value] = {}
         self._roots: set[int] = set()
-        self._known: set[int] = set()  # by id, constants that were made where their numbers are known
         self._held: list[Any] = []
 
     def stop(self, reason: str) -> None:
@@ -181,24 +187,29 @@ class Recorder(DispatchMode):
         self._values[id(array)] = self._places[_where(array)] = value
         self._roots.add(id(root(array)))
         self._held.append(root(array))
-        if place is not None:
-            self.held[place] = zlib.crc32(array.tobytes())
         return value
 
-    def check(self, inputs: list[Tensor]) -> None:
+    def take(self, x: Tensor, name: str) -> None:
+        """Note a tensor that comes from outside."""
+        place = len(self.tensors)
+        self.enter(x._array, place=place, name=name).tensor = x
+        self.tensors[place], self.versions[place] = x, x._version
+        self._graphs[place], self._sums[place] = _graph_of(x), zlib.crc32(x._array.tobytes())
+
+    def check(self) -> None:
         """Raise NotRecorded if something was written to that was given, and it is not known how."""
         written = {id(root(call.args[0].array)) for call in self.calls if call.kind == WRITE}
-        for place, x in enumerate(inputs):
-            if self.graphs[place] != graph_of(x):
+        for place, x in self.tensors.items():
+            if self._graphs[place] != _graph_of(x):
                 raise NotRecorded("what is given gets another graph, or other memory")
-            if id(x) not in self.changed and id(root(x._array)) not in written:
+            if id(x) not in self._changed and id(root(x._array)) not in written:
                 value = self.find(x._array)
-                if value is None or value.place != place or self.held[place] != zlib.crc32(x._array.tobytes()):
+                if value is None or value.place != place or self._sums[place] != zlib.crc32(x._array.tobytes()):
                     raise NotRecorded("what is given is written to past the operations")
 
     def known(self, x: Any) -> None:
         """Note that a tensor's numbers follow from what is guarded: it is a constant."""
-        for tensor in _tensors(x):
+        for tensor in tensors_of(x):
             array = tensor._array
             if self.find(array) is None and id(root(array)) not in self._roots:
                 value = self.enter(array)
@@ -207,8 +218,7 @@ class Recorder(DispatchMode):
 
     def find(self, array: Any) -> Value | None:
         """Return the value of an array that has been seen, by itself or by another array of the same elements."""
-        found = self._values.get(id(array)) or (self._places.get(_where(array)) if array.size else None)
-        return found
+        return self._values.get(id(array)) or (self._places.get(_where(array)) if array.size else None)
 
     def value(self, array: Any) -> Value:
         """Return the value of an array."""
@@ -253,10 +263,7 @@ class Recorder(DispatchMode):
             self.stop(f"{op.name.strip('_')}: {reason}")
             return caller(*args, **kwargs)
         result = caller(*args, **kwargs)
-        try:
-            self._enter_results(op, step, result)
-        except NotRecorded as reason:
-            self.stop(f"{op.name.strip('_')}: {reason}")
+        self._enter_results(op, step, result)
         return result
 
     def _step_of(self, op: Op, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -264,7 +271,7 @@ class Recorder(DispatchMode):
         if name in UNSHAPED:
             raise NotRecorded("the shape of its result depends on values")
         values = op.bind(args, kwargs)
-        for x in _tensors(values):
+        for x in tensors_of(values):
             if type(x).__module__.partition(".")[0] != "tinytorch":
                 raise NotRecorded(f"a {type(x).__name__} answers itself")
         writes = getattr(caller, "writes", None)
@@ -273,7 +280,7 @@ class Recorder(DispatchMode):
             for i in op.inputs[1:]:
                 if isinstance(values[i], Tensor) and np.may_share_memory(arrays[0], arrays[i]):
                     raise NotRecorded("what is written shares memory with what is read")
-            return self.writing(writes, tuple(arrays), name)
+            return self.add(WRITE, writes, tuple(arrays), name)
         function, arrays = self._kernel(op, values)
         kwargs = {}
         if function is op.kernel:
@@ -282,26 +289,22 @@ class Recorder(DispatchMode):
         if writes:
             return self._in_place(op, function, arrays, kwargs, values[0], name)
         call = self.add(NEW, function, tuple(arrays), name, kwargs)
-        call.random = any(type(x).__name__ == "Source" for x in values)
+        call.random = any(isinstance(x, Source) for x in values)
         return call
-
-    def writing(self, function: Any, args: tuple[Any, ...], name: str) -> Call:
-        """Return a new step that writes into the first of its arguments, and has not been taken yet."""
-        return self.add(WRITE, function, args, name)
 
     def _in_place(self, op: Op, function: Any, arrays: list[Any], kwargs: dict[str, Any], x: Tensor, name: str) -> Call:
         target = x._array
         if isinstance(function, np.ufunc) and arrays[0] is target and all(
             not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
             for y in arrays[1:]
-        ) and target.dtype in _WIDE:  # fmt: skip
-            return self.writing(function, tuple(arrays), name)
+        ) and target.dtype in WIDE:  # fmt: skip
+            return self.add(WRITE, function, tuple(arrays), name)
         call = self.add(NEW, function, tuple(arrays), name, kwargs)
         if op.residuals or op.outputs != 1:
             raise NotRecorded("is written in place")
         made = np.empty_like(target)  # stands for what comes out, which has this shape, or it is an error
         call.outputs.append(self.enter(made, call))
-        return self.writing(_copy, (target, made), "copy")
+        return self.add(WRITE, _copy, (target, made), "copy")
 
     def _arrays(self, op: Op, values: tuple[Any, ...]) -> list[Any]:
         arrays = list(values)
@@ -334,7 +337,7 @@ class Recorder(DispatchMode):
             and (not op.floating or (kinds[0].kind == "f" and kinds[0].itemsize > 2))
         ):
             a, b = x._array, y._array
-        elif len(kinds) == 1 and isinstance(x, Tensor) and kinds[0] in _WIDE and type(y) in (int, float):
+        elif len(kinds) == 1 and isinstance(x, Tensor) and kinds[0] in WIDE and type(y) in (int, float):
             quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
             a, b = x._array, number(y, kinds[0]) if y and quick else y
             if isinstance(b, np.ndarray):
@@ -365,7 +368,7 @@ class Recorder(DispatchMode):
         """Note what a call has made."""
         if call.kind == WRITE:
             return
-        tensors = list(_tensors(result)) if op.outputs != 1 else [result]
+        tensors = list(tensors_of(result)) if op.outputs != 1 else [result]
         hidden = len(op.residuals)
         call.several = op.outputs != 1 or bool(hidden)
         arrays: list[Any] = [each._array for each in tensors]
@@ -406,32 +409,33 @@ class Recorder(DispatchMode):
     def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """See an array filled with random numbers."""
         if self.stopped is None:
-            last = self.calls.pop()  # the zeros that it held
-            assert last.kind == WRITE and last.args[0].array is x._array
-            try:
+            with self._noting("a random fill"):
+                last = self.calls.pop()  # the zeros that it held
+                assert last.kind == WRITE and last.args[0].array is x._array
                 value = self.value(x._array)
                 value.fills |= value.constant and value.array.base is None and not self._is_used(value)
-                self.writing(fill, (x._array, kernel, *args), "fill").random = True
-            except NotRecorded as reason:
-                self.stop(f"a random fill: {reason}")
+                self.add(WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
         """See a write that is not counted."""
         if self.stopped is None:
-            try:
-                self.writing(function, (array, *args), function.__name__.strip("_")).counts = False
-            except NotRecorded as reason:
-                self.stop(f"a write: {reason}")
+            with self._noting("a write"):
+                self.add(WRITE, function, (array, *args), function.__name__.strip("_")).counts = False
 
     def copied(self, array: Any, copy: Any) -> None:
         """See an array copied."""
         if self.stopped is None:
-            try:
+            with self._noting("a copy"):
                 call = self.add(NEW, np.copy, (array,), "copy")
-            except NotRecorded as reason:
-                self.stop(f"a copy: {reason}")
-            else:
                 call.outputs.append(self.enter(copy, call))
+
+    @contextlib.contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        """Stop where something cannot be written down."""
+        try:
+            yield
+        except NotRecorded as reason:
+            self.stop(f"{what}: {reason}")
 
     def _is_used(self, value: Value) -> bool:
         return any(each is value for call in self.calls for each in call.inputs())
@@ -441,9 +445,6 @@ class Recorder(DispatchMode):
         if self.reads:
             where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
             self.stop(f"{where}a tensor's value is read by Python")
-
-    def before_write(self, x: Any) -> None:
-        """Notice a write that goes past the ops."""
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """See a step of a walk backward; what leaves take up is one."""
@@ -460,13 +461,11 @@ class Recorder(DispatchMode):
         self.meet(leaf)
         had = leaf._grad
         grads = run()
-        try:
+        with self._noting("backward"):
             if leaf._grad is had and had is not None:
-                self.writing(np.add, (had._array, g._array), "accumulate")
+                self.add(WRITE, np.add, (had._array, g._array), "accumulate")
             elif leaf._grad is not None:
                 self._new_gradient(leaf, g)
-        except NotRecorded as reason:
-            self.stop(f"backward: {reason}")
         return grads
 
     def _formula(self, node: Any, run: Callable[[], Any], g: Any, needed: Any) -> Any:
@@ -487,14 +486,11 @@ class Recorder(DispatchMode):
             for (kind, _), item in zip(node.plan.sources, saved, strict=True)
         ]
         given = g._array if isinstance(g, Tensor) else [None if each is None else each._array for each in g]
-        try:
+        with self._noting(node.name()):
             call = self.add(NEW, Formula(node, needed), (given, items), node.name().removesuffix("Backward0"))
-        except NotRecorded as reason:
-            self.stop(f"{node.name()}: {reason}")
-            return grads
-        call.several = True
-        for each in found:
-            call.outputs.append(None if self.find(each._array) is not None else self.enter(each._array, call))
+            call.several = True
+            for each in found:
+                call.outputs.append(None if self.find(each._array) is not None else self.enter(each._array, call))
         return grads
 
     def _forget(self, count: int, constants: int) -> None:
@@ -532,7 +528,7 @@ class Recorder(DispatchMode):
 
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Note a call that changes Python's objects, and some tensors."""
-        self.changed.update(id(x) for x in written)
+        self._changed.update(id(x) for x in written)
         call = Call(STATE, function, (), {}, name)
         call.line = self.line
         self.calls.append(call)
@@ -574,7 +570,7 @@ class Formula:
 
 
 _NOBODY: Any = None
-_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def _where(array: Any) -> tuple[Any, ...]:

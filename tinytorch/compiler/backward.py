@@ -1,0 +1,205 @@
+"""The graph of what a compiled function returns: one node, with a program of its own for the way backward."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler.program import Program, written
+from tinytorch.compiler.recorder import WRITE, Call, NotRecorded, Recorder, Value, root, tensors_of
+from tinytorch.core.engine import gradients, walk
+from tinytorch.core.graph import FREED, Node, Start, leaf_edge, numbers
+from tinytorch.core.mode import local
+from tinytorch.core.mode import recording as grad_recording
+from tinytorch.core.op import modified
+from tinytorch.core.tensor import Tensor, wrap
+
+
+class Backward:
+    """The program of the walk backward from the result of a compiled function to what it was given.
+
+    Args:
+        function: what is compiled.
+        recorder: has seen a call of it.
+        result: what the call returned that has a graph.
+        inputs: the tensors that it was given, or read.
+
+    Attributes:
+        calls: what the program of the function itself does.
+        saved: the values that it hands over to this one.
+        program: this one.
+        holds: whether the guards hold for a call's arguments.
+
+    Raises:
+        NotRecorded: the walk cannot be a program.
+    """
+
+    holds: Callable[..., bool]
+
+    def __init__(
+        self, function: Callable[..., Any], recorder: Recorder, result: Tensor, inputs: Sequence[Tensor]
+    ) -> None:
+        calls = list(recorder.calls)
+        outside = {id(root(x._array)) for x in inputs}
+        if any(call.kind == WRITE and id(root(call.args[0].array)) in outside for call in calls):
+            raise NotRecorded("what is given is written to, and the result has a graph")
+        wanted = [k for k, x in enumerate(inputs) if x._requires_grad]
+        if any(inputs[k]._hooks is not None for k in wanted):
+            raise NotRecorded("a tensor has hooks")
+        gradient = np.empty_like(result._array, order="C")
+        gradient.fill(0.5)
+        given = recorder.enter(gradient, place=len(inputs), name="grad")
+        # (A pseudo-leaf is walked to, not through: hooks and `.grad` see nothing of this.)
+        edges: list[Any] = [inputs[k]._edge or leaf_edge(inputs[k]) for k in wanted]
+        edge: Any = result._edge
+        if _meets_twice(edge[0], {each[0] for each in edges}):
+            raise NotRecorded("a tensor that is given is used twice, and the result has a graph")
+        with recorder:
+            found = walk(Start((edge,), [wrap(gradient)]), True, False, edges, capture=True)
+        if recorder.stopped is not None:
+            raise NotRecorded(recorder.stopped)
+        after = recorder.calls[len(calls) :]
+        results = [found.get(each) for each in edges]
+        made = [recorder.value(g._array) for g in results if g is not None]
+        saved = _saved(calls, after, made, given)
+        kept = [value for value in saved if value.place is None]
+        read = [value for value in saved if value.place is not None]
+        as_it_came = {k for k, value in enumerate(made) if value is given}
+        values = [*kept, *read, given]
+        self.program = Program(after, values, [False] * len(values), made, as_it_came)
+        bind = self.program.compiled()
+        self._step = bind(*[value.array for value in self.program.constants if self.program.is_fixed(value)])
+        self._function, self.calls, self.saved = function, calls, kept
+        self._shape, self._dtype = gradient.shape, gradient.dtype
+        self._wanted, self._read = wanted, [value.place for value in read]
+        self._used = [g is not None for g in results]
+        self._random = any(call.random for call in calls)
+        self._running = threading.Lock()
+
+    def node(self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], args: Any, kwargs: Any) -> CompiledFunction:
+        """Return the node of a call."""
+        node = CompiledFunction()
+        node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._wanted])
+        node.hooks, node.number = None, next(numbers)
+        node.shape, node.dtype = self._shape, self._dtype
+        node.saved = saved, [(tensors[k], tensors[k]._version) for k in self._read]  # type: ignore[index]
+        node.made = self
+        node.call = tensors, [x._version for x in tensors], args, kwargs
+        return node
+
+    def gradients(self, saved: Sequence[Any], read: Sequence[Any], g: Any) -> list[Any]:
+        """Return the gradients of the inputs that require them, given arrays."""
+        with self._running:
+            found = iter(self._step(*saved, *read, g))
+        return [wrap(next(found)) if used else None for used in self._used]
+
+    def eagerly(self, call: Any, g: Tensor, create_graph: bool) -> Any:
+        """Return the gradients of the function as it is, called once more: they are differentiable."""
+        if self._random:
+            raise RuntimeError(
+                "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
+            )
+        tensors, versions, args, kwargs = call
+        if not self.holds(args, kwargs) or versions != [x._version for x in tensors]:
+            raise RuntimeError(
+                "what a compiled function reads has changed since it was called: its derivatives of higher order are "
+                "not known any more"
+            )
+        with grad_recording(True):
+            result = self._function(*args, **kwargs)
+        (output,) = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
+        return list(gradients([output], [g], [tensors[k] for k in self._wanted], create_graph))
+
+
+class CompiledFunction(Node):
+    """A call of a compiled function, as one step of the graph."""
+
+    __slots__ = ("call", "made")
+    call: Any
+    made: Backward
+    __init__ = object.__init__
+
+    def name(self) -> str:
+        """Return PyTorch's name."""
+        return "CompiledFunctionBackward"
+
+    def output(self, array: Any, version: int) -> Tensor:
+        """Return the result, which was written to so often."""
+        made: Tensor = written(array, version)
+        made._edge, made._requires_grad = (self, 0), True
+        return made
+
+    def release(self) -> None:
+        """Free what was saved."""
+        self.saved = self.call = None
+
+    def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
+        """Return the gradients of the inputs."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        saved, tensors = self.saved
+        for tensor, version in tensors:
+            if tensor._version != version:
+                raise modified(self, tensor._array, "an input of a compiled function", tensor._version, version)
+        if create_graph or local.state.modes is not None:
+            return self.made.eagerly(self.call, g, create_graph)
+        return self.made.gradients(saved, [tensor._array for tensor, _ in tensors], g._array)
+
+
+class Spent(Node):
+    """Stands for the graph of a result, which the step has walked through already."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str, shape: Any, kind: Any) -> None:
+        self.edges = self.saved = ()
+        self.hooks, self.number = None, next(numbers)
+        self.shape, self.dtype, self._name = shape, kind, name
+
+    def name(self) -> str:
+        """Return the name of the node that it stands for."""
+        return self._name
+
+    def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
+        """Raise PyTorch's error: what the graph saved is freed."""
+        raise RuntimeError(FREED)
+
+
+def _saved(calls: list[Call], after: list[Call], made: list[Value], given: Value) -> list[Value]:
+    """Return what the walk (the calls `after`, which end in `made`) needs of what went before it."""
+    written_to = {id(root(call.args[0].array)) for call in calls if call.kind == WRITE}
+    own = {id(given)} | {id(value) for call in after for value in call.outputs if value is not None}
+    saved: dict[int, Value] = {}
+    for value in [*made, *[value for call in after for value in call.inputs()]]:
+        changes = value.constant and id(root(value.array)) in written_to  # what was drawn at random, say
+        if id(value) not in own and (changes or not value.constant):
+            saved[id(value)] = value
+    return list(saved.values())
+
+
+def is_freed(node: Any) -> bool:
+    """Return whether a walk backward from a node would come to one whose saved tensors are freed."""
+    return any(each.saved is None for each in _walked(node, set()))
+
+
+def _meets_twice(node: Any, ends: set[Any]) -> bool:
+    """Return whether several edges lead to one of some nodes: sums of gradients would be taken in another order."""
+    met = [edge for each in _walked(node, ends) for edge in each.edges if edge is not None and edge[0] in ends]
+    return len(met) > len(set(met))
+
+
+def _walked(node: Any, ends: set[Any]) -> list[Any]:
+    """Return the nodes that a walk backward comes to, before some where it ends."""
+    found, seen = [node], {node} | ends
+    for each in found:  # grows
+        for edge in each.edges:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                found.append(edge[0])
+    return found
+
+
+__all__ = ["Backward", "Spent", "is_freed"]

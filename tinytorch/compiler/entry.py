@@ -1,0 +1,323 @@
+"""The function that a call enters a program by: it looks at the guards, runs the program and makes the results.
+
+It is written as source, too, since it decides how fast a call is.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler.backward import Backward, Spent, is_freed
+from tinytorch.compiler.program import FILE, Program, written
+from tinytorch.compiler.reading import Input, Late, Reader
+from tinytorch.compiler.recorder import STATE, WRITE, NotRecorded, Recorder, Value, root
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import make_view, needs_grad
+from tinytorch.kernels import dtypes
+from tinytorch.ops import overrides
+
+#: What `Entry.enter` returns for a call that is not like the one that was recorded.
+MISSED: Any = object()
+
+
+class Entry:
+    """A program, and the guards of the calls that it is for.
+
+    Args:
+        function: what is compiled.
+        recorder, reader: have seen a call of it, with `args` and `kwargs`.
+        result: what it returned.
+
+    Attributes:
+        enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
+        guards: what must hold for that, as text.
+        source: the program, and that of its gradient.
+        summary: how large the program is.
+
+    Raises:
+        NotRecorded: the call cannot be a program.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any
+    ) -> None:
+        inputs = list(reader.inputs.values())
+        tensors = [each.tensor for each in inputs]
+        recorder.check()
+        values: list[Any] = [recorder.find(x._array) for x in tensors]
+        results = Results(recorder, reader, tensors)
+        returned = results.text(result)
+        backward = None
+        if results.differentiable is not None:
+            backward = Backward(function, recorder, results.differentiable, tensors)
+        shown = results.values + (backward.saved if backward is not None else [])
+        calls = recorder.calls if backward is None else backward.calls
+        program = Program(calls, values, [each.stays for each in inputs], shown, results.views)
+        state = local.state
+        modes = [
+            f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
+            "not overrides.active",
+        ]
+        self.guards = [
+            f"dtypes.get_default_dtype() is {reader.refer(dtypes.get_default_dtype())}",
+            f"len(args) == {len(args)} and len(kwargs) == {len(kwargs)} and tuple(kwargs) == {tuple(kwargs)!r}",
+            *reader.guards,
+            *[guard for k, each in enumerate(inputs) if each.stays for guard in _of_kept(reader, each)],
+        ]
+        changing = [line for k, each in enumerate(inputs) if not each.stays for line in _of_given(reader, inputs, k)]
+        changing += _overlaps(recorder, tensors)
+        given = [f"t{k}._array" for k, each in enumerate(inputs) if not each.stays]
+        numbers = {id(x): k for k, x in enumerate(tensors)}
+        given += [f"t{numbers[id(value.tensor)]}" for value in program.leaves]
+        names = "".join([f"r{k}, " for k in range(len(shown))])
+        counts = _counts(recorder, tensors)
+
+        def writes(k: int) -> list[int]:
+            return program.writes.get(id(root(tensors[k]._array)), [])
+
+        lines = [
+            "def enter(args, kwargs):",
+            "    state = local.state",
+            "    try:",
+            "        if not (",
+            *[f"            {'and ' if k else ''}{each}" for k, each in enumerate([*modes, *self.guards])],
+            "        ):",
+            "            return MISSED",
+            *[f"    {line}" for line in changing],
+            "    except (AttributeError, LookupError, TypeError, ValueError):",  # something is not there any more
+            "        return MISSED",
+            "    if not LOCK.acquire(False):",
+            "        return MISSED",
+            "    try:",
+            f"        {names + '= ' if names else ''}step({', '.join(given)})",
+            *[f"        t{k}._cell[0] += {count}" for k, count in counts.items()],
+            "    except Exception as error:",
+            f"        if line_of(error) >= {program.effect}:",  # something has been done that can be seen
+            *[f"            t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
+            "            raise",
+            "        return MISSED",  # it runs as it is, and raises its own error
+            "    finally:",
+            "        LOCK.release()",
+        ]
+        if backward is not None:
+            saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
+            whole = "".join([f"t{k}, " for k in range(len(tensors))])
+            lines.append(f"    node = graph(({saved}), ({whole}), args, kwargs)")
+        lines.append(f"    return {returned}")
+        bound = [each.tensor._array for each in inputs if each.stays]
+        bound += [value.array for value in program.constants if program.is_fixed(value)]
+        scope: dict[str, Any] = {
+            **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
+            "LOCK": threading.Lock(), "MISSED": MISSED, "copysign": math.copysign, "dtypes": dtypes,
+            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "overrides": overrides,
+            "spent": _spent, "step": program.compiled()(*bound), "viewed": _viewed, "wrap": wrap, "written": written,
+            "written_before": _written_before,
+        }  # fmt: skip
+        if backward is not None:
+            scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
+        exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
+        self.enter: Callable[..., Any] = scope["enter"]
+        programs = [program] if backward is None else [program, backward.program]
+        self.source = "\n\n".join([each.finish() for each in programs]) + "\n"
+        self.summary = f"{len(calls)} calls, {program.bytes} bytes of buffers"
+
+
+class Results:
+    """What a call returns, as text that makes it of the arrays `r0`, `r1` ….
+
+    Attributes:
+        values: the arrays, in that order.
+        views: which of them show the memory of an input.
+        differentiable: the result that has a graph.
+    """
+
+    def __init__(self, recorder: Recorder, reader: Reader, inputs: list[Tensor]) -> None:
+        self.values: list[Value] = []
+        self.views: set[int] = set()
+        self.differentiable: Tensor | None = None
+        self._recorder, self._reader, self._inputs = recorder, reader, inputs
+        self._numbers = {id(x): k for k, x in enumerate(inputs)}
+        self._given = {id(root(x._array)): k for k, x in enumerate(inputs)}
+        self._shared: set[int] = set()
+        self._containers: set[int] = set()
+
+    def text(self, x: Any) -> str:
+        """Return the text for a result."""
+        if type(x) is Late:
+            memory = root(x.tensor._array)
+            for call in self._recorder.calls[x.at :]:
+                if call.kind == STATE or (call.kind == WRITE and root(call.args[0].array) is memory):
+                    raise NotRecorded("a number that was read from a tensor is returned, and the tensor changes later")
+            self.values.append(self._recorder.value(x.tensor._array))
+            return f"r{len(self.values) - 1}.item()"
+        if isinstance(x, Tensor):
+            return self._tensor(x)
+        if type(x) in (list, dict):
+            if id(x) in self._containers or not self._reader.made(x):
+                raise NotRecorded("a list or dictionary is returned that was there before, or twice")
+            self._containers.add(id(x))
+        if type(x) is list:
+            return f"[{', '.join([self.text(each) for each in x])}]"
+        if isinstance(x, tuple):
+            parts = "".join([f"{self.text(each)}, " for each in x])
+            if type(x) is tuple:
+                return f"({parts})"
+            if hasattr(x, "_make") and hasattr(x, "_fields"):
+                return f"{self._reader.refer(type(x))}({parts})"
+        if type(x) is dict and all(type(key) is str for key in x):
+            return "{" + ", ".join([f"{key!r}: {self.text(each)}" for key, each in x.items()]) + "}"
+        if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
+            return repr(x)
+        raise NotRecorded(f"a {type(x).__name__} is returned")
+
+    def _tensor(self, x: Tensor) -> str:
+        number = self._numbers.get(id(x))
+        if number is not None:
+            return f"t{number}"
+        if type(x) is not Tensor:
+            raise NotRecorded(f"a {type(x).__name__} is returned")
+        if x._cell is None:
+            raise NotRecorded("an inference tensor is returned")
+        value = self._recorder.value(x._array)
+        k = len(self.values)
+        self.values.append(value)
+        memory = id(root(x._array))
+        of = self._given.get(memory)
+        if of is not None:
+            if x._view is None or needs_grad(x) or x._view.base is not self._inputs[of]:
+                raise NotRecorded("a result shares memory with what is given")
+            self.views.add(k)
+            return f"viewed(r{k}, t{of}, state)"
+        if memory in self._shared:
+            raise NotRecorded("two results share memory")
+        self._shared.add(memory)
+        if x._view is not None:
+            return self._view(x, k)
+        version = x._cell[0]
+        made = f"wrap(r{k})" if not version else f"written(r{k}, {version})"
+        if not x._requires_grad:
+            return made
+        if x._edge is None:
+            raise NotRecorded("a leaf is returned that requires grad")
+        if x._edge[0] in self._recorder.released:
+            if not is_freed(x._edge[0]):
+                raise NotRecorded("a result keeps its graph")
+            return f"spent({made}, {self._reader.refer((x._edge[0].name(), x._array.shape, x._array.dtype))})"
+        if self._recorder.released:
+            raise NotRecorded("a result has a graph, and backward was called")
+        if self.differentiable is not None:
+            raise NotRecorded("several results have a graph")
+        self.differentiable = x
+        return f"node.output(r{k}, {version})"
+
+    def _view(self, x: Tensor, k: int) -> str:
+        """Return the text for a view of memory that the call has made."""
+        base = self._recorder.find(root(x._array))
+        if needs_grad(x) or base is None or base.source is None:
+            raise NotRecorded("a view is returned that has a graph")
+        self.values.append(base)
+        return f"viewed(r{k}, written(r{len(self.values) - 1}, {x._version}), state)"
+
+
+def _of_kept(reader: Reader, x: Input) -> list[str]:
+    """Return the guards of a tensor that stays: it is the same."""
+    name = reader.refer(x.tensor)
+    return [
+        f"{x.where} is {name} and {name}._array is {reader.refer(x.tensor._array)}",
+        f"{name}._requires_grad is {x.tensor._requires_grad} and {name}._hooks is None",
+    ]
+
+
+def _of_given(reader: Reader, inputs: list[Input], k: int) -> list[str]:
+    """Return the lines that take up a tensor that changes from call to call, and look at its signature."""
+    tensor = inputs[k].tensor
+    array = tensor._array
+    conditions = [
+        f"type(t{k}) is {reader.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
+        f"t{k}._hooks is None and t{k}._cell is not None and (t{k}._edge is None) is {tensor._edge is None}",
+        f"t{k}._array.shape == {array.shape} and t{k}._array.strides == {array.strides}",
+        f"t{k}._array.dtype is {reader.refer(array.dtype)}",
+    ]
+    if tensor._view is None:
+        conditions.append(f"t{k}._view is None")
+    elif needs_grad(tensor):
+        raise NotRecorded("a view that is given requires grad")
+    else:
+        conditions.append(f"t{k}._view is not None and not needs_grad(t{k})")
+    conditions += [
+        f"t{k} is not t{j}"
+        for j, other in enumerate(inputs)
+        if type(other.tensor) is type(tensor) and (j < k or other.stays)
+    ]
+    return [f"    t{k} = {inputs[k].where}", f"    if not ({' and '.join(conditions)}):", "        return MISSED"]
+
+
+def _overlaps(recorder: Recorder, tensors: list[Tensor]) -> list[str]:
+    """Return the lines that make sure that what is written to shares no memory with what else is given."""
+    written_to = {id(root(call.args[0].array)) for call in recorder.calls if call.kind == WRITE}
+    lines = []
+    for k, x in enumerate(tensors):
+        for j, other in enumerate(tensors) if id(root(x._array)) in written_to else ():
+            if j != k:
+                if np.may_share_memory(x._array, other._array):
+                    raise NotRecorded("what is written shares memory with something else that is given")
+                lines += [f"    if np.may_share_memory(t{k}._array, t{j}._array):", "        return MISSED"]
+    return lines
+
+
+def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
+    """Return how often a call writes to what it is given, by the first tensor that counts it."""
+    counts: dict[int, int] = {}
+    cells: set[int] = set()
+    for k, x in enumerate(tensors):
+        count = x._version - recorder.versions[k]
+        if count and id(x._cell) not in cells:
+            cells.add(id(x._cell))
+            counts[k] = count
+    return counts
+
+
+def _line_of(error: Exception) -> int:
+    """Return the line of a program where an error was raised."""
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code.co_filename != FILE:
+        step = step.tb_next
+    return sys.maxsize if step is None else step.tb_lineno
+
+
+def _written_before(error: Exception, lines: list[int]) -> int:
+    return sum(line < _line_of(error) for line in lines)
+
+
+def _holds(scope: dict[str, Any], guards: list[str]) -> Callable[..., bool]:
+    """Return a function that tells of a call's arguments whether the guards hold."""
+    check = eval("lambda args, kwargs: " + " and ".join(guards), scope)
+
+    def holds(args: Any, kwargs: Any) -> bool:
+        try:
+            return bool(check(args, kwargs))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return False
+
+    return holds
+
+
+def _viewed(array: Any, source: Tensor, state: Any) -> Tensor:
+    made: Tensor = wrap(array)
+    make_view(made, source, state)
+    return made
+
+
+def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
+    made._edge, made._requires_grad = (Spent(*what), 0), True
+    return made
+
+
+__all__ = ["MISSED", "Entry"]
