@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler.program import Program, written
-from tinytorch.compiler.recorder import WRITE, Call, NotRecorded, Recorder, Value, root, tensors_of
+from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, memories_written, tensors_of
 from tinytorch.core.engine import gradients, walk
 from tinytorch.core.graph import FREED, Node, Start, leaf_edge, numbers
 from tinytorch.core.mode import local
@@ -43,8 +43,7 @@ class Backward:
         self, function: Callable[..., Any], recorder: Recorder, result: Tensor, inputs: Sequence[Tensor]
     ) -> None:
         calls = list(recorder.calls)
-        outside = {id(root(x._array)) for x in inputs}
-        if any(call.kind == WRITE and id(root(call.args[0].array)) in outside for call in calls):
+        if memories_written(calls) & {recorder.value(x._array).memory for x in inputs}:
             raise NotRecorded("what is given is written to, and the result has a graph")
         wanted = [k for k, x in enumerate(inputs) if x._requires_grad]
         if any(inputs[k]._hooks is not None for k in wanted):
@@ -170,11 +169,11 @@ class Spent(Node):
 
 def _saved(calls: list[Call], after: list[Call], made: list[Value], given: Value) -> list[Value]:
     """Return what the walk (the calls `after`, which end in `made`) needs of what went before it."""
-    written_to = {id(root(call.args[0].array)) for call in calls if call.kind == WRITE}
+    written_to = memories_written(calls)
     own = {id(given)} | {id(value) for call in after for value in call.outputs if value is not None}
     saved: dict[int, Value] = {}
     for value in [*made, *[value for call in after for value in call.inputs()]]:
-        changes = value.constant and id(root(value.array)) in written_to  # what was drawn at random, say
+        changes = value.constant and value.memory in written_to  # what was drawn at random, say
         if id(value) not in own and (changes or not value.constant):
             saved[id(value)] = value
     return list(saved.values())

@@ -16,7 +16,7 @@ import numpy as np
 from tinytorch.compiler.backward import Backward, Spent, is_freed
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.reading import Input, Late, Reader
-from tinytorch.compiler.recorder import STATE, WRITE, NotRecorded, Recorder, Value, root
+from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import make_view, needs_grad
@@ -80,7 +80,7 @@ class Entry:
         counts = _counts(recorder, tensors)
 
         def writes(k: int) -> list[int]:
-            return program.writes.get(id(root(tensors[k]._array)), [])
+            return program.writes.get(values[k].memory, [])
 
         lines = [
             "def enter(args, kwargs):",
@@ -144,18 +144,18 @@ class Results:
         self.differentiable: Tensor | None = None
         self._recorder, self._reader, self._inputs = recorder, reader, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
-        self._given = {id(root(x._array)): k for k, x in enumerate(inputs)}
-        self._shared: set[int] = set()
+        self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
+        self._shared: set[Memory] = set()
         self._containers: set[int] = set()
 
     def text(self, x: Any) -> str:
         """Return the text for a result."""
         if type(x) is Late:
-            memory = root(x.tensor._array)
-            for call in self._recorder.calls[x.at :]:
-                if call.kind == STATE or (call.kind == WRITE and root(call.args[0].array) is memory):
-                    raise NotRecorded("a number that was read from a tensor is returned, and the tensor changes later")
-            self.values.append(self._recorder.value(x.tensor._array))
+            value = self._recorder.value(x.tensor._array)
+            later = self._recorder.calls[x.at :]
+            if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
+                raise NotRecorded("a number that was read from a tensor is returned, and the tensor changes later")
+            self.values.append(value)
             return f"r{len(self.values) - 1}.item()"
         if isinstance(x, Tensor):
             return self._tensor(x)
@@ -188,16 +188,15 @@ class Results:
         value = self._recorder.value(x._array)
         k = len(self.values)
         self.values.append(value)
-        memory = id(root(x._array))
-        of = self._given.get(memory)
+        of = self._given.get(value.memory)
         if of is not None:
             if x._view is None or needs_grad(x) or x._view.base is not self._inputs[of]:
                 raise NotRecorded("a result shares memory with what is given")
             self.views.add(k)
             return f"viewed(r{k}, t{of}, state)"
-        if memory in self._shared:
+        if value.memory in self._shared:
             raise NotRecorded("two results share memory")
-        self._shared.add(memory)
+        self._shared.add(value.memory)
         if x._view is not None:
             return self._view(x, k)
         version = x._cell[0]
@@ -261,10 +260,10 @@ def _of_given(reader: Reader, inputs: list[Input], k: int) -> list[str]:
 
 def _overlaps(recorder: Recorder, tensors: list[Tensor]) -> list[str]:
     """Return the lines that make sure that what is written to shares no memory with what else is given."""
-    written_to = {id(root(call.args[0].array)) for call in recorder.calls if call.kind == WRITE}
+    written_to = memories_written(recorder.calls)
     lines = []
     for k, x in enumerate(tensors):
-        for j, other in enumerate(tensors) if id(root(x._array)) in written_to else ():
+        for j, other in enumerate(tensors) if recorder.value(x._array).memory in written_to else ():
             if j != k:
                 if np.may_share_memory(x._array, other._array):
                     raise NotRecorded("what is written shares memory with something else that is given")

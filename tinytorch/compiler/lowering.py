@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Value
+from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
 from tinytorch.kernels import arithmetic, products
 from tinytorch.ops.linalg import products as of_products
 from tinytorch.ops.nn import linear as of_linear
@@ -43,21 +43,17 @@ def is_elementwise(function: Any) -> bool:
     return isinstance(function, np.ufunc) or function in _FOR_FLOATS.values()
 
 
-def _made(kind: int, function: Any, args: tuple[Any, ...], array: Any, name: str, line: Any) -> Call:
-    call = Call(kind, function, args, {}, name)
-    call.line = line
-    call.outputs.append(Value(array, call, None, None, ""))
-    return call
-
-
 def _transposed(x: Value, line: Any) -> Call:
-    return _made(VIEW, transpose, (x,), x.array.T, f"{x.name}_T" if x.name else "transposed", line)
+    call = Call(VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed")
+    call.line = line
+    call.outputs.append(Value(x.shape[::-1], x.dtype, x.strides[::-1], x.memory, False, call))
+    return call
 
 
 def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
     made = Call(NEW, products.product, (a, b), {}, call.name)
-    few = a.array.ndim == b.array.ndim == 2 and a.array.size * b.array.shape[1] < products.SMALL
-    if few and a.array.size != 1 != b.array.size:
+    few = len(a.shape) == len(b.shape) == 2 and a.size * b.shape[1] < products.SMALL
+    if few and a.size != 1 != b.size:
         made.function = dot
     made.line = call.line
     made.outputs.append(value)
@@ -68,7 +64,7 @@ def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
 def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | None]:
     def lower(call: Call) -> list[Call] | None:
         a, b = call.args
-        if a.array.dtype not in WIDE or b.array.dtype not in WIDE:
+        if a.dtype not in WIDE or b.dtype not in WIDE:
             return None
         steps: list[Any] = []
         if a_turned:
@@ -84,17 +80,17 @@ def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | N
 
 def _linear(call: Call) -> list[Call] | None:
     x, weight, bias = call.args
-    if x.array.ndim != 2 or weight.array.ndim != 2 or x.array.dtype not in WIDE:
+    if len(x.shape) != 2 or len(weight.shape) != 2 or x.dtype not in WIDE:
         return None
-    if x.array.size * weight.array.shape[0] >= products.SMALL or x.array.size == 1 or weight.array.size == 1:
+    if x.size * weight.shape[0] >= products.SMALL or x.size == 1 or weight.size == 1:
         return None
     out: Any = call.outputs[0]
     turned: Any = _transposed(weight, call.line)
     if bias is None:
         return [turned, _product(x, turned.outputs[0], call, out)]
-    if bias.array.ndim != 1:
+    if len(bias.shape) != 1:
         return None
-    middle = Value(np.empty_like(out.array), None, None, None, out.name)
+    middle = Value(out.shape, out.dtype, out.strides, Memory(), out.whole, name=out.name)
     made = _product(x, turned.outputs[0], call, middle)
     add = Call(NEW, np.add, (middle, bias), {}, call.name)
     add.line = call.line
@@ -113,8 +109,7 @@ _FOR_FLOATS: dict[Any, Any] = {
 
 def _for_floats(call: Call) -> None:
     other = _FOR_FLOATS.get(call.function) if isinstance(call.function, np.ufunc) else None
-    arrays = [x.array for x in call.args if isinstance(x, Value)]
-    if other is not None and all(array.dtype == np.float32 for array in arrays):
+    if other is not None and all(x.dtype == np.float32 for x in call.args if isinstance(x, Value)):
         call.function = other
 
 

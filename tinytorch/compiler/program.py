@@ -6,6 +6,7 @@ and returns `step`, which is given the arrays that change and returns those of t
 
 from __future__ import annotations
 
+import collections
 import keyword
 import linecache
 import re
@@ -15,11 +16,24 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler import lowering
-from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, VIEW, WRITE, Call, NotRecorded, Value, laid_out, root
+from tinytorch.compiler.recorder import (
+    GRADIENT,
+    NEW,
+    STATE,
+    VIEW,
+    WRITE,
+    Call,
+    Memory,
+    NotRecorded,
+    Value,
+    laid_out,
+    memories_written,
+)
 from tinytorch.core.op import as_array
 from tinytorch.core.tensor import Tensor, wrap
 
 FILE = "<compiled step>"
+LARGE = 2**16  # bytes of arrays that are let go of as soon as nobody uses them
 
 
 class Program:
@@ -79,16 +93,14 @@ class Program:
 
     def _keep_gradients(self) -> None:
         """Let leaves take over gradients that nobody else holds."""
-        uses: dict[int, int] = {}
-        for value in [*self.results, *[value for call in self.calls for value in call.inputs()]]:
-            uses[id(root(value.array))] = uses.get(id(root(value.array)), 0) + 1
+        read = [*self.results, *[value for call in self.calls for value in call.inputs()]]
+        uses = collections.Counter([value.memory for value in read])
         same: dict[int, Value] = {}
         for call in self.calls:
             if call.function is laid_out:
                 g, out = call.args[0], call.outputs[0]
                 made = g.source is not None and g.source.kind == NEW and not g.source.several
-                own = made and g.array.base is None and uses[id(g.array)] == 1
-                if own and g.array.strides == out.array.strides:
+                if made and g.whole and uses[g.memory] == 1 and g.strides == out.strides:
                     same[id(out)] = g
                     g.name = g.name or out.name
         for call in self.calls:
@@ -99,45 +111,39 @@ class Program:
 
     def _group(self) -> None:
         """Find out which values share memory, when each memory is used last, and which leave the program."""
-        self._memory: dict[int, int] = {}  # of a value, by its id: its memory
-        self._last: dict[int, int] = {}  # of a memory: the step that uses it last
-        values = [*self.inputs, *self.constants]
-        for call in self.calls:
-            values += [value for value in call.outputs if value is not None]
-        for value in values:
-            self._memory[id(value)] = id(root(value.array))
+        self._last: dict[Memory, int] = {}  # the step that uses it last
         for number, call in enumerate(self.calls):
             for value in [*call.inputs(), *[value for value in call.outputs if value is not None]]:
-                self._last[self._memory[id(value)]] = number
-        held: dict[int, int] = {}  # by leaf, the memory of its gradient, which is used until it gets another one
+                self._last[value.memory] = number
+        held: dict[int, Memory] = {}  # by leaf, the memory of its gradient, which is used until it gets another one
         for number, call in enumerate(self.calls):
             if call.kind == GRADIENT:
                 before = held.pop(id(call.function), None)
                 if before is not None:
                     self._last[before] = max(self._last[before], number)
                 if call.args[0] is not None:
-                    held[id(call.function)] = self._memory[id(call.args[0])]
+                    held[id(call.function)] = call.args[0].memory
         for memory in held.values():
             self._last[memory] = len(self.calls)
-        self._outside = {self._memory[id(value)] for value in self.inputs}
-        self._leaving = {self._memory[id(value)] for k, value in enumerate(self.results) if k not in self.views}
-        self._written = {self._memory[id(call.args[0])] for call in self.calls if call.kind == WRITE}
+        self._outside = {value.memory for value in self.inputs}
+        self._leaving = {value.memory for k, value in enumerate(self.results) if k not in self.views}
+        self._written = memories_written(self.calls)
         # The gradients that are there at the end leave with their leaves.
         self.final = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
         for call in self.final.values():
             if call.args[0] is not None:
-                self._leaving.add(self._memory[id(call.args[0])])
-        fixed = {self._memory[id(v)] for v in self.constants if self._memory[id(v)] not in self._written}
-        fixed |= {self._memory[id(v)] for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
+                self._leaving.add(call.args[0].memory)
+        fixed = {v.memory for v in self.constants if v.memory not in self._written}
+        fixed |= {v.memory for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
         self._fixed = fixed - self._leaving  # memory that is there before a step begins
-        if set(held.values()) & {self._memory[id(value)] for value in self.results}:
+        if set(held.values()) & {value.memory for value in self.results}:
             raise NotRecorded("a gradient is returned that a leaf holds, too")
         if self._leaving & self._outside:
             raise NotRecorded("a result shares memory with what comes from outside")
 
     def is_fixed(self, value: Value) -> bool:
         """Return whether a value's memory is there before a step begins."""
-        return self._memory[id(value)] in self._fixed
+        return value.memory in self._fixed
 
     # Writing --------------------------------------------------------------------------------------
 
@@ -208,10 +214,11 @@ class Program:
         #: Values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
         self._free: dict[Any, list[str]] = {}  # buffers that nobody uses, by shape and dtype
-        self._buffers: dict[int, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
+        self._buffers: dict[Memory, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
+        self._large: dict[Memory, list[str]] = {}  # names of large arrays that calls made, and of their views
         effect: int | None = None
-        #: By the id of a memory, the lines that write to it, from 0 in `step`.
-        writes: dict[int, list[int]] = {}
+        #: By memory, the lines that write to it, from 0 in `step`.
+        writes: dict[Memory, list[int]] = {}
         for value in self.constants:
             if not self.is_fixed(value):
                 self._make_anew(value)
@@ -225,7 +232,7 @@ class Program:
             if effect is None and self._can_be_seen(call):
                 effect = len(self._lines)
             if call.kind == WRITE and call.counts:
-                writes.setdefault(self._memory[id(call.args[0])], []).append(len(self._lines))
+                writes.setdefault(call.args[0].memory, []).append(len(self._lines))
             self._write_call(number, call)
         results = ", ".join([self.name(v) for v in self.results])
         self._lines.append(f"return ({results}{',' if len(self.results) == 1 else ''})")
@@ -236,7 +243,7 @@ class Program:
         first = len(self._before) + 4  # line of `step`, from 1
         #: The line of the source from which on something can be seen from outside.
         self.effect = first + (len(self._lines) if effect is None else effect)
-        #: By the id of a memory, the lines that write to it.
+        #: By memory, the lines that write to it.
         self.writes = {memory: [first + line for line in lines] for memory, lines in writes.items()}
         return [
             f"def bind({', '.join(bound)}):",
@@ -259,11 +266,11 @@ class Program:
         made = f"np.empty({array.shape}, {self._object(array.dtype, array.dtype.name)})"
         if not array.flags.c_contiguous:
             made = f"np.empty_like({self._object(array, 'laid_out')})"
-        if self._memory[id(value)] in self._leaving:
+        if value.memory in self._leaving:
             self._lines.append(f"{name} = {made}")
         else:
             self._before.append(f"{name} = {made}")
-            self._there.add(self._memory[id(value)])
+            self._there.add(value.memory)
 
     def _write_call(self, number: int, call: Call) -> None:
         """Write a step; what does not change from call to call is written before."""
@@ -280,18 +287,25 @@ class Program:
         else:
             out = self._buffer(number, call)
             self._lines.append(self._assigned(call) if out is None else self._call(call, out))
-            for memory in [m for m in self._buffers if self._last[m] <= number]:
-                key, name = self._buffers.pop(memory)
-                self._free.setdefault(key, []).append(name)
+            for value in call.outputs if out is None else ():
+                if value is not None and (value.memory in self._large or value.size * value.dtype.itemsize >= LARGE):
+                    self._large.setdefault(value.memory, []).append(self.name(value))
+        for memory in [m for m in self._buffers if self._last[m] <= number]:
+            key, name = self._buffers.pop(memory)
+            self._free.setdefault(key, []).append(name)
+        done = [m for m in self._large if self._last[m] <= number]
+        names = [name for m in done for name in self._large.pop(m) if m not in self._leaving | self._outside]
+        if names:
+            self._lines.append(f"del {', '.join(names)}")
 
     def _is_made_once(self, call: Call) -> bool:
         """Return whether what a call makes is the same in every step: it follows from constants, say."""
-        made = {id(v): self._memory[id(v)] for v in call.outputs if v is not None}
+        made = {id(v): v.memory for v in call.outputs if v is not None}
         folded = not call.random and all(id(v) in self._folded for v in call.inputs())
         if call.kind == VIEW:
             if folded:
                 self._folded.update(made)
-            return all(self._memory[id(v)] in self._there for v in call.inputs())
+            return all(v.memory in self._there for v in call.inputs())
         memories = set(made.values())
         if not folded or memories & self._written:
             return False
@@ -306,10 +320,10 @@ class Program:
         if call.kind != NEW or call.several or not lowering.has_out(call):
             return None
         value = call.outputs[0]
-        memory, array = self._memory[id(value)], value.array
-        if memory in self._leaving or not array.flags.c_contiguous or array.base is not None:
+        memory = value.memory
+        if memory in self._leaving or not value.whole:
             return None
-        key = array.shape, array.dtype
+        key = value.shape, value.dtype
         over = self._may_write_over(call, number)
         if over is not None and over in self._buffers and self._buffers[over][0] == key:
             name = self._buffers.pop(over)[1]
@@ -317,9 +331,9 @@ class Program:
             name = self._free[key].pop()
         else:
             name = self._new_name(value.name or call.name)
-            self.bytes += array.nbytes
-            dtype = self._object(array.dtype, array.dtype.name)
-            self._before.append(f"{name} = np.empty({array.shape}, {dtype})")
+            self.bytes += value.size * value.dtype.itemsize
+            dtype = self._object(value.dtype, value.dtype.name)
+            self._before.append(f"{name} = np.empty({value.shape}, {dtype})")
         self._names[id(value)] = name
         self._held.append(value)
         self._buffers[memory] = key, name
@@ -329,32 +343,32 @@ class Program:
     def _can_be_seen(self, call: Call) -> bool:
         """Return whether a call changes what is seen outside of the program."""
         if call.kind == WRITE:
-            return call.random or self._memory[id(call.args[0])] in self._outside
+            return call.random or call.args[0].memory in self._outside
         return call.kind in (GRADIENT, STATE) or call.random
 
     def _assigned(self, call: Call) -> str:
         text = self._call(call)
         if call.several:
             names = [("_" if v is None else self.name(v)) for v in call.outputs]
-            numbers = [self.name(v) for v in call.outputs if v is not None and not v.array.ndim and call.kind == NEW]
+            numbers = [self.name(v) for v in call.outputs if v is not None and not v.shape and call.kind == NEW]
             return "; ".join(
                 [f"{', '.join(names)}{',' if len(names) == 1 else ''} = {text}"]
                 + [f"{name} = as_array({name})" for name in numbers]
             )
         value = call.outputs[0]
-        if value.array.ndim == 0 and call.kind == NEW:
+        if not value.shape and call.kind == NEW:
             text = f"as_array({text})"
         return f"{self.name(value)} = {text}"
 
-    def _may_write_over(self, call: Call, number: int) -> int | None:
+    def _may_write_over(self, call: Call, number: int) -> Memory | None:
         """Return the memory of an operand that an elementwise function may write its result into."""
         if not lowering.is_elementwise(call.function) or not call.outputs:
             return None
-        shape = call.outputs[0].array.shape
+        shape = call.outputs[0].shape
         for x in call.args:
             if isinstance(x, Value):
-                memory = self._memory[id(x)]
-                if self._last[memory] == number and x.array.shape == shape and x.array.base is None:
+                memory = x.memory
+                if self._last[memory] == number and x.shape == shape and x.whole:
                     return memory
         return None
 
@@ -380,7 +394,7 @@ class Program:
             version = call.function._grad._cell[0]
             made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
             return [f"{leaf}._grad = {made}"]
-        made = self._object(wrap(value.array), f"{self.name(value)}_tensor")
+        made = self._object(wrap(np.empty(0, value.dtype)), f"{self.name(value)}_tensor")
         return [f"{made}._array = {self.name(value)}", f"{leaf}._grad = {made}"]
 
     def finish(self) -> str:

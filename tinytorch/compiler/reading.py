@@ -485,7 +485,7 @@ class Reader:
         self._seen.add((where, id(x)))
         self._held.append(x)
         kind = type(x)
-        if id(x) in self._made:
+        if self.made(x):
             return
         if isinstance(x, Tensor):
             known = self.inputs.get(id(x))
@@ -546,8 +546,8 @@ class Reader:
     def make(self, x: Any) -> Any:
         """Note that an object was made by the call itself, and return it."""
         if isinstance(x, Tensor):
-            if id(x) not in self.inputs:
-                self._made[id(x)] = x
+            if id(x) not in self.inputs and id(x) not in self._made:  # (it may die before the call ends)
+                self._made[id(x)] = weakref.ref(x, functools.partial(_forget, self._made, id(x)))
         elif isinstance(x, (list, dict, set, *_LAZY, types.GeneratorType)):
             self._made[id(x)] = x
         return x
@@ -1161,6 +1161,10 @@ class Reader:
                 continue
             if name != "__class__":
                 self.see(value, f"{self.refer(cell)}.cell_contents", False, name)
+
+
+def _forget(made: dict[int, Any], number: int, _: Any) -> None:
+    made.pop(number, None)
 
 
 _OF_TENSORS = frozenset("shape dtype device ndim T mT H grad data requires_grad is_leaf layout itemsize nbytes".split())

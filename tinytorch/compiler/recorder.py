@@ -1,12 +1,16 @@
 """What a call of a function does, written down at the level of arrays: kernels, and where their arguments come from.
 
-A `Recorder` is a mode, so that it sees every op, those of formulas on the way backward among them. It holds on to every
-array that it has seen: so an array's identity tells where it came from.
+A `Recorder` is a mode, so that it sees every op, those of formulas on the way backward among them. An array's identity
+tells where it came from, as long as it is alive: it is not held on to, so that recording takes no more memory than the
+call itself.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -39,24 +43,40 @@ class NotRecorded(Exception):
 
 
 class Value:
-    """An array of the program.
+    """An array of the program: what of it is known without its numbers.
 
     Attributes:
-        array: the one that was seen when the call was recorded.
+        shape, dtype, strides: as NumPy has them.
+        memory: what it shows; the same for all that shows it, too.
+        whole: whether it owns its memory, in the order of C.
         source: the call that made it, or None; `output` is which of its results it is, None for its only one.
         place: of what comes from outside, its place among the inputs; None for constants and results.
         name: a wish for its name.
+        array: itself, if it is there before the call; what a call makes is not held on to.
         tensor: of what comes from outside, the tensor that it was given as.
         initial: of a constant that is written to, what it held before; `fills` if it is filled at random first.
     """
 
-    __slots__ = ("array", "fills", "initial", "name", "output", "place", "source", "tensor")
+    __slots__ = (
+        "array", "dtype", "fills", "initial", "memory", "name", "output", "place", "shape", "source", "strides",
+        "tensor", "whole",
+    )  # fmt: skip
 
-    def __init__(self, array: Any, source: Call | None, output: int | None, place: int | None, name: str) -> None:
-        self.array, self.source, self.output, self.place, self.name = array, source, output, place, name
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...], memory: Any, whole: bool,
+        source: Call | None = None, output: int | None = None, place: int | None = None, name: str = "",
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype, self.strides, self.memory, self.whole = shape, dtype, strides, memory, whole
+        self.source, self.output, self.place, self.name = source, output, place, name
+        self.array: Any = None
         self.initial: Any = None
         self.fills = False
         self.tensor: Tensor | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
 
     @property
     def constant(self) -> bool:
@@ -91,12 +111,26 @@ class Call:
         return [*_values(self.args), *_values(self.kwargs)]
 
 
+def memories_written(calls: Iterable[Call]) -> set[Memory]:
+    """Return the memories that calls write to."""
+    return {call.args[0].memory for call in calls if call.kind == WRITE}
+
+
 def _values(x: Any) -> Iterator[Value]:
     if isinstance(x, Value):
         yield x
     elif isinstance(x, (tuple, list, dict)):
         for each in x.values() if isinstance(x, dict) else x:
             yield from _values(each)
+
+
+class Memory:
+    """What arrays show; `places` are those where the ones lie that were seen."""
+
+    __slots__ = ("places",)
+
+    def __init__(self) -> None:
+        self.places: list[Any] = []
 
 
 def root(array: Any) -> Any:
@@ -158,10 +192,10 @@ class Recorder(DispatchMode):
         self._graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
         self._changed: set[int] = set()  # by id, tensors that calls of Python's objects change
         self._sums: dict[int, int] = {}  # by place, a sum over what inputs held before
-        self._values: dict[int, Value] = {}
-        self._places: dict[Any, Value] = {}
-        self._roots: set[int] = set()
-        self._held: list[Any] = []
+        self._values: dict[int, Value] = {}  # by id of arrays that are alive
+        self._places: dict[Any, Value] = {}  # by where they lie, of memory that is alive
+        self._memories: dict[int, Memory] = {}  # by id of arrays that own them
+        self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
 
     def stop(self, reason: str) -> None:
         """Note why this cannot be compiled: the first reason stays."""
@@ -169,12 +203,13 @@ class Recorder(DispatchMode):
             self.stopped = reason
 
     def close(self) -> None:
-        """Let go of all arrays."""
+        """Let go of all that was seen."""
         for call in self.calls:
             call.args, call.kwargs, call.outputs = (), {}, []
         self.meets = lambda leaf: None
-        self.calls, self.constants, self._held = [], [], []
-        self._values, self._places, self.tensors, self.leaves, self.released = {}, {}, {}, {}, set()
+        self.calls, self.constants = [], []
+        self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
+        self.tensors, self.leaves, self.released = {}, {}, set()
 
     # Arrays ---------------------------------------------------------------------------------------
 
@@ -183,11 +218,34 @@ class Recorder(DispatchMode):
         name: str = "",
     ) -> Value:  # fmt: skip
         """Return a new value for an array."""
-        value = Value(array, source, output, place, name)
-        self._values[id(array)] = self._places[_where(array)] = value
-        self._roots.add(id(root(array)))
-        self._held.append(root(array))
+        memory = self._memory(array)
+        whole = array.base is None and array.flags.c_contiguous
+        value = Value(array.shape, array.dtype, array.strides, memory, whole, source, output, place, name)
+        if source is None:
+            value.array = array
+        where = _where(array)
+        self._values[id(array)] = self._places[where] = value
+        memory.places.append(where)
+        if id(array) not in self._deaths:
+            self._deaths[id(array)] = weakref.ref(array, functools.partial(self._forget_array, id(array)))
         return value
+
+    def _memory(self, array: Any) -> Memory:
+        """Return the memory that an array shows."""
+        owner = root(array)
+        found = self._memories.get(id(owner))
+        if found is None:
+            found = self._memories[id(owner)] = Memory()
+            self._deaths[id(owner)] = weakref.ref(owner, functools.partial(self._forget_array, id(owner)))
+        return found
+
+    def _forget_array(self, number: int, _: Any) -> None:
+        """Forget an array that has died: others will be where it was."""
+        self._deaths.pop(number, None)
+        self._values.pop(number, None)
+        memory = self._memories.pop(number, None)
+        for where in memory.places if memory is not None else ():
+            self._places.pop(where, None)
 
     def take(self, x: Tensor, name: str) -> None:
         """Note a tensor that comes from outside."""
@@ -198,20 +256,20 @@ class Recorder(DispatchMode):
 
     def check(self) -> None:
         """Raise NotRecorded if something was written to that was given, and it is not known how."""
-        written = {id(root(call.args[0].array)) for call in self.calls if call.kind == WRITE}
+        written = memories_written(self.calls)
         for place, x in self.tensors.items():
             if self._graphs[place] != _graph_of(x):
                 raise NotRecorded("what is given gets another graph, or other memory")
-            if id(x) not in self._changed and id(root(x._array)) not in written:
-                value = self.find(x._array)
-                if value is None or value.place != place or self._sums[place] != zlib.crc32(x._array.tobytes()):
-                    raise NotRecorded("what is given is written to past the operations")
+            value = self.value(x._array)
+            known = id(x) in self._changed or value.memory in written
+            if not known and (value.place != place or self._sums[place] != zlib.crc32(x._array.tobytes())):
+                raise NotRecorded("what is given is written to past the operations")
 
     def known(self, x: Any) -> None:
         """Note that a tensor's numbers follow from what is guarded: it is a constant."""
         for tensor in tensors_of(x):
             array = tensor._array
-            if self.find(array) is None and id(root(array)) not in self._roots:
+            if self.find(array) is None and id(root(array)) not in self._memories:
                 value = self.enter(array)
                 value.initial = array.copy("K")  # it may be written to, also through a view
                 self.constants.append(value)
@@ -225,7 +283,7 @@ class Recorder(DispatchMode):
         found = self.find(array)
         if found is not None:
             return found
-        if id(root(array)) in self._roots:
+        if id(root(array)) in self._memories:
             raise NotRecorded("something views memory past the operations")
         raise NotRecorded("numbers were worked out past the operations")
 
@@ -380,7 +438,7 @@ class Recorder(DispatchMode):
                     if kind == RESIDUAL:
                         arrays[len(tensors) + of] = kept[0]
                 break
-        reads = {id(root(value.array)) for value in call.inputs()}
+        read = {value.memory for value in call.inputs()}
         for k, array in enumerate(arrays):
             output = k if call.several else None
             if array is None:
@@ -393,9 +451,10 @@ class Recorder(DispatchMode):
                     return
                 call.outputs.append(None)
                 continue
-            if id(root(array)) in reads:
+            value = self.enter(array, call, output)
+            if value.memory in read:
                 call.kind = VIEW
-            call.outputs.append(self.enter(array, call, output))
+            call.outputs.append(value)
 
     def off(self) -> tuple[Any, Any]:
         """Turn it off; return this thread's state, and its modes to be put back."""
@@ -411,8 +470,8 @@ class Recorder(DispatchMode):
         if self.stopped is None:
             with self._noting("a random fill"):
                 last = self.calls.pop()  # the zeros that it held
-                assert last.kind == WRITE and last.args[0].array is x._array
                 value = self.value(x._array)
+                assert last.kind == WRITE and last.args[0] is value
                 value.fills |= value.constant and value.array.base is None and not self._is_used(value)
                 self.add(WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
@@ -495,10 +554,9 @@ class Recorder(DispatchMode):
 
     def _forget(self, count: int, constants: int) -> None:
         """Forget the last calls and constants."""
-        for value in [*self.constants[constants:], *[each for call in self.calls[count:] for each in call.outputs]]:
-            if value is not None:
-                self._values.pop(id(value.array), None)
-                self._places.pop(_where(value.array), None)
+        gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
+        self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
+        self._places = {key: value for key, value in self._places.items() if id(value) not in gone}
         del self.calls[count:], self.constants[constants:]
 
     def _new_gradient(self, leaf: Tensor, g: Tensor) -> None:
