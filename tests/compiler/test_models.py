@@ -9,10 +9,9 @@ import pytest
 import tinytorch
 from benchmarks.work import WORK
 from tests.test_benchmarks import TRAINING
-from tinytorch.ops import overrides
 
 #: What runs as it is: sampling, packed sequences, bags of rows.
-AS_IT_IS = {"actor-critic", "gru", "recommender"}
+AS_IT_IS = {"gru", "recommender"}
 
 
 def losses(name: str, compile_: Any) -> list[float]:
@@ -23,8 +22,7 @@ def losses(name: str, compile_: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_losses_are_those_of_the_step_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process
+def test_losses_are_those_of_the_step_as_it_is(name: str) -> None:
     made: list[Any] = []
 
     def compiled(step: Any) -> Any:
@@ -35,7 +33,6 @@ def test_losses_are_those_of_the_step_as_it_is(name: str, monkeypatch: pytest.Mo
     assert bool(made[0].variants) == (name not in AS_IT_IS), made[0].explain()
 
 
-def test_gradients_last_until_the_step_where_leaves_are_served_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)
+def test_gradients_last_until_the_step_where_leaves_are_served_early() -> None:
     tinytorch.ones(1, requires_grad=True).register_hook(lambda g: g).remove()  # from then on they are
     assert losses("tcn", tinytorch.compile) == losses("tcn", lambda step: step)

@@ -18,7 +18,6 @@ import pytest
 import tinytorch as torch
 import tinytorch.nn.functional as F
 from tinytorch import nn
-from tinytorch.ops import overrides
 
 
 class Own:
@@ -2360,13 +2359,11 @@ def a_view_made_in_no_grad(compiled: Compile) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process
+def test_programs(name: str) -> None:
     same(PROGRAMS[name])
 
 
-def test_what_has_changed_before_the_second_derivative_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)
+def test_what_has_changed_before_the_second_derivative_is_an_error() -> None:
     own = Own(k=2.0)
 
     @torch.compile

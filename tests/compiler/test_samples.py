@@ -13,7 +13,6 @@ import tinytorch
 from tests.samples import Sample, all_samples
 from tests.test_ops import converted, function, tensors_in
 from tinytorch.compiler.compiled import Compiled
-from tinytorch.ops import overrides
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 KINDS = ("forward", "whole", "module")
@@ -96,8 +95,7 @@ def described(x: Any) -> Any:
     return repr(x)
 
 
-def test_programs_of_samples_are_the_ops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process
+def test_programs_of_samples_are_the_ops() -> None:
     compiled = 0
     for sample in all_samples():
         for kind in KINDS:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.compiler.entry import MISSED, Entry
+from tinytorch.compiler.entry import LEFT, MISSED, Entry
 from tinytorch.compiler.reading import Late, Reader, disabled
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.core.mode import local
@@ -62,6 +62,7 @@ class Compiled:
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
         self.failed = False
+        self._left = 0  # how often a program was left
         self._lock = threading.Lock()
         if not isinstance(function, Module):
             functools.update_wrapper(self, function)
@@ -79,9 +80,11 @@ class Compiled:
         if stance.name != "force_eager":
             for variant in self.variants:
                 result = variant.enter(args, kwargs)
+                if result is LEFT:
+                    return self._leave(args, kwargs)
                 if result is not MISSED:
                     return result
-            if not (self.failed or local.state.modes is not None or overrides.active or local.state.inference):
+            if not (self.failed or local.state.modes is not None or overrides.state.modes or local.state.inference):
                 if stance.name == "default" and not recording.count and self._lock.acquire(False):
                     try:
                         return self._record(args, kwargs)
@@ -106,6 +109,14 @@ class Compiled:
         lines += [f"not compiled: {reason}" for reason in self.reasons]
         return "\n".join(lines)
 
+    def _leave(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as it is: a truth value is another than when its program was recorded."""
+        self._left += 1
+        if self._left >= self.limit:
+            self.variants, self.failed = [], True
+            self.reasons.append(f"a tensor's truth value was another than before, {self._left} times")
+        return self.function(*args, **kwargs)
+
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(self.variants) >= self.limit:
             self.failed = True
@@ -116,7 +127,7 @@ class Compiled:
             )
             return self.function(*args, **kwargs)
         recorder = Recorder()
-        reader = Reader(recorder)
+        reader = Reader(recorder, strict=self.fullgraph)
         recording.count += 1
         try:
             with recorder:

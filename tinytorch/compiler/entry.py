@@ -16,15 +16,17 @@ import numpy as np
 from tinytorch.compiler.backward import Backward, Spent, is_freed
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.reading import Input, Late, Reader
-from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
+from tinytorch.compiler.recorder import STATE, Left, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import make_view, needs_grad
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 
-#: What `Entry.enter` returns for a call that is not like the one that was recorded.
+#: What `Entry.enter` returns for a call that is not like the one that was recorded: by its guards, or by a truth value.
 MISSED: Any = object()
+LEFT: Any = object()
 
 
 class Entry:
@@ -63,7 +65,7 @@ class Entry:
         state = local.state
         modes = [
             f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
-            "not overrides.active",
+            "not asking.modes",
         ]
         self.guards = [
             f"dtypes.get_default_dtype() is {reader.refer(dtypes.get_default_dtype())}",
@@ -95,9 +97,13 @@ class Entry:
             "        return MISSED",
             "    if not LOCK.acquire(False):",
             "        return MISSED",
+            *["    marks = [(source.mark(), source.normal) for source in SOURCES]"] * bool(program.sources),
             "    try:",
             f"        {names + '= ' if names else ''}step({', '.join(given)})",
             *[f"        t{k}._cell[0] += {count}" for k, count in counts.items()],
+            "    except Left:",
+            *["        put_back(SOURCES, marks)"] * bool(program.sources),
+            "        return LEFT",
             "    except Exception as error:",
             f"        if line_of(error) >= {program.effect}:",  # something has been done that can be seen
             *[f"            t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
@@ -115,9 +121,10 @@ class Entry:
         bound += [value.array for value in program.constants if program.is_fixed(value)]
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
-            "LOCK": threading.Lock(), "MISSED": MISSED, "copysign": math.copysign, "dtypes": dtypes,
-            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "overrides": overrides,
-            "spent": _spent, "step": program.compiled()(*bound), "viewed": _viewed, "wrap": wrap, "written": written,
+            "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED, "SOURCES": program.sources,
+            "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "line_of": _line_of,
+            "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back, "spent": _spent,
+            "step": program.compiled()(*bound), "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
@@ -308,6 +315,12 @@ def _holds(scope: dict[str, Any], guards: list[str]) -> Callable[..., bool]:
     return holds
 
 
+def _put_back(sources: list[Source], marks: list[Any]) -> None:
+    for source, (mark, normal) in zip(sources, marks, strict=True):
+        source.restore(mark)
+        source.normal = normal
+
+
 def _viewed(array: Any, source: Tensor, state: Any) -> Tensor:
     made: Tensor = wrap(array)
     make_view(made, source, state)
@@ -319,4 +332,4 @@ def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
     return made
 
 
-__all__ = ["MISSED", "Entry"]
+__all__ = ["LEFT", "MISSED", "Entry"]

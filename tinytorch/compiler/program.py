@@ -20,6 +20,7 @@ from tinytorch.compiler.recorder import (
     GRADIENT,
     NEW,
     STATE,
+    TRUTH,
     VIEW,
     WRITE,
     Call,
@@ -28,9 +29,11 @@ from tinytorch.compiler.recorder import (
     Value,
     laid_out,
     memories_written,
+    replaced,
 )
 from tinytorch.core.op import as_array
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.random import Source
 
 FILE = "<compiled step>"
 LARGE = 2**16  # bytes of arrays that are let go of as soon as nobody uses them
@@ -55,6 +58,7 @@ class Program:
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self._names: dict[int, str] = {}  # by id of values, or of other objects
         self._taken: set[str] = set(keyword.kwlist) | {"bind", "step", *self.scope}
+        self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
         self._held: list[Any] = []
         self.bytes = 0  # of buffers
         self.leaves: list[Value] = []  # inputs of which the tensor itself is needed, too
@@ -104,10 +108,9 @@ class Program:
                     same[id(out)] = g
                     g.name = g.name or out.name
         for call in self.calls:
-            call.args = _replaced(call.args, same)
-            call.kwargs = _replaced(call.kwargs, same)
+            call.replace(same)
         self.calls = [call for call in self.calls if not (call.outputs and id(call.outputs[0]) in same)]
-        self.results = _replaced(self.results, same)
+        self.results = replaced(self.results, same)
 
     def _group(self) -> None:
         """Find out which values share memory, when each memory is used last, and which leave the program."""
@@ -161,10 +164,10 @@ class Program:
         wish = re.sub(r"\W", "_", wish).strip("_") or "x"
         if wish[0].isdigit():
             wish = f"x{wish}"
-        name, count = wish, 1
+        name = wish
         while name in self._taken:
-            count += 1
-            name = f"{wish}_{count}"
+            self._counts[wish] += 1
+            name = f"{wish}_{self._counts[wish] + 1}"  # (the second is _2)
         self._taken.add(name)
         return name
 
@@ -217,20 +220,31 @@ class Program:
         self._buffers: dict[Memory, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
         self._large: dict[Memory, list[str]] = {}  # names of large arrays that calls made, and of their views
         effect: int | None = None
+        #: What draws numbers before the program may be left.
+        self.sources: list[Source] = []
+        drawing: list[Source] = []
         #: By memory, the lines that write to it, from 0 in `step`.
         writes: dict[Memory, list[int]] = {}
         for value in self.constants:
             if not self.is_fixed(value):
                 self._make_anew(value)
-        line = None
+        line, done = None, False
         for number, call in enumerate(self.calls):
             if call.line is not None and call.line != line:
                 line = call.line
                 text = linecache.getline(*line).strip()
                 if text:
                     self._lines.append(f"# {text}")
-            if effect is None and self._can_be_seen(call):
+            if effect is None and (call.random or self._can_be_seen(call)):
                 effect = len(self._lines)
+            done |= self._can_be_seen(call)
+            if call.random:
+                drawing += [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, Source)]
+            if call.kind == TRUTH and id(call.args[0]) not in self._folded:
+                if done:
+                    where = "{}:{}: ".format(*call.line) if call.line is not None else ""
+                    raise NotRecorded(f"{where}a tensor's value decides what is done after something was written")
+                self.sources = list(dict.fromkeys(drawing))
             if call.kind == WRITE and call.counts:
                 writes.setdefault(call.args[0].memory, []).append(len(self._lines))
             self._write_call(number, call)
@@ -282,6 +296,9 @@ class Program:
             # (An elementwise function writes its result over its first operand.)
             over = lowering.is_elementwise(call.function)
             self._lines.append(self._call(call, self.name(call.args[0]) if over else None))
+        elif call.kind == TRUTH:
+            if id(call.args[0]) not in self._folded:
+                self._lines.append(self._call(call))
         elif self._is_made_once(call):
             self._before.append(self._assigned(call))
         else:
@@ -341,10 +358,8 @@ class Program:
         return name
 
     def _can_be_seen(self, call: Call) -> bool:
-        """Return whether a call changes what is seen outside of the program."""
-        if call.kind == WRITE:
-            return call.random or call.args[0].memory in self._outside
-        return call.kind in (GRADIENT, STATE) or call.random
+        """Return whether a call changes what is seen outside of the program, but where random numbers come from."""
+        return call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in self._outside)
 
     def _assigned(self, call: Call) -> str:
         text = self._call(call)
@@ -417,16 +432,6 @@ def written(array: Any, version: int) -> Tensor:
     if made._cell is not None:
         made._cell[0] = version
     return made
-
-
-def _replaced(x: Any, by: dict[int, Value]) -> Any:
-    if isinstance(x, Value):
-        return by.get(id(x), x)
-    if type(x) in (tuple, list):
-        return type(x)([_replaced(each, by) for each in x])
-    if type(x) is dict:
-        return {key: _replaced(each, by) for key, each in x.items()}
-    return x
 
 
 __all__ = ["FILE", "Program", "written"]

@@ -27,8 +27,8 @@ from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.random import Source
 
 #: What a call does: it makes new memory; shows memory in another way; writes into the first of its arguments; sets the
-#: gradient of a leaf; calls something that changes Python's objects.
-NEW, VIEW, WRITE, GRADIENT, STATE = range(5)
+#: gradient of a leaf; calls something that changes Python's objects; makes sure that a truth value is as it was.
+NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
 
 #: Ops whose results' shapes are the data's affair.
 UNSHAPED = frozenset(
@@ -97,7 +97,19 @@ class Call:
         line: the user's, where the call was made: file and number.
     """
 
-    __slots__ = ("args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "several")
+    __slots__ = (
+        "_inputs",
+        "args",
+        "counts",
+        "function",
+        "kind",
+        "kwargs",
+        "line",
+        "name",
+        "outputs",
+        "random",
+        "several",
+    )
 
     def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
         self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
@@ -105,10 +117,29 @@ class Call:
         self.several = self.random = False
         self.counts = True
         self.line: tuple[str, int] | None = None
+        self._inputs: list[Value] | None = None
 
     def inputs(self) -> list[Value]:
         """Return the arrays that it reads, or writes."""
-        return [*_values(self.args), *_values(self.kwargs)]
+        if self._inputs is None:
+            self._inputs = [*_values(self.args), *_values(self.kwargs)]
+        return self._inputs
+
+    def replace(self, by: dict[int, Value]) -> None:
+        """Let it have other arrays, by the ids of their values."""
+        if any(id(value) in by for value in self.inputs()):
+            self.args, self.kwargs, self._inputs = replaced(self.args, by), replaced(self.kwargs, by), None
+
+
+def replaced(x: Any, by: dict[int, Value]) -> Any:
+    """Return an argument with other values in the place of some, by their ids."""
+    if isinstance(x, Value):
+        return by.get(id(x), x)
+    if type(x) in (tuple, list):
+        return type(x)([replaced(each, by) for each in x])
+    if type(x) is dict:
+        return {key: replaced(each, by) for key, each in x.items()}
+    return x
 
 
 def memories_written(calls: Iterable[Call]) -> set[Memory]:
@@ -173,6 +204,8 @@ class Recorder(DispatchMode):
         leaves: by id, those whose `.grad` is the call's own affair; `meets` is told of each before.
         changed_state: whether something changed Python's objects.
         reads: whether reading a tensor's values is the end.
+        trusts: it is the house's own code that runs as it is: what it does besides operations follows from what it is
+            given; so arrays that come from nowhere are constants, and its truth values may be looked at by the program.
         versions: by place, those of inputs: before the call, and what is not the program's to count.
         tensors: by place, the inputs.
     """
@@ -187,6 +220,7 @@ class Recorder(DispatchMode):
         self.meets: Callable[[Tensor], Any] = lambda leaf: None
         self.changed_state = False
         self.reads = True
+        self.trusts = False
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
         self._graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
@@ -285,6 +319,9 @@ class Recorder(DispatchMode):
             return found
         if id(root(array)) in self._memories:
             raise NotRecorded("something views memory past the operations")
+        if self.trusts:
+            self.known(wrap(array))
+            return self._values[id(array)]
         raise NotRecorded("numbers were worked out past the operations")
 
     def _taken(self, x: Any) -> Any:
@@ -499,9 +536,12 @@ class Recorder(DispatchMode):
     def _is_used(self, value: Value) -> bool:
         return any(each is value for call in self.calls for each in call.inputs())
 
-    def read(self, x: Any) -> None:
-        """See Python read a tensor's values."""
-        if self.reads:
+    def read(self, x: Any, truth: bool = False) -> None:
+        """See Python read a tensor's values; where the house reads a truth value it is a step that looks at it."""
+        if truth and self.trusts and self.stopped is None:
+            with self._noting("a truth value"):
+                self.add(TRUTH, holds, (x._array, bool(x._array.item())), "holds")
+        elif self.reads:
             where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
             self.stop(f"{where}a tensor's value is read by Python")
 
@@ -633,6 +673,16 @@ WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 def _where(array: Any) -> tuple[Any, ...]:
     return array.ctypes.data, array.shape, array.strides, array.dtype
+
+
+class Left(Exception):
+    """A truth value is another than when the program was recorded: it is left, and the function runs as it is."""
+
+
+def holds(x: Any, expected: bool) -> None:
+    """Raise Left if the truth value of a number is not the one that was seen."""
+    if bool(x.item()) is not expected:
+        raise Left
 
 
 def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> None:

@@ -90,8 +90,8 @@ class DispatchMode:
     def before_write(self, x: Any) -> None:
         """Notice that a tensor will be written to, but not by an op."""
 
-    def read(self, x: Any) -> None:
-        """Notice that Python reads a tensor's values."""
+    def read(self, x: Any, truth: bool = False) -> None:
+        """Notice that Python reads a tensor's values, or its truth value alone."""
 
     def known(self, x: Any) -> None:
         """Notice a tensor whose numbers follow from shapes and dtypes alone."""
@@ -121,10 +121,10 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
         state.modes = modes
 
 
-def tell_of_reading(x: Any) -> None:
-    """Tell the modes that Python reads a tensor's values."""
+def tell_of_reading(x: Any, truth: bool = False) -> None:
+    """Tell the modes that Python reads a tensor's values, or its truth value alone."""
     for mode in local.state.modes or ():
-        mode.read(x)
+        mode.read(x, truth)
 
 
 def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:

@@ -85,7 +85,7 @@ class Source:
         """Return where the engine is, for `restore`."""
         return self._engine().state, self._fresh
 
-    def restore(self, mark: tuple[Any, bool], drawn: int) -> None:
+    def restore(self, mark: tuple[Any, bool], drawn: int = 0) -> None:
         """Go back to where the engine was at `mark`, and on by `drawn` words."""
         self._engine().state, self._fresh = mark
         if drawn:

@@ -1056,8 +1056,7 @@ def multinomial(
     """
     check_tensor(input, "multinomial")
     n = _integer("multinomial", "num_samples", 2, num_samples)
-    weights = input._array
-    if weights.ndim not in (1, 2):
+    if input._array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.tensor_name}")
@@ -1065,10 +1064,21 @@ def multinomial(
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.tensor_name}")
     if n <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
-    if not replacement and n > weights.shape[-1]:
+    categories = input._array.shape[-1]
+    if not replacement and n > categories:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if weights.shape[-1] > 1 << 24:
+    if categories > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
+    chosen: Tensor = _multinomial(input, n, bool(replacement), _source("multinomial", generator))
+    if out is None:
+        return chosen
+    blank(chosen._array.shape, out, None)._array[...] = chosen._array
+    return out
+
+
+@op(name="multinomial", weights=None)
+def _multinomial(weights: Any, n: int, replacement: bool, source: Any) -> Any:
+    """Return n indices per row of weights, which must be numbers that are not negative, and not all zero."""
     if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
         if not replacement or n == 1:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
@@ -1077,13 +1087,8 @@ def multinomial(
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
     if not (weights.sum(-1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    source = _source("multinomial", generator)
     with source.lock:
-        chosen = kernels.multinomial(source, weights, n, bool(replacement))
-    if out is None:
-        return finished(chosen)
-    blank(chosen.shape, out, None)._array[...] = chosen
-    return out
+        return kernels.multinomial(source, weights, n, replacement)
 
 
 @public()

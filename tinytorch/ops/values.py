@@ -100,7 +100,7 @@ def _bool(self: Tensor) -> bool:
     if self._array.size != 1:
         what = "no values" if self._array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
-    tell_of_reading(self)
+    tell_of_reading(self, truth=True)
     return bool(self._array.item())
 
 
