@@ -57,7 +57,7 @@ class Program:
         self.calls = lowering.lowered(calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self._names: dict[int, str] = {}  # by id of values, or of other objects
-        self._taken: set[str] = set(keyword.kwlist) | {"bind", "step", *self.scope}
+        self._taken: set[str] = set(keyword.kwlist) | {"bind", "slice", "step", *self.scope}
         self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
         self._held: list[Any] = []
         self.bytes = 0  # of buffers
@@ -300,10 +300,10 @@ class Program:
             if id(call.args[0]) not in self._folded:
                 self._lines.append(self._call(call))
         elif self._is_made_once(call):
-            self._before.append(self._assigned(call))
+            self._before.append(self._assigned(call) + _shapes(call))
         else:
             out = self._buffer(number, call)
-            self._lines.append(self._assigned(call) if out is None else self._call(call, out))
+            self._lines.append((self._assigned(call) if out is None else self._call(call, out)) + _shapes(call))
             for value in call.outputs if out is None else ():
                 if value is not None and (value.memory in self._large or value.size * value.dtype.itemsize >= LARGE):
                     self._large.setdefault(value.memory, []).append(self.name(value))
@@ -424,6 +424,12 @@ class Program:
         exec(compile(self.source, FILE, "exec"), scope)
         found: Callable[..., Any] = scope["bind"]
         return found
+
+
+def _shapes(call: Call) -> str:
+    """Return a comment with the shapes of what a call makes."""
+    shapes = [str(value.shape) for value in call.outputs if value is not None and value.shape]
+    return f"  # {', '.join(shapes)}" if shapes else ""
 
 
 def written(array: Any, version: int) -> Tensor:

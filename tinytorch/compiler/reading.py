@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import Recorder, tensors_of
+from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -488,6 +488,7 @@ class Reader:
         self._depth, self._last = 0, 1  # of functions that run, and of those whose results the first one returns
         self._steady = False  # what is read is not what steps change
         self._paths: dict[int, str] = {}  # of modules, by id
+        self._of_modules: set[Value] = set()  # what has the name of a module
         self._held: list[Any] = []
 
     def stop(self, reason: str) -> None:
@@ -714,12 +715,13 @@ class Reader:
             self.stop(f"a {type(x).__name__} is shown")
         return x
 
-    def named(self, name: str, x: Any) -> Any:
-        """See what gets a name."""
+    def named(self, name: str, x: Any, of_module: bool = False) -> Any:
+        """See what gets a name; that of a module that made it gives way to a variable's."""
         if not self.stopped and isinstance(x, Tensor):
             value = self.recorder.find(x._array)
-            if value is not None and not value.name and value.source is not None:
+            if value is not None and value.source is not None and (not value.name or value in self._of_modules):
                 value.name = name
+                (self._of_modules.add if of_module else self._of_modules.discard)(value)
         return x
 
     def iterate(self, x: Any) -> Any:
@@ -902,6 +904,7 @@ class Reader:
 
     def last(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function whose result is returned."""
+        self.at(line)
         returned = self._depth == self._last
         self._last += returned
         try:
@@ -924,6 +927,8 @@ class Reader:
         before = self.recorder.line
         result = run(*args, **kwargs)
         self.recorder.line = before
+        if isinstance(function, Module) and id(function) in self._paths:
+            self.named(self._paths[id(function)], result, of_module=True)
         constructs = isinstance(function, type) and function in _CONSTRUCTORS
         if isinstance(result, Tensor) or constructs or function is sorted or _of_distributions(type(result)):
             return self.make(result)

@@ -230,6 +230,7 @@ class Recorder(DispatchMode):
         self._places: dict[Any, Value] = {}  # by where they lie, of memory that is alive
         self._memories: dict[int, Memory] = {}  # by id of arrays that own them
         self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
+        self._outputs: dict[tuple[int, int], Value] = {}  # of nodes, by id and place: for names
 
     def stop(self, reason: str) -> None:
         """Note why this cannot be compiled: the first reason stays."""
@@ -362,7 +363,9 @@ class Recorder(DispatchMode):
         return result
 
     def _step_of(self, op: Op, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        name = op.name.strip("_") or "op"
+        name = op.name.strip("_")
+        if not name.isidentifier():  # its kernel has none
+            name = op.node_class.__name__.removesuffix("Backward0").lower()
         if name in UNSHAPED:
             raise NotRecorded("the shape of its result depends on values")
         values = op.bind(args, kwargs)
@@ -475,6 +478,7 @@ class Recorder(DispatchMode):
                     if kind == RESIDUAL:
                         arrays[len(tensors) + of] = kept[0]
                 break
+        edges = {id(each._array): each._edge for each in tensors}
         read = {value.memory for value in call.inputs()}
         for k, array in enumerate(arrays):
             output = k if call.several else None
@@ -492,6 +496,9 @@ class Recorder(DispatchMode):
             if value.memory in read:
                 call.kind = VIEW
             call.outputs.append(value)
+            edge = edges.get(id(array))
+            if edge is not None:
+                self._outputs[id(edge[0]), edge[1]] = value
 
     def off(self) -> tuple[Any, Any]:
         """Turn it off; return this thread's state, and its modes to be put back."""
@@ -574,6 +581,7 @@ class Recorder(DispatchMode):
         grads = run()
         found = [each for each in grads if each is not None]
         if op is None or (self.stopped is None and all(self.find(each._array) is not None for each in found)):
+            self._name_gradients(node, grads)
             return grads
         if any(each._requires_grad for each in found):
             self.stop("a formula computes past the operations, and its own derivatives are wanted")
@@ -590,7 +598,16 @@ class Recorder(DispatchMode):
             call.several = True
             for each in found:
                 call.outputs.append(None if self.find(each._array) is not None else self.enter(each._array, call))
+            self._name_gradients(node, grads)
         return grads
+
+    def _name_gradients(self, node: Any, grads: Any) -> None:
+        """Name gradients by what they are the gradients of."""
+        for edge, g in zip(node.edges, grads, strict=False):
+            of = None if edge is None or g is None else self._outputs.get((id(edge[0]), edge[1]))
+            value = None if of is None else self.find(g._array)
+            if of is not None and of.name and value is not None and value.source is not None and not value.name:
+                value.name = f"{of.name}_grad"
 
     def _forget(self, count: int, constants: int) -> None:
         """Forget the last calls and constants."""
