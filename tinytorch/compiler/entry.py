@@ -6,6 +6,7 @@ It is written as source, too, since it decides how fast a call is.
 from __future__ import annotations
 
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class Entry:
         ]
         self.guards = [
             f"dtypes.get_default_dtype() is {reader.refer(dtypes.get_default_dtype())}",
-            f"len(args) == {len(args)} and len(kwargs) == {len(kwargs)} and tuple(kwargs) == {tuple(kwargs)!r}",
+            f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
             *reader.guards,
             *[guard for k, each in enumerate(inputs) if each.stays for guard in _of_kept(reader, each)],
         ]
@@ -89,7 +90,7 @@ class Entry:
             "    state = local.state",
             "    try:",
             "        if not (",
-            *[f"            {'and ' if k else ''}{each}" for k, each in enumerate([*modes, *self.guards])],
+            *[f"            {'and ' if k else ''}{each}" for k, each in enumerate([*modes, *_together(self.guards)])],
             "        ):",
             "            return MISSED",
             *[f"    {line}" for line in changing],
@@ -230,6 +231,13 @@ class Results:
             raise NotRecorded("a view is returned that has a graph")
         self.values.append(base)
         return f"viewed(r{k}, written(r{len(self.values) - 1}, {x._version}), state)"
+
+
+def _together(guards: list[str]) -> list[str]:
+    """Return guards of which those that something is empty, such as hooks, are one."""
+    empty = [guard.removeprefix("not ") for guard in guards if re.fullmatch(r"not o\d+", guard)]
+    others = [guard for guard in guards if not re.fullmatch(r"not o\d+", guard)]
+    return [f"not ({' or '.join(empty)})", *others] if empty else others
 
 
 def _of_kept(reader: Reader, x: Input) -> list[str]:

@@ -547,7 +547,7 @@ class Reader:
         if isinstance(x, Tensor):
             known = self.inputs.get(id(x))
             if known is not None:
-                self.guard(f"{where} is {known.where}")
+                self.guard(f"{where} is {self._found(known)}")
                 return
             if self.recorder.find(x._array) is not None:
                 self.stop("tensors that are given share memory")
@@ -570,7 +570,8 @@ class Reader:
             self.guard(f"type({where}) is {self.refer(kind)} and {where} == {self.refer(kind(x))}")
         elif kind in (tuple, list, Size, dict):
             self.guard(f"type({where}) is {self.refer(kind)}")
-            self.guard(f"len({where}) == {len(x)}")
+            if kind is not dict:
+                self.guard(f"len({where}) == {len(x)}")
             if len(x) >= 1000:
                 self.stop("a list of a thousand elements is read")
             elif kind is dict:
@@ -594,11 +595,15 @@ class Reader:
             if not self.made(leaf):
                 self.stop("the gradient of a tensor that is not known")
             return
-        where = f"{known.where}._grad"
+        where = f"{self._found(known)}._grad"
         if leaf._grad is None:
             self.guard(f"{where} is None")
         else:
             self.see(leaf._grad, where, False, f"{known.name}_grad")
+
+    def _found(self, x: Input) -> str:
+        """Return the text by which guards find a tensor again."""
+        return self.refer(x.tensor) if x.stays else x.where
 
     def make(self, x: Any) -> Any:
         """Note that an object was made by the call itself, and return it."""
