@@ -342,11 +342,11 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
         node = ast.copy_location(_definition("lambda_", lambda_.args, [body]), lambda_)
     node.decorator_list = []
     ast.increment_lineno(node, first - 1)
-    free = list(code.co_freevars)
+    free = [each for each in code.co_freevars if each != READER]  # (a function within one that runs has it)
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    own = node.name
+    own = node.name = f"{node.name}__changed__"  # so that a function that calls itself finds what has its name
     names = ast.arguments([], [ast.arg(each) for each in [*free, READER]], None, [], [], None, [])
     outer = _definition("outer", names, [node, ast.Return(ast.Name(own, ast.Load()))])
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
@@ -355,7 +355,7 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
         if isinstance(const, types.CodeType):
             for inner in const.co_consts:
                 if isinstance(inner, types.CodeType) and inner.co_name == own:
-                    return inner
+                    return inner.replace(co_name=code.co_name)
     raise Unreadable(f"{name} could not be changed")
 
 
@@ -388,7 +388,7 @@ _PURE = frozenset(
 #: Those of them that look at no more than a type, and those that make something.
 _OF_TYPES = frozenset([isinstance, issubclass, callable, type])
 _CONSTRUCTORS = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted])
-_LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()))
+_LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()), type(iter([])))
 _READING_METHODS = frozenset("get items keys values index count copy".split())
 _OF_PYTHON = (str, bytes, int, float, tuple, range, dict, list, set, frozenset)
 
@@ -859,10 +859,14 @@ class Reader:
             if function not in _OF_TYPES and not all(self.simple(x) or x in walked for x in given):
                 self.stop(f"{function.__name__} of an object is asked for")
             return function
+        if function is next and self.made(args[0]):
+            return function
         if function in (getattr, hasattr) and type(args[1]) is str:
             return self._getattr if function is getattr else self._hasattr
         inner = getattr(function, "_torchdynamo_orig_callable", None)
         if inner is not None:
+            if isinstance(function, types.MethodType):
+                inner = types.MethodType(inner, function.__self__)
             return self._runner(inner, args, kwargs)
         if isinstance(function, Module):
             return self._module_call(function)
@@ -1047,7 +1051,7 @@ class Reader:
             return self._runner(forward, (), {})
         self.guard(f"'forward' not in {self.refer(own)}")
         self._of_class(kind, "forward")
-        forward = kind.forward
+        forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
         if not isinstance(forward, types.FunctionType):
             return None
         return functools.partial(self.run, forward, module)
@@ -1068,7 +1072,7 @@ class Reader:
             return functools.partial(self._zero_grad, function, params)
         if name in _OF_THE_TREE and function.__func__ is getattr(Module, name):
             self._see_tree(module)
-            return lambda *args, **kwargs: list(function(*args, **kwargs))
+            return lambda *args, **kwargs: iter(list(function(*args, **kwargs)))
         return functools.partial(self.run, function.__func__, module)
 
     def _see_tree(self, module: Module) -> None:
@@ -1126,7 +1130,7 @@ class Reader:
         cells[READER] = types.CellType(self)
         closure = tuple([cells[name] for name in changed.co_freevars])
         again = types.FunctionType(changed, function.__globals__, function.__name__, function.__defaults__, closure)
-        again.__kwdefaults__ = function.__kwdefaults__
+        again.__kwdefaults__, again.__qualname__ = function.__kwdefaults__, function.__qualname__
         if function.__defaults__:
             self.see(function.__defaults__, f"{self.refer(function)}.__defaults__", True, "default")
         if function.__kwdefaults__:

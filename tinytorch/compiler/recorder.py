@@ -411,8 +411,8 @@ class Recorder(DispatchMode):
         if self.stopped is None:
             with self._noting("a random fill"):
                 last = self.calls.pop()  # the zeros that it held
-                assert last.kind == WRITE and last.args[0].array is x._array
                 value = self.value(x._array)
+                assert last.kind == WRITE and last.args[0] is value
                 value.fills |= value.constant and value.array.base is None and not self._is_used(value)
                 self.add(WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
