@@ -2477,6 +2477,65 @@ def gradients_that_are_differentiated_with_hooks_about(compiled: Compile) -> Ite
         u.grad = w.grad = v.grad = None
 
 
+@program
+def the_value_of_or_and_and(compiled: Compile) -> Iterator[Any]:
+    own = Own(scale=3, first=0.0, names=["a"])
+
+    def f(x: Any, more: Any) -> Any:
+        scale = own.scale or 7
+        add = own.first and 5.0
+        act = (scale > 2 and torch.tanh) or torch.exp
+        names = own.names or ["none"]
+        return act(x) * scale + add + len(names) + (more or 2), (own.first or own.scale, add and None)
+
+    f = compiled(f)
+    for k in range(4):
+        own.scale, more = k // 2 * 4, 1.5 * (k % 2)
+        yield f(torch.randn(2), more)
+
+
+@program
+def a_graph_from_before(compiled: Compile) -> Iterator[Any]:
+    x = torch.rand(1, 1, 4, 4, requires_grad=True)
+    w = torch.randn(3, requires_grad=True)
+    y, at = F.max_pool2d(x, 2, return_indices=True)
+    z = w.exp()
+
+    def f() -> Any:
+        return torch.autograd.grad(F.max_unpool2d(y, at, 2).sum(), x)
+
+    def g() -> Any:
+        return torch.autograd.grad((z * z).sum(), w, retain_graph=True)
+
+    f, g = compiled(f), compiled(g)
+    for _ in range(3):
+        yield tried(f), tried(g)
+
+
+@program
+def a_property_that_does_something(compiled: Compile) -> Iterator[Any]:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        @property
+        def counted(self) -> Any:
+            return self.count.add_(1)
+
+    model = Counting()
+
+    def f(x: Any) -> Any:
+        return x + getattr(model, "counted", None) + getattr(model, "other", 3)
+
+    def g(x: Any) -> Any:
+        return x + 1 if hasattr(model, "counted") and not hasattr(model, "other") else x
+
+    f, g = compiled(f), compiled(g)
+    for _ in range(4):
+        yield f(torch.zeros(2)), g(torch.zeros(2)), model
+
+
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process

@@ -201,7 +201,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         *others, last = node.values
-        node.values = [*[self.test(each) for each in others], self.visit(last)]
+        node.values = [*[self.hook("decides", each, self.visit(each)) for each in others], self.visit(last)]
         return node
 
     def test(self, node: ast.expr) -> Any:
@@ -600,7 +600,11 @@ class Reader:
         return self.make(_IN_PLACE[name](x, y))
 
     def truth(self, x: Any) -> bool:
-        """See what decides something."""
+        """Return whether something holds that decides what is done."""
+        return bool(self.decides(x))
+
+    def decides(self, x: Any) -> Any:
+        """See what decides something, and return it: it may be the value of `x or y`."""
         if not self.stopped:
             if isinstance(x, Tensor):
                 self.stop("a tensor's value decides what is done: torch.where may do the same")
@@ -611,7 +615,7 @@ class Reader:
                     self.see(x._modules, f"{self.refer(x)}._modules", True, "")
                 else:
                     self.stop(f"a {type(x).__name__} decides what is done")
-        return bool(x)
+        return x
 
     def negated(self, x: Any) -> bool:
         """See `not x`."""
@@ -901,12 +905,17 @@ class Reader:
         return None
 
     def _getattr(self, x: Any, name: str, *default: Any) -> Any:
-        if default and not hasattr(x, name):
+        try:
+            return self.attribute(x, name)
+        except AttributeError:
+            if not default:
+                raise
             self._hasattr(x, name)
             return default[0]
-        return self.attribute(x, name)
 
     def _hasattr(self, x: Any, name: str) -> bool:
+        if isinstance(inspect.getattr_static(type(x), name, None), property):
+            self.stop(f"whether {name}, a property, is there is asked")  # (to look again may do something)
         found = hasattr(x, name)
         if not isinstance(x, (Tensor, *PLAIN)) and not self.made(x):
             self.guard(f"hasattr({self.refer(x)}, {name!r}) is {found}")
