@@ -121,11 +121,12 @@ def train(model, text, test_text, args):
         return 0.55 + 0.45 * math.cos(math.pi * (step - warm_up) / max(1, args.steps - warm_up))
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    take_step = torch.compile(improve) if args.compile else improve
     start = time.perf_counter()
     step = 0
     try:
         for step in range(1, args.steps + 1):
-            loss = improve(model, optimizer, *batch_of(text, args.batch_size, args.context))
+            loss = take_step(model, optimizer, *batch_of(text, args.batch_size, args.context))
             scheduler.step()
             if step % args.log_every == 0 or step in (1, args.steps):
                 seconds = time.perf_counter() - start
@@ -182,6 +183,7 @@ def parse(argv):
     option("--temperature", type=float, default=0.8, help="the higher, the bolder (0.8)")
     option("--seed", type=int, default=0, help="of the weights, the pieces and the sample (0)")
     option("--log-every", type=int, default=250, metavar="STEPS", help="print losses (250)")
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--quick", action="store_true", help="20 steps of a small model, to see it run")
     args = parser.parse_args(argv)
     if args.quick:

@@ -70,12 +70,20 @@ def generator_loss(critic, generator, n):
     return F.softplus(-critic(generator(torch.randn(n, NOISE)))).mean()
 
 
-def improve(loss, optimizer):
-    """Take a step of one of the networks and return the loss as a number."""
+def descend(loss, optimizer):
+    """Take a step of one of the networks."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return loss.item()
+
+
+def improve(critic, generator, optimizers, n, penalty):
+    """Take a step of each network on `n` points and return their losses as numbers."""
+    critics = critic_loss(critic, generator, n, penalty)
+    descend(critics, optimizers[0])
+    generators = generator_loss(critic, generator, n)
+    descend(generators, optimizers[1])
+    return critics.item(), generators.item()
 
 
 @torch.no_grad()
@@ -95,12 +103,12 @@ def train(critic, generator, args):
     """Train both networks, to the last step or to Ctrl-C, and return the number of steps."""
     optimizers = [torch.optim.Adam(model.parameters(), lr=args.lr, betas=(0.0, 0.99)) for model in (critic, generator)]
     schedulers = [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps) for optimizer in optimizers]
+    take_step = torch.compile(improve) if args.compile else improve
     start = time.perf_counter()
     step = 0
     try:
         for step in range(1, args.steps + 1):
-            critics = improve(critic_loss(critic, generator, args.points, args.penalty), optimizers[0])
-            generators = improve(generator_loss(critic, generator, args.points), optimizers[1])
+            critics, generators = take_step(critic, generator, optimizers, args.points, args.penalty)
             for scheduler in schedulers:
                 scheduler.step()
             if step % args.log_every == 0 or step in (1, args.steps):
@@ -143,6 +151,7 @@ def parse(argv):
     option("--penalty", type=float, default=0.1, help="weight of the gradient's square (0.1)")
     option("--seed", type=int, default=0, help="of weights, noise and points (0)")
     option("--log-every", type=int, default=500, metavar="STEPS", help="print measures (500)")
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--out", metavar="FILE", help="draw the points into this PNG")
     option("--quick", action="store_true", help="40 steps of small networks, to see it run")
     args = parser.parse_args(argv)

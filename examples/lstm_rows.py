@@ -37,18 +37,23 @@ class Network(nn.Module):
         return self.classifier(h[-1])
 
 
-def train(dataloader, model, optimizer, scheduler):
+def improve(model, optimizer, scheduler, X, y):
+    """Take one step of training on the pictures `X`, (B, 1, 28, 28), of the classes `y`, and return the loss."""
+    loss = nn.functional.cross_entropy(model(X), y)
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    scheduler.step()
+    return loss.item()
+
+
+def train(dataloader, step, model, optimizer, scheduler):
     """Show the model every picture once, and return the mean of the losses."""
     model.train()
     total = 0.0
     for X, y in dataloader:
-        loss = nn.functional.cross_entropy(model(X), y)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        scheduler.step()
-        total += loss.item()
+        total += step(model, optimizer, scheduler, X, y)
     return total / len(dataloader)
 
 
@@ -96,6 +101,7 @@ def parse(argv):
         help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
         "FashionMNIST is not there and cannot be downloaded (auto)",
     )
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
     args = parser.parse_args(argv)
@@ -127,9 +133,10 @@ def main(argv=None):
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=args.lr, epochs=args.epochs, steps_per_epoch=len(train_dataloader)
     )
+    step = torch.compile(improve) if args.compile else improve
     start = time.perf_counter()
     for epoch in range(1, args.epochs + 1):
-        loss = train(train_dataloader, model, optimizer, scheduler)
+        loss = train(train_dataloader, step, model, optimizer, scheduler)
         accuracy = test(test_dataloader, model)
         seconds = time.perf_counter() - start
         print(f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s", flush=True)

@@ -85,13 +85,14 @@ def improve(model, optimizer, points, given):
 def train(model, args):
     """Train the model, to the last step or to Ctrl-C, and return the losses."""
     optimizer = torch.optim.Adam(model.parameters())
+    take_step = torch.compile(improve) if args.compile else improve
     losses = []
     start = time.perf_counter()
     try:
         for step in range(args.steps):
             for group in optimizer.param_groups:  # along a cosine, from lr to a thousandth of it
                 group["lr"] = args.lr * (0.5005 + 0.4995 * math.cos(math.pi * step / args.steps))
-            losses.append(improve(model, optimizer, args.points, args.given))
+            losses.append(take_step(model, optimizer, args.points, args.given))
             if step % args.log_every == 0 or step == args.steps - 1:
                 seconds = time.perf_counter() - start
                 print(f"step {step:>6d}  loss {losses[-1]:.4e}  {seconds:>6.1f} s", flush=True)
@@ -166,6 +167,7 @@ def parse(argv):
     option("--width", type=int, default=20, help="units of a hidden layer (20)")
     option("--depth", type=int, default=4, help="hidden layers (4)")
     option("--log-every", type=int, default=1000, metavar="STEPS", help="print the loss (1000)")
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--out", default="pinn.png", metavar="FILE", help="the picture, a PNG (pinn.png)")
     option("--no-plot", action="store_true", help="draw no picture")
     args = parser.parse_args(argv)

@@ -56,16 +56,21 @@ def loss_of(model, x):
     return wrong, far
 
 
-def train(dataloader, model, optimizer):
+def improve(model, optimizer, X):
+    """Take one step of training on the pictures `X`, (B, 1, 28, 28), and return the loss."""
+    loss = sum(loss_of(model, X))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def train(dataloader, step, model, optimizer):
     """Show the model every picture once, and return the mean of the losses."""
     model.train()
     total = 0.0
     for X, _ in dataloader:
-        loss = sum(loss_of(model, X))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.item() * len(X)
+        total += step(model, optimizer, X) * len(X)
     return total / len(dataloader.dataset)
 
 
@@ -125,6 +130,7 @@ def parse(argv):
         help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
         "FashionMNIST is not there and cannot be downloaded (auto)",
     )
+    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
     option("--out", default="vae.png", metavar="FILE", help="the pictures, a PNG (vae.png)")
@@ -161,11 +167,12 @@ def main(argv=None):
     train_dataloader = DataLoader(training_data, batch_size=args.batch_size, shuffle=True)
     test_dataloader = DataLoader(test_data, batch_size=500)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    step = torch.compile(improve) if args.compile else improve
     start = time.perf_counter()
     interrupted = False
     try:
         for epoch in range(1, args.epochs + 1):
-            loss = train(train_dataloader, model, optimizer)
+            loss = train(train_dataloader, step, model, optimizer)
             wrong, far = test(test_dataloader, model)
             seconds = time.perf_counter() - start
             print(

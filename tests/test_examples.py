@@ -318,6 +318,36 @@ def test_numbers_are_pytorchs(name, data, capsys):
     np.testing.assert_allclose(ours[:, losses_at], theirs[:, losses_at], rtol=2e-3)
 
 
+#: Options that make each example short, and how many programs `--compile` makes of its step: one for a last batch that
+#: is smaller. (Not `ddp_cnn`: what DistributedDataParallel does is hooks.)
+COMPILED = {
+    "cnn_fashion_mnist": (SHORT["cnn_fashion_mnist"].replace("64", "60"), 2),
+    "char_gpt": (SHORT["char_gpt"], 1),
+    "gan_2d": (SHORT["gan_2d"], 1),
+    "lstm_rows": (SHORT["lstm_rows"] + " --batch-size 60", 2),
+    "pinn": (" ".join([*SMALL, "--steps 30 --no-plot"]), 1),
+    "vae_fashion_mnist": (SHORT["vae_fashion_mnist"] + " --batch-size 60", 2),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_it_prints_the_same(name, data, capsys, monkeypatch):
+    made = []
+
+    def compiled(function):
+        made.append(whole(function))
+        return made[-1]
+
+    whole = tinytorch.compile
+    monkeypatch.setattr(tinytorch, "compile", compiled)
+    arguments, programs = COMPILED[name]
+    expected, found = (run(name, capsys, arguments.format(data=data) + more) for more in ("", " --compile"))
+    assert re.sub(r"[\d.]+ s$", "", found, flags=re.MULTILINE) == re.sub(r"[\d.]+ s$", "", expected, flags=re.MULTILINE)
+    (step,) = made
+    assert not step.reasons
+    assert len(step.variants) == programs
+
+
 @every_example
 def test_help(name, capsys):
     with pytest.raises(SystemExit) as caught:

@@ -48,9 +48,10 @@ def seen(x: Any) -> Any:
             return "a view that may not be looked at", own.numpy().tobytes()
         if own.dtype == torch.bfloat16:
             own = own.float()
+        numbers = str(own.tolist()) if own.numel() < 1000 else ""
         return (
             type(x).__name__, str(x.dtype), tuple(x.shape), x.stride() if x.numel() > 1 else (), own.numpy().tobytes(),
-            str(own.tolist()), x.requires_grad, x.is_leaf, x._version, seen(x.grad) if x.is_leaf else None,
+            numbers, x.requires_grad, x.is_leaf, x._version, seen(x.grad) if x.is_leaf else None,
         )  # fmt: skip
     if isinstance(x, dict):
         return type(x).__name__, [(seen(key), seen(each)) for key, each in x.items()]
@@ -2356,6 +2357,182 @@ def a_view_made_in_no_grad(compiled: Compile) -> Iterator[Any]:
     f = compiled(f)
     for _ in range(4):
         yield f(torch.randn(2, 2, requires_grad=True))
+
+
+@program
+def methods_that_are_compiled_and_call_each_other(compiled: Compile) -> Iterator[Any]:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Net()
+
+        @compiled
+        def scaled(self, x: Any) -> Any:
+            return self.inner(x) * 2
+
+        @compiled
+        def forward(self, x: Any) -> Any:
+            return self.scaled(x) + 1
+
+    model = nn.Sequential(Scaled(), nn.Tanh())
+    whole = compiled(lambda x: model(x).sum())
+    for _ in range(3):
+        yield model(torch.randn(2, 4)), whole(torch.randn(2, 4))
+
+
+@program
+def the_next_of_the_parameters(compiled: Compile) -> Iterator[Any]:
+    net = Net()
+
+    def f(x: Any) -> Any:
+        found = net.parameters()
+        first = next(found)
+        return x.to(first.dtype) @ first.T + sum(p.sum() for p in found) + len(list(net.children()))
+
+    def g(x: Any) -> Any:
+        return x + next(iter([1.0, 2.0])) + next(net.buffers(), 3.0)
+
+    f, g = compiled(f), compiled(g)
+    for _ in range(3):
+        yield f(torch.randn(2, 4)).sum(), g(torch.randn(2))
+
+
+@program
+def data_filled_at_random(compiled: Compile) -> Iterator[Any]:
+    net = Net()
+
+    def f(bound: Any) -> Any:
+        net.first.weight.data.uniform_(-bound, bound)
+        net.first.bias.data.zero_()
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(0.5), net
+
+
+@program
+def functions_that_call_themselves(compiled: Compile) -> Iterator[Any]:
+    def doubled(x: Any, times: Any) -> Any:
+        return doubled(x * 2, times - 1) if times else x + 1
+
+    def f(x: Any) -> Any:
+        def inner(x: Any, times: Any) -> Any:
+            return inner(x - 1, times - 1) if times else x * x
+
+        def offset(x: Any) -> Any:
+            return x + 1
+
+        return doubled(inner(offset(x), 2), 3)
+
+    f, g = compiled(f), compiled(of_all)
+    for _ in range(3):
+        yield f(torch.randn(2)), g((torch.randn(2), (torch.randn(1),)))
+
+
+def of_all(x: Any) -> Any:
+    return tuple(of_all(each) for each in x) if isinstance(x, tuple) else x.exp()
+
+
+@program
+def a_result_is_shown(compiled: Compile) -> Iterator[Any]:
+    net = Net()
+    step = compiled(trainer(net, torch.optim.SGD(net.parameters(), lr=0.1)))
+    for _ in range(3):
+        yield repr(step(*batch()))
+
+
+def twice_differentiated(x: Any, w: Any, v: Any) -> Any:
+    return F.linear(torch.relu(F.linear(x, w)), v)
+
+
+@program
+def gradients_that_are_differentiated_with_the_loss(compiled: Compile) -> Iterator[Any]:
+    f = compiled(twice_differentiated)
+    w, v = torch.randn(20, 3, requires_grad=True), torch.randn(2, 20, requires_grad=True)
+    for _ in range(3):
+        loss = f(torch.randn(10, 3), w, v).square().mean()
+        grads = torch.autograd.grad(loss, (w, v), create_graph=True)
+        (loss + sum((each**2).sum() for each in grads)).backward()
+        yield grads, w, v
+        loss = f(torch.randn(10, 3), w, v).square().mean()
+        (g,) = torch.autograd.grad(loss, w, create_graph=True)  # not to the other one
+        (h,) = torch.autograd.grad(g.sum() + loss, v)
+        yield g, h, tried(loss.backward), w, v
+
+
+@program
+def gradients_that_are_differentiated_with_hooks_about(compiled: Compile) -> Iterator[Any]:
+    f = compiled(twice_differentiated)
+    w, v = torch.randn(20, 3, requires_grad=True), torch.randn(2, 20, requires_grad=True)
+    u, order = torch.randn(3, 3, requires_grad=True), []
+    for _ in range(3):
+        f(torch.randn(10, 3), w, v)
+    u.register_post_accumulate_grad_hook(lambda u: order.append(u.grad.sum().item()))
+    for _ in range(3):
+        loss = f(torch.randn(10, 3) @ u.detach(), w, v).square().mean() + (w @ u).exp().mean()
+        loss.backward(create_graph=True)
+        total = sum((each.grad**2).sum() for each in (u, w, v))
+        yield tried(torch.autograd.grad, total, (u, w, v)), list(order)
+        u.grad = w.grad = v.grad = None
+
+
+@program
+def the_value_of_or_and_and(compiled: Compile) -> Iterator[Any]:
+    own = Own(scale=3, first=0.0, names=["a"])
+
+    def f(x: Any, more: Any) -> Any:
+        scale = own.scale or 7
+        add = own.first and 5.0
+        act = (scale > 2 and torch.tanh) or torch.exp
+        names = own.names or ["none"]
+        return act(x) * scale + add + len(names) + (more or 2), (own.first or own.scale, add and None)
+
+    f = compiled(f)
+    for k in range(4):
+        own.scale, more = k // 2 * 4, 1.5 * (k % 2)
+        yield f(torch.randn(2), more)
+
+
+@program
+def a_graph_from_before(compiled: Compile) -> Iterator[Any]:
+    x = torch.rand(1, 1, 4, 4, requires_grad=True)
+    w = torch.randn(3, requires_grad=True)
+    y, at = F.max_pool2d(x, 2, return_indices=True)
+    z = w.exp()
+
+    def f() -> Any:
+        return torch.autograd.grad(F.max_unpool2d(y, at, 2).sum(), x)
+
+    def g() -> Any:
+        return torch.autograd.grad((z * z).sum(), w, retain_graph=True)
+
+    f, g = compiled(f), compiled(g)
+    for _ in range(3):
+        yield tried(f), tried(g)
+
+
+@program
+def a_property_that_does_something(compiled: Compile) -> Iterator[Any]:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        @property
+        def counted(self) -> Any:
+            return self.count.add_(1)
+
+    model = Counting()
+
+    def f(x: Any) -> Any:
+        return x + getattr(model, "counted", None) + getattr(model, "other", 3)
+
+    def g(x: Any) -> Any:
+        return x + 1 if hasattr(model, "counted") and not hasattr(model, "other") else x
+
+    f, g = compiled(f), compiled(g)
+    for _ in range(4):
+        yield f(torch.zeros(2)), g(torch.zeros(2)), model
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))

@@ -64,7 +64,7 @@ def _input_metadata(self: Node) -> tuple[InputMetadata, ...]:
 
 
 def _sequence_nr(self: Node) -> int:
-    return self.number
+    return int(self.number)  # (those of a compiled function's have others in between)
 
 
 def _register_hook(self: Node, fn: Hook) -> RemovableHandle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 
 from tinytorch.compiler.program import Program, written
 from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, memories_written, tensors_of
-from tinytorch.core.engine import gradients, walk
-from tinytorch.core.graph import FREED, Node, Start, leaf_edge, numbers
+from tinytorch.core.engine import walk
+from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.op import modified
@@ -78,9 +79,11 @@ class Backward:
         self._random = any(call.random for call in calls)
         self._running = threading.Lock()
 
-    def node(self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], args: Any, kwargs: Any) -> CompiledFunction:
+    def node(
+        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], args: Any, kwargs: Any
+    ) -> CompiledFunctionBackward:
         """Return the node of a call."""
-        node = CompiledFunction()
+        node = CompiledFunctionBackward()
         node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._wanted])
         node.hooks, node.number = None, next(numbers)
         node.shape, node.dtype = self._shape, self._dtype
@@ -95,8 +98,8 @@ class Backward:
             found = iter(self._step(*saved, *read, g))
         return [wrap(next(found)) if used else None for used in self._used]
 
-    def eagerly(self, call: Any, g: Tensor, create_graph: bool) -> Any:
-        """Return the gradients of the function as it is, called once more: they are differentiable."""
+    def once_more(self, call: Any) -> Edge:
+        """Call the function as it is; return where its result came from, whose gradients are differentiable."""
         if self._random:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
@@ -107,23 +110,27 @@ class Backward:
                 "what a compiled function reads has changed since it was called: its derivatives of higher order are "
                 "not known any more"
             )
-        with grad_recording(True):
-            result = self._function(*args, **kwargs)
+        result = self._function(*args, **kwargs)
         (output,) = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
-        return list(gradients([output], [g], [tensors[k] for k in self._wanted], create_graph))
+        edge = output._current()._edge
+        assert edge is not None
+        return edge
 
 
-class CompiledFunction(Node):
-    """A call of a compiled function, as one step of the graph."""
+class CompiledFunctionBackward(Node):
+    """A call of a compiled function, as one step of the graph.
+
+    Where the gradients' own derivatives are wanted it becomes the graph of the function as it is: its edge leads there.
+    """
 
     __slots__ = ("call", "made")
     call: Any
-    made: Backward
+    made: Backward | None
     __init__ = object.__init__
 
     def name(self) -> str:
         """Return PyTorch's name."""
-        return "CompiledFunctionBackward"
+        return type(self).__name__
 
     def output(self, array: Any, version: int) -> Tensor:
         """Return the result, which was written to so often."""
@@ -137,6 +144,8 @@ class CompiledFunction(Node):
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
         """Return the gradients of the inputs."""
+        if self.made is None:
+            return (g,)
         if self.saved is None:
             raise RuntimeError(FREED)
         saved, tensors = self.saved
@@ -144,27 +153,50 @@ class CompiledFunction(Node):
             if tensor._version != version:
                 raise modified(self, tensor._array, "an input of a compiled function", tensor._version, version)
         if create_graph or local.state.modes is not None:
-            return self.made.eagerly(self.call, g, create_graph)
+            self._become(needed)
+            return (g,)
         return self.made.gradients(saved, [tensor._array for tensor, _ in tensors], g._array)
+
+    def _become(self, needed: set[Node] | None) -> None:
+        """Let the walk go on through the graph of the function as it is: so sums are taken in the order of that.
+
+        The new nodes get numbers right below this one's, as if they had been made by the call.
+        """
+        first = next(numbers)
+        with grad_recording(True):
+            edge = self.made.once_more(self.call)  # type: ignore[union-attr]
+        inner = sorted([node for node in _walked(edge[0], set()) if node.number > first], key=lambda node: node.number)
+        for k, node in enumerate(inner, 1):
+            node.number = self.number - 1 + k / (len(inner) + 1)
+            if needed is not None and any(to is not None and to[0] in needed for to in node.edges):
+                needed.add(node)
+        self.edges, self.made, self.saved, self.call = (edge,), None, None, None
+        if running.watch is not None:
+            running.watch.look(self, needed)
 
 
 class Spent(Node):
     """Stands for the graph of a result, which the step has walked through already."""
 
-    __slots__ = ("_name",)
+    __slots__ = ()
+
+    def __new__(cls, name: str, shape: Any, kind: Any) -> Spent:
+        """Return a node of a class that has the name of the node that it stands for: it is shown by that."""
+        return object.__new__(_spent(name))
 
     def __init__(self, name: str, shape: Any, kind: Any) -> None:
         self.edges = self.saved = ()
         self.hooks, self.number = None, next(numbers)
-        self.shape, self.dtype, self._name = shape, kind, name
-
-    def name(self) -> str:
-        """Return the name of the node that it stands for."""
-        return self._name
+        self.shape, self.dtype = shape, kind
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
         """Raise PyTorch's error: what the graph saved is freed."""
         raise RuntimeError(FREED)
+
+
+@functools.cache
+def _spent(name: str) -> Any:
+    return type(name, (Spent,), {"__slots__": ()})
 
 
 def _saved(calls: list[Call], after: list[Call], made: list[Value], given: Value) -> list[Value]:

@@ -206,10 +206,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         *others, last = node.values
-        node.values = [*[self.test(each) for each in others], self.visit(last)]
+        node.values = [*[self.hook("decides", each, self.visit(each)) for each in others], self.visit(last)]
         return node
 
     def test(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.test(each) for each in node.values]
+            return node
         return self.hook("truth", node, self.visit(node))
 
     def visit_If(self, node: Any) -> Any:
@@ -369,21 +372,23 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    return _code_of(node, [*code.co_freevars, READER], code)
+    free = [each for each in code.co_freevars if each != READER]  # (a function within one that runs has it)
+    return _code_of(node, [*free, READER], code).replace(co_name=code.co_name)
 
 
 def _code_of(node: Any, free: list[str], like: types.CodeType) -> types.CodeType:
     """Return the code of a function or lambda that closes over some names, and stands in the same file as another."""
     names = ast.arguments([], [ast.arg(each) for each in free], None, [], [], None, [])
     body = [ast.Expr(node)] if isinstance(node, ast.Lambda) else [node]
+    if isinstance(node, ast.FunctionDef):
+        node.name = "<lambda>"  # so that a function that calls itself finds what has its name
     outer = ast.copy_location(_definition("outer", names, body), node)
     imports = () if like.co_filename.startswith(_HOUSE) else _imports("".join(linecache.getlines(like.co_filename)))
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     future = like.co_flags & _FUTURE
     whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
     (of_outer,) = _codes_in(whole)
-    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    return next(each for each in _codes_in(of_outer) if each.co_name == name)
+    return next(each for each in _codes_in(of_outer) if each.co_name == "<lambda>")
 
 
 @functools.lru_cache(64)
@@ -396,10 +401,9 @@ def _imports(source: str) -> list[ast.stmt]:
 
 def _is_of(code: types.CodeType, node: Any) -> bool:
     """Return whether a source is that of a code: files are edited while programs run."""
-    if code.co_filename.startswith(_HOUSE) or any(
-        name.startswith("@py") for name in (*code.co_names, *code.co_varnames)
-    ):
-        return True  # (pytest has rewritten what it asserts)
+    rewritten = any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames))  # by pytest
+    if rewritten or READER in code.co_freevars or code.co_filename.startswith(_HOUSE):
+        return True
     return _alike(code, _code_of(node, list(code.co_freevars), code))
 
 
@@ -443,7 +447,7 @@ _PURE = frozenset(
 #: Those of them that look at no more than a type, and those that make something.
 _OF_TYPES = frozenset([isinstance, issubclass, callable, type])
 _CONSTRUCTORS = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted])
-_LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()))
+_LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()), type(iter([])))
 _READING_METHODS = frozenset("get items keys values index count copy".split())
 _OF_PYTHON = (str, bytes, int, float, tuple, range, dict, list, set, frozenset)
 
@@ -689,11 +693,15 @@ class Reader:
         return self.make(_IN_PLACE[name](x, y))
 
     def truth(self, x: Any) -> bool:
-        """See what decides something."""
+        """Return whether something holds that decides what is done."""
+        if isinstance(x, Tensor) and not (self.strict or self.stopped):
+            return bool(self._trusting(bool)(x))
+        return bool(self.decides(x))
+
+    def decides(self, x: Any) -> Any:
+        """See what decides something, and return it: it may be the value of `x or y`."""
         if not self.stopped:
             if isinstance(x, Tensor):
-                if not self.strict:
-                    return bool(self._trusting(bool)(x))
                 self.stop("a tensor's value decides what is done: torch.where may do the same")
             elif not isinstance(x, (*PLAIN, tuple, list, dict, set, str, range)) and (
                 hasattr(type(x), "__bool__") or hasattr(type(x), "__len__")
@@ -702,7 +710,7 @@ class Reader:
                     self.see(x._modules, f"{self.refer(x)}._modules", True, "")
                 else:
                     self.stop(f"a {type(x).__name__} decides what is done")
-        return bool(x)
+        return x
 
     def negated(self, x: Any) -> bool:
         """See `not x`."""
@@ -957,10 +965,14 @@ class Reader:
             if function not in _OF_TYPES and not all(self.simple(x) or x in walked for x in given):
                 self.stop(f"{function.__name__} of an object is asked for")
             return function
+        if function is next and self.made(args[0]):
+            return function
         if function in (getattr, hasattr) and type(args[1]) is str:
             return self._getattr if function is getattr else self._hasattr
         inner = getattr(function, "_torchdynamo_orig_callable", None)
         if inner is not None:
+            if isinstance(function, types.MethodType):
+                inner = types.MethodType(inner, function.__self__)
             return self._runner(inner, args, kwargs)
         if isinstance(function, Module):
             return self._module_call(function)
@@ -1001,12 +1013,17 @@ class Reader:
         return None
 
     def _getattr(self, x: Any, name: str, *default: Any) -> Any:
-        if default and not hasattr(x, name):
+        try:
+            return self.attribute(x, name)
+        except AttributeError:
+            if not default:
+                raise
             self._hasattr(x, name)
             return default[0]
-        return self.attribute(x, name)
 
     def _hasattr(self, x: Any, name: str) -> bool:
+        if isinstance(inspect.getattr_static(type(x), name, None), property):
+            self.stop(f"whether {name}, a property, is there is asked")  # (to look again may do something)
         found = hasattr(x, name)
         if not isinstance(x, (Tensor, *PLAIN)) and not self.made(x):
             self.guard(f"hasattr({self.refer(x)}, {name!r}) is {found}")
@@ -1153,7 +1170,7 @@ class Reader:
             return self._runner(forward, (), {})
         self.guard(f"'forward' not in {self.refer(own)}")
         self._of_class(kind, "forward")
-        forward = kind.forward
+        forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
         if not isinstance(forward, types.FunctionType):
             return None
         return functools.partial(self.run, forward, module)
@@ -1174,7 +1191,7 @@ class Reader:
             return functools.partial(self._zero_grad, function, params)
         if name in _OF_THE_TREE and function.__func__ is getattr(Module, name):
             self._see_tree(module)
-            return lambda *args, **kwargs: list(function(*args, **kwargs))
+            return lambda *args, **kwargs: iter(list(function(*args, **kwargs)))
         return functools.partial(self.run, function.__func__, module)
 
     def _see_tree(self, module: Module) -> None:
@@ -1232,7 +1249,7 @@ class Reader:
         cells[READER] = types.CellType(self)
         closure = tuple([cells[name] for name in changed.co_freevars])
         again = types.FunctionType(changed, function.__globals__, function.__name__, function.__defaults__, closure)
-        again.__kwdefaults__ = function.__kwdefaults__
+        again.__kwdefaults__, again.__qualname__ = function.__kwdefaults__, function.__qualname__
         if function.__defaults__:
             self.see(function.__defaults__, f"{self.refer(function)}.__defaults__", True, "default")
         if function.__kwdefaults__:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.graph import AccumulateGrad
+from tinytorch.core.graph import AccumulateGrad, numbers
 from tinytorch.core.mode import DispatchMode, local, recording
 from tinytorch.core.op import INPUT, OUTPUT, RESIDUAL, Op, promoted
 from tinytorch.core.tensor import Tensor, wrap
@@ -223,6 +223,7 @@ class Recorder(DispatchMode):
         self.trusts = False
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
+        self._first = next(numbers)  # of the nodes that the call makes
         self._graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
         self._changed: set[int] = set()  # by id, tensors that calls of Python's objects change
         self._sums: dict[int, int] = {}  # by place, a sum over what inputs held before
@@ -559,6 +560,9 @@ class Recorder(DispatchMode):
             return run()
         if node.hooks is not None:
             self.stop("a hook sees gradients")
+            return run()
+        if 0 < node.number < self._first:  # (a second walk would find it freed)
+            self.stop("a graph is walked that was there before the call")
             return run()
         g, _, needed = _of(run)
         if not isinstance(node, AccumulateGrad):

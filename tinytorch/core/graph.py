@@ -448,7 +448,11 @@ class Watch:
         self.number, self.into_leaves = start.number, into_leaves
         self.nodes: set[Node] = {start}
         self._last: dict[int, int] = {}  # of a leaf's number: that of the last node to contribute
-        stack: list[Node] = [start]
+        self.look(start, needed)
+
+    def look(self, start: Node, needed: set[Node] | None) -> None:
+        """Look ahead from a node: the first one, or one whose edges are others since the walk began."""
+        stack = [start]
         while stack:
             node = stack.pop()
             for edge in node.edges:

@@ -1,0 +1,96 @@
+"""The ordinary programs of `tests/programs`, with what they do again and again compiled: bit for bit what they are."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import linecache
+import re
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.compiler.stepped import DECORATOR, stepped
+from tests.compiler.test_programs import difference, plain, seen
+from tests.programs.runner import SCRIPTS, importer
+
+
+def described(x: Any, deep: int = 6) -> Any:
+    """Return all that can be seen of a value of a program, of objects of its own classes what they hold."""
+    if isinstance(x, (tinytorch.Tensor, tinytorch.nn.Module, tinytorch.optim.Optimizer)):
+        return seen(x)
+    if isinstance(x, (list, tuple)) and deep:
+        return type(x).__name__, [described(each, deep - 1) for each in x]
+    if isinstance(x, dict) and deep:
+        return type(x).__name__, [(str(key), described(each, deep - 1)) for key, each in x.items()]
+    if type(x).__module__ == "__main__" and deep:
+        return type(x).__name__, described(vars(x), deep - 1) if hasattr(x, "__dict__") else None
+    return seen(x) if isinstance(x, (bool, int, float, str, bytes)) or x is None else type(x).__name__
+
+
+def run(script: Path, text: str, compiled: Any) -> Any:
+    """Return what a program printed, warned of and leaves, and the state of the generator."""
+    program = types.ModuleType("__main__")
+    name = f"<steps of {script.name}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    program.__dict__.update({"__file__": str(script), DECORATOR: compiled})
+    program.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer("tinytorch")}
+    main, printed = sys.modules["__main__"], io.StringIO()
+    dtype, grad, threads = tinytorch.get_default_dtype(), tinytorch.is_grad_enabled(), tinytorch.get_num_threads()
+    tinytorch.set_num_threads(1)  # the programs are small
+    tinytorch.manual_seed(0)
+    try:
+        sys.modules["__main__"] = program  # pickle looks up the program's classes there
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            exec(compile(text, name, "exec"), program.__dict__)
+    finally:
+        sys.modules["__main__"] = main
+        tinytorch.set_default_dtype(dtype)
+        tinytorch.set_grad_enabled(grad)
+        tinytorch.set_num_threads(threads)
+        tinytorch.set_printoptions(profile="default")
+    values = {key: value for key, value in vars(program).items() if not key.startswith("_") and key != DECORATOR}
+    shown = [
+        (key, described(value)) for key, value in values.items() if not callable(value) or hasattr(value, "forward")
+    ]
+    warned = [str(w.message) for w in caught if "in more than 8 ways" not in str(w.message)]
+    state = None if script.stem in UNSEEDED else tinytorch.get_rng_state().numpy().tobytes()
+    return NODE.sub("Backward", printed.getvalue()).splitlines(), warned, shown, state
+
+
+NODE = re.compile(r"\b\w+Backward\d*\b")  # the graph of a compiled function is one node
+UNSEEDED = {"devices_types_numpy"}  # the last thing that it does is `torch.seed()`
+#: Those in which nothing becomes a program, for what they are about: hooks, Functions, values that decide, `Normal` …
+AS_THEY_ARE = frozenset(
+    """
+    bayes char_rnn_generation classic_ml contrastive custom_data dcgan devices_types_numpy gaussian_process
+    hooks_features indexing_tricks inplace_pitfalls learning_with_examples_function optimizer_in_backward pinn
+    saved_tensor_hooks second_order seq2seq_attention swapped_tensors tensors_tour unet_segmentation
+    """.split()
+)
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_a_program_does_the_same_compiled(script: Path) -> None:
+    made: list[Any] = []
+
+    def compiled(function: Any) -> Any:
+        made.append(tinytorch.compile(function))
+        return made[-1]
+
+    text = stepped(script.read_text("utf-8"))
+    expected, found = run(script, text, plain), run(script, text, compiled)
+    for what, one, other in zip(("prints", "warnings", "values", "generator"), expected, found, strict=True):
+        assert not (where := difference(one, other)), f"{what}: {where}"
+    assert script.stem in AS_THEY_ARE or any(each.variants for each in made)
