@@ -2,7 +2,8 @@
 
 The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
 that it read, `recorder` notes the kernels that ran and where their arguments came from. `program` makes Python source
-of that, with `lowering`'s help, and `compiled` calls it where the guards hold.
+of that, with `lowering`'s help, and `compiled` calls it where the guards hold. `checked` compares each call with the
+function as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sized
 from typing import Any, cast
 
 from tinytorch.compiler import compiled as _compiled
+from tinytorch.compiler.checked import Checked
 from tinytorch.compiler.compiled import Compiled, CompileError, stance
 from tinytorch.nn.modules.module import Module
 
@@ -53,9 +55,12 @@ def compile(
         disable: compile nothing.
         recompile_limit: how many signatures are compiled, 8 by default.
 
+    `TINYTORCH_COMPILE=0` in the environment compiles nothing; with `TINYTORCH_COMPILE=check` each call runs both ways,
+    and all that can be seen of it is compared.
+
     Raises:
         RuntimeError: both `mode` and `options` are given, or the mode or backend is not known; in a call, with
-            `fullgraph`, why it cannot be compiled.
+            `fullgraph`, why it cannot be compiled, and when checking, what differs.
         AssertionError: `model` cannot be called.
 
     Example:
@@ -80,10 +85,12 @@ def compile(
         )  # fmt: skip
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
+    how = os.environ.get("TINYTORCH_COMPILE")
+    plain = disable or (backend not in _BACKENDS) or how == "0"
+    kind = Checked if how == "check" else Compiled
     if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit))
-    return model if plain else Compiled(model, fullgraph, recompile_limit)
+        return OptimizedModule(model, None if plain else kind(model, fullgraph, recompile_limit))
+    return model if plain else kind(model, fullgraph, recompile_limit)
 
 
 class OptimizedModule(Module):

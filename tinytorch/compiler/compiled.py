@@ -73,7 +73,7 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self.function, self.fullgraph, self.limit)
+        return type(self), (self.function, self.fullgraph, self.limit)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""
