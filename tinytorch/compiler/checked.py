@@ -11,7 +11,7 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.compiler.backward import Spent
 from tinytorch.compiler.compiled import Compiled, recording, stance
-from tinytorch.compiler.entry import MISSED, Entry
+from tinytorch.compiler.entry import LEFT, MISSED, Entry
 from tinytorch.compiler.recorder import tensors_of
 from tinytorch.compiler.visible import Unseen, Visible, described, difference
 from tinytorch.core.graph import FREED
@@ -55,6 +55,8 @@ class Checked(Compiled):
         found = Outcome(lambda: variant.enter(args, kwargs), inputs)
         if found.result is MISSED:
             return MISSED
+        if found.result is LEFT:
+            return self._leave(args, kwargs)
         found.look(Visible(self.function, args, kwargs))
         put_back()
         expected = Outcome(lambda: self.function(*args, **kwargs), inputs)
@@ -90,7 +92,7 @@ class Outcome:
         except Exception as error:  # every class: it is compared
             self.error = error
             self.what["the error"] = f"{type(error).__name__}"
-        if self.result is not MISSED:
+        if self.result is not MISSED and self.result is not LEFT:
             _enter(self.what, "the result", self.result)
             self._take_gradients(inputs)
 
