@@ -145,6 +145,33 @@ def test_whether_distributions_check_is_guarded() -> None:
         D.Distribution.set_default_validate_args(True)
 
 
+def test_methods_of_distributions_that_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = alike(policy, *[(torch.randn(4),) for _ in range(3)])
+    monkeypatch.setattr(D.Normal, "log_prob", lambda self, value: value * 0 + 7)
+    monkeypatch.setattr(D.Normal, "entropy", lambda self: self.loc * 0)
+    assert compiled(torch.zeros(4)).item() == 28
+
+
+def test_divergences_that_are_registered() -> None:
+    class Own(D.Normal):
+        pass
+
+    def f(x: Any) -> Any:
+        return D.kl_divergence(D.Normal(x, 1.0), D.Normal(0.0, 2.0))
+
+    compiled = alike(f, *[(torch.randn(4),) for _ in range(3)])
+    kl = importlib.import_module("tinytorch.distributions.kl")
+    before = dict(kl._KL_REGISTRY)
+    try:
+        D.register_kl(Own, Own)(lambda p, q: p.loc * 0)
+        D.register_kl(D.Normal, D.Normal)(lambda p, q: p.loc * 0 + 5)
+        assert [compiled(torch.ones(2)).tolist() for _ in range(3)] == [[5, 5]] * 3
+    finally:
+        kl._KL_REGISTRY.clear()
+        kl._KL_REGISTRY.update(before)
+        kl._KL_MEMOIZE.clear()
+
+
 def test_a_distribution_from_outside() -> None:
     d = D.Normal(torch.zeros(2), 1.0)
 

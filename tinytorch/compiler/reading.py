@@ -757,6 +757,7 @@ class Reader:
         """Return `x.name`, and guard it."""
         kind: Any = type(x)
         if not self.stopped and self.trusted(x):
+            self._of_class(kind, name)
             return self.make(self._trusting(getattr)(x, name))
         if not self.stopped and not isinstance(x, (Tensor, types.ModuleType, *PLAIN)):
             static = inspect.getattr_static(kind, name, None)
@@ -1009,6 +1010,7 @@ class Reader:
                 for base in function.__mro__:
                     if "_validate_args" in base.__dict__:
                         self.see(base.__dict__["_validate_args"], f"{self.refer(base)}._validate_args", True, "")
+                self._of_class(function, "__init__")
                 return self._trusting(function)
         return None
 
@@ -1078,6 +1080,11 @@ class Reader:
         module, name = function.__module__, function.__name__
         if module.startswith(("tinytorch.nn.functional", "tinytorch.ops.", "tinytorch.special")):
             return self._seen_public(function, name)
+        if module == "tinytorch.distributions.kl":
+            registry = function.__globals__["_KL_REGISTRY"]
+            if not all((each.__module__ or "").startswith("tinytorch.") for each in registry.values()):
+                return None
+            self.guard(f"{self.refer(registry)} == {self.refer(dict(registry))}")
         if module.startswith("tinytorch.distributions"):
             return self._trusting(function)
         if module.startswith(("tinytorch.nn.modules", "tinytorch.nn.utils")):
