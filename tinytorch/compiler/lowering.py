@@ -40,7 +40,7 @@ def has_out(call: Call) -> bool:
 
 def is_elementwise(function: Any) -> bool:
     """Return whether a function may write its result over an operand of the same shape."""
-    return isinstance(function, np.ufunc) or function in _FOR_FLOATS.values()
+    return isinstance(function, np.ufunc) or function in _TWINS
 
 
 def _transposed(x: Value, line: Any) -> Call:
@@ -105,6 +105,9 @@ _FOR_FLOATS: dict[Any, Any] = {
     np.add: arithmetic.add, np.subtract: arithmetic.subtract, np.multiply: arithmetic.multiply,
     np.true_divide: arithmetic.divide,
 }  # fmt: skip
+
+
+_TWINS = frozenset(_FOR_FLOATS.values())
 
 
 def _for_floats(call: Call) -> None:

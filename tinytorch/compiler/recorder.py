@@ -122,7 +122,7 @@ class Call:
     def inputs(self) -> list[Value]:
         """Return the arrays that it reads, or writes."""
         if self._inputs is None:
-            self._inputs = [*_values(self.args), *_values(self.kwargs)]
+            self._inputs = _values(self.kwargs.values(), _values(self.args, []))
         return self._inputs
 
     def replace(self, by: dict[int, Value]) -> None:
@@ -147,12 +147,16 @@ def memories_written(calls: Iterable[Call]) -> set[Memory]:
     return {call.args[0].memory for call in calls if call.kind == WRITE}
 
 
-def _values(x: Any) -> Iterator[Value]:
-    if isinstance(x, Value):
-        yield x
-    elif isinstance(x, (tuple, list, dict)):
-        for each in x.values() if isinstance(x, dict) else x:
-            yield from _values(each)
+def _values(x: Iterable[Any], found: list[Value]) -> list[Value]:
+    """Add the values in arguments to a list, and return it."""
+    for each in x:
+        if type(each) is Value:
+            found.append(each)
+        elif isinstance(each, (tuple, list)):
+            _values(each, found)
+        elif isinstance(each, dict):
+            _values(each.values(), found)
+    return found
 
 
 class Memory:
@@ -693,7 +697,7 @@ WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def _where(array: Any) -> tuple[Any, ...]:
-    return array.ctypes.data, array.shape, array.strides, array.dtype
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 class Left(Exception):
