@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import Recorder, Value, tensors_of
+from tinytorch.compiler.recorder import Recorder, Value, forget, tensors_of
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -613,7 +613,7 @@ class Reader:
         """Note that an object was made by the call itself, and return it."""
         if isinstance(x, Tensor):
             if id(x) not in self.inputs and id(x) not in self._made:  # (it may die before the call ends)
-                self._made[id(x)] = weakref.ref(x, functools.partial(_forget, self._made, id(x)))
+                self._made[id(x)] = weakref.ref(x, functools.partial(forget, self._made, id(x)))
         elif isinstance(x, (list, dict, set, *_LAZY, types.GeneratorType)) or _of_distributions(type(x)):
             self._made[id(x)] = x
         return x
@@ -1296,10 +1296,6 @@ class Reader:
 def _of_distributions(kind: type) -> bool:
     """Return whether a class is one of the house's distributions, constraints or transforms."""
     return kind.__module__.startswith("tinytorch.distributions")
-
-
-def _forget(made: dict[int, Any], number: int, _: Any) -> None:
-    made.pop(number, None)
 
 
 _OF_TENSORS = frozenset("shape dtype device ndim T mT H grad data requires_grad is_leaf layout itemsize nbytes".split())

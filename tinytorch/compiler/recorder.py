@@ -209,7 +209,7 @@ class Recorder(DispatchMode):
         changed_state: whether something changed Python's objects.
         reads: whether reading a tensor's values is the end.
         trusts: it is the house's own code that runs as it is: what it does besides operations follows from what it is
-            given; so arrays that come from nowhere are constants, and its truth values may be looked at by the program.
+            given; so what it creates is a constant, and its truth values may be looked at by the program.
         versions: by place, those of inputs: before the call, and what is not the program's to count.
         tensors: by place, the inputs.
     """
@@ -234,6 +234,7 @@ class Recorder(DispatchMode):
         self._values: dict[int, Value] = {}  # by id of arrays that are alive
         self._places: dict[Any, Value] = {}  # by where they lie, of memory that is alive
         self._memories: dict[int, Memory] = {}  # by id of arrays that own them
+        self._creations: dict[int, Any] = {}  # weak references to arrays that are constants if they are used, by id
         self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
         self._outputs: dict[tuple[int, int], Value] = {}  # of nodes, by id and place: for names
 
@@ -314,6 +315,12 @@ class Recorder(DispatchMode):
                 value.initial = array.copy("K")  # it may be written to, also through a view
                 self.constants.append(value)
 
+    def made(self, x: Any) -> None:
+        """See a tensor created: if by the house's own code, it is a constant as soon as it is used."""
+        if self.trusts:
+            gone = functools.partial(forget, self._creations, id(x._array))
+            self._creations[id(x._array)] = weakref.ref(x._array, gone)
+
     def find(self, array: Any) -> Value | None:
         """Return the value of an array that has been seen, by itself or by another array of the same elements."""
         return self._values.get(id(array)) or (self._places.get(_where(array)) if array.size else None)
@@ -325,7 +332,7 @@ class Recorder(DispatchMode):
             return found
         if id(root(array)) in self._memories:
             raise NotRecorded("something views memory past the operations")
-        if self.trusts:
+        if id(array) in self._creations:
             self.known(wrap(array))
             return self._values[id(array)]
         raise NotRecorded("numbers were worked out past the operations")
@@ -694,6 +701,11 @@ class Formula:
 
 _NOBODY: Any = None
 WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def forget(found: dict[int, Any], number: int, _: Any) -> None:
+    """Take an object that has died out of what is known by ids."""
+    found.pop(number, None)
 
 
 def _where(array: Any) -> tuple[Any, ...]:

@@ -96,6 +96,9 @@ class DispatchMode:
     def known(self, x: Any) -> None:
         """Notice a tensor whose numbers follow from shapes and dtypes alone."""
 
+    def made(self, x: Any) -> None:
+        """Notice a tensor that a creation function makes, of what it is given."""
+
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
         """Notice that `function(array, *args)` writes into an array, but is no op."""
 

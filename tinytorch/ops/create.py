@@ -167,6 +167,8 @@ def finished(array: Array, requires_grad: bool = False) -> Tensor:
         if not made.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made._requires_grad = True
+    for mode in local.state.modes or ():
+        mode.made(made)
     return made
 
 
