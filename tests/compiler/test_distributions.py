@@ -59,7 +59,7 @@ USED = [
     "d.mode", "d.stddev", "d.cdf(d.sample())", "torch.autograd.grad(d.log_prob(d.sample()).sum(), x)",
     "d.expand((2, *d.batch_shape)).sample()", "d.enumerate_support()", "d.perplexity()",
 ]  # fmt: skip
-#: What is never a program: samples that are drawn until they fit, matrices that are looked at whether they are definite.
+#: What is never a program: samples that are drawn until they fit, matrices that must be definite.
 AS_IT_IS = {"Beta", "Dirichlet", "LKJCholesky", "MultivariateNormal", "VonMises", "Wishart"}
 
 

@@ -78,6 +78,16 @@ def test_nothing_was_written_before() -> None:
     assert "after something was written" in compiled.explain()
 
 
+def test_a_profile_has_the_lines_of_the_program() -> None:
+    compiled = alike(lambda x: (x.sin() + 1).sum(), *[(torch.randn(3),) for _ in range(3)])
+    lines = compiled.profile(torch.ones(3)).splitlines()
+    texts = [line.partition(" us  ")[2] for line in lines]
+    assert texts[-1].startswith("return (")
+    assert len(texts) > 1
+    assert all(text in compiled.source for text in texts)
+    assert "bytes at most; ran 3 times" in compiled.explain()
+
+
 def test_full_graph() -> None:
     @torch.compile(fullgraph=True)
     def f(x: Any) -> Any:

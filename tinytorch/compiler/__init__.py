@@ -125,6 +125,10 @@ class OptimizedModule(Module):
         """Return what was compiled, and why other calls were not."""
         return self.__dict__["_compiled"].explain() if self.__dict__["_compiled"] else "compiling is off"
 
+    def profile(self, *args: Any, **kwargs: Any) -> str:
+        """Call the module, and return the lines of its program that ran, with how long each took."""
+        return self.__dict__["_compiled"].profile(*args, **kwargs) if self.__dict__["_compiled"] else ""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return compile, (self._orig_mod,)  # programs are not copied or pickled
 

@@ -71,9 +71,6 @@ class Checked(Compiled):
             raise expected.error
         return expected.result
 
-    def _name(self) -> str:
-        return getattr(self.function, "__qualname__", type(self.function).__name__)
-
 
 class Outcome:
     """What a call returned or raised, and after it all that can be seen.

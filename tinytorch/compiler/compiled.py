@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch.compiler.entry import LEFT, MISSED, Entry
+from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.reading import Late, Reader, disabled
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.core.mode import local
@@ -83,6 +84,7 @@ class Compiled:
                 if result is LEFT:
                     return self._leave(args, kwargs)
                 if result is not MISSED:
+                    variant.runs += 1
                     return result
             if not (self.failed or local.state.modes is not None or overrides.state.modes or local.state.inference):
                 if stance.name == "default" and not recording.count and self._lock.acquire(False):
@@ -101,13 +103,21 @@ class Compiled:
 
     def explain(self) -> str:
         """Return what was compiled, by which guards it is chosen, and why other calls were not compiled."""
-        lines = [
-            f"{getattr(self.function, '__qualname__', type(self.function).__name__)}: {len(self.variants)} programs"
-        ]
+        lines = [f"{self._name()}: {len(self.variants)} programs"]
         for k, variant in enumerate(self.variants):
-            lines += [f"program {k}: {variant.summary}", *[f"    if {guard}" for guard in variant.guards]]
-        lines += [f"not compiled: {reason}" for reason in self.reasons]
-        return "\n".join(lines)
+            lines += [f"program {k}: {each.summary()}" for each in variant.programs]
+            lines[-1] += f"; ran {variant.runs} times"
+            lines += [f"    if {guard}" for guard in variant.guards]
+        return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
+
+    def profile(self, *args: Any, **kwargs: Any) -> str:
+        """Call the function, and return the lines of its program that ran, with how long each took."""
+        spent = times_of(self, args, kwargs)
+        programs = [each for variant in self.variants for each in variant.programs]
+        return "\n".join([line for each in programs for line in shown_times(each, spent)])
+
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     def _leave(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as it is: a truth value is another than when its program was recorded."""

@@ -41,8 +41,9 @@ class Entry:
     Attributes:
         enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
         guards: what must hold for that, as text.
-        source: the program, and that of its gradient.
-        summary: how large the program is.
+        programs: the program, and that of its gradient.
+        source: their texts.
+        runs: how often it was run.
 
     Raises:
         NotRecorded: the call cannot be a program.
@@ -132,9 +133,9 @@ class Entry:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
-        programs = [program] if backward is None else [program, backward.program]
-        self.source = "\n\n".join([each.finish() for each in programs]) + "\n"
-        self.summary = f"{len(calls)} calls, {program.bytes} bytes of buffers"
+        self.programs = [program] if backward is None else [program, backward.program]
+        self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
+        self.runs = 0
 
 
 class Results:
@@ -301,7 +302,7 @@ def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
 def _line_of(error: Exception) -> int:
     """Return the line of a program where an error was raised."""
     step = error.__traceback__
-    while step is not None and step.tb_frame.f_code.co_filename != FILE:
+    while step is not None and not step.tb_frame.f_code.co_filename.startswith(FILE):
         step = step.tb_next
     return sys.maxsize if step is None else step.tb_lineno
 

@@ -7,9 +7,11 @@ and returns `step`, which is given the arrays that change and returns those of t
 from __future__ import annotations
 
 import collections
+import itertools
 import keyword
 import linecache
 import re
+import weakref
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -35,7 +37,8 @@ from tinytorch.core.op import as_array
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.random import Source
 
-FILE = "<compiled step>"
+FILE = "<compiled step"  # what the names of programs' files begin with
+_numbers = itertools.count()
 LARGE = 2**16  # bytes of arrays that are let go of as soon as nobody uses them
 
 
@@ -47,6 +50,12 @@ class Program:
         inputs: the values that come from outside; `bound` says of each whether it stays between calls.
         results: the values to return.
         views: which of them show the memory of an input, as they shall.
+
+    Attributes:
+        source: the text.
+        file: the name by which tracebacks find it.
+        bytes: how much the buffers take.
+        peak: how much they and what is made in a call take at most.
     """
 
     def __init__(
@@ -55,12 +64,13 @@ class Program:
     ) -> None:  # fmt: skip
         self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
         self.calls = lowering.lowered(calls)
+        self.count = len(self.calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self._names: dict[int, str] = {}  # by id of values, or of other objects
         self._taken: set[str] = set(keyword.kwlist) | {"bind", "slice", "step", *self.scope}
         self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
         self._held: list[Any] = []
-        self.bytes = 0  # of buffers
+        self.bytes = self.peak = 0
         self.leaves: list[Value] = []  # inputs of which the tensor itself is needed, too
         self.constants: list[Value] = []
         self._find_constants()
@@ -68,6 +78,10 @@ class Program:
         self._keep_gradients()
         self._group()
         self.source = "\n".join(self._write())
+        self.peak += self.bytes
+        self.file = f"{FILE} {next(_numbers)}>"
+        linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
+        weakref.finalize(self, linecache.cache.pop, self.file, None).atexit = False
 
     # What depends on what -------------------------------------------------------------------------
 
@@ -218,7 +232,8 @@ class Program:
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
         self._free: dict[Any, list[str]] = {}  # buffers that nobody uses, by shape and dtype
         self._buffers: dict[Memory, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
-        self._large: dict[Memory, list[str]] = {}  # names of large arrays that calls made, and of their views
+        self._made: dict[Memory, int] = {}  # what calls made that are alive, and how many bytes it is
+        self._large: dict[Memory, list[str]] = {}  # names of what is large of that, and of its views
         effect: int | None = None
         #: What draws numbers before the program may be left.
         self.sources: list[Source] = []
@@ -305,15 +320,25 @@ class Program:
             out = self._buffer(number, call)
             self._lines.append((self._assigned(call) if out is None else self._call(call, out)) + _shapes(call))
             for value in call.outputs if out is None else ():
-                if value is not None and (value.memory in self._large or value.size * value.dtype.itemsize >= LARGE):
-                    self._large.setdefault(value.memory, []).append(self.name(value))
+                if value is not None:
+                    self._note_made(value)
         for memory in [m for m in self._buffers if self._last[m] <= number]:
             key, name = self._buffers.pop(memory)
             self._free.setdefault(key, []).append(name)
-        done = [m for m in self._large if self._last[m] <= number]
-        names = [name for m in done for name in self._large.pop(m) if m not in self._leaving | self._outside]
+        done = [m for m in self._made if self._last[m] <= number and m not in self._leaving]
+        names = [name for m in done for name in self._large.pop(m, ())]
+        for memory in done:
+            del self._made[memory]
         if names:
             self._lines.append(f"del {', '.join(names)}")
+
+    def _note_made(self, value: Value) -> None:
+        """Note an array that a call makes anew, or another view of it."""
+        if value.memory not in self._outside | self._there:
+            size = self._made.setdefault(value.memory, value.size * value.dtype.itemsize)
+            self.peak = max(self.peak, sum(self._made.values()))
+            if size >= LARGE:
+                self._large.setdefault(value.memory, []).append(self.name(value))
 
     def _is_made_once(self, call: Call) -> bool:
         """Return whether what a call makes is the same in every step: it follows from constants, say."""
@@ -412,6 +437,10 @@ class Program:
         made = self._object(wrap(np.empty(0, value.dtype)), f"{self.name(value)}_tensor")
         return [f"{made}._array = {self.name(value)}", f"{leaf}._grad = {made}"]
 
+    def summary(self) -> str:
+        """Return how large it is."""
+        return f"{self.count} calls, {self.bytes:,} bytes of buffers, {self.peak:,} bytes at most"
+
     def finish(self) -> str:
         """Let go of what was recorded, and return the source."""
         self.calls, self.inputs, self.results, self.constants, self.leaves = [], [], [], [], []
@@ -421,7 +450,7 @@ class Program:
     def compiled(self) -> Callable[..., Any]:
         """Return `bind`."""
         scope = self.scope
-        exec(compile(self.source, FILE, "exec"), scope)
+        exec(compile(self.source, self.file, "exec"), scope)
         found: Callable[..., Any] = scope["bind"]
         return found
 
