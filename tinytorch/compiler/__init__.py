@@ -118,6 +118,17 @@ class OptimizedModule(Module):
         """Return what was compiled, and why other calls were not."""
         return self.__dict__["_compiled"].explain() if self.__dict__["_compiled"] else "compiling is off"
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program that was made last to a file that needs NumPy alone, as `Compiled.save` does.
+
+        Raises:
+            RuntimeError: there is no program, or it cannot be written.
+            ValueError: the path does not end in `.py`.
+        """
+        if not self.__dict__["_compiled"]:
+            raise CompileError("there is no program to be saved: compiling is off")
+        self.__dict__["_compiled"].save(path)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return compile, (self._orig_mod,)  # programs are not copied or pickled
 

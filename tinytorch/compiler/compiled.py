@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import types
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 from tinytorch.compiler.entry import MISSED, Entry
 from tinytorch.compiler.reading import Late, Reader, disabled
 from tinytorch.compiler.recorder import NotRecorded, Recorder
+from tinytorch.compiler.saved import save
 from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
@@ -105,6 +107,34 @@ class Compiled:
             lines += [f"program {k}: {variant.summary}", *[f"    if {guard}" for guard in variant.guards]]
         lines += [f"not compiled: {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program that was made last to a file that needs NumPy alone, with its arrays beside it.
+
+        The file is a module with a function `step`, which takes arrays for the tensors of the call and returns arrays
+        in the same structure. Parameters, as they are now, lie in an `.npz` file of the same name; a step of training
+        changes them in the module, as `parameters`, by name. It computes with the kernels in NumPy: what the compiled
+        function gives under `TINYTORCH_NATIVE=0`, bit for bit. Of a result that has a graph it gives the numbers.
+
+        Args:
+            path: of the file, which ends in `.py`.
+
+        Raises:
+            RuntimeError: there is no program yet, or it needs what is no function of arrays: a scheduler, say.
+            ValueError: the path does not end in `.py`.
+
+        Example:
+            >>> import tempfile
+            >>> model = torch.compile(torch.nn.Linear(2, 3))
+            >>> y = model(torch.zeros(4, 2))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save(f"{folder}/linear.py")
+        """
+        if not self.variants:
+            reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
+            raise CompileError(f"there is no program to be saved{reason}")
+        function = self.function
+        save(self.variants[-1], getattr(function, "__name__", type(function).__name__), path)
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(self.variants) >= self.limit:

@@ -9,7 +9,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,22 @@ from tinytorch.ops import overrides
 MISSED: Any = object()
 
 
+class Given(NamedTuple):
+    """What is known of a tensor that a program is given, without the tensor.
+
+    Attributes:
+        where: the text by which a call finds it.
+        stays: it is the same in all calls.
+        shape, dtype, strides: of its array.
+    """
+
+    where: str
+    stays: bool
+    shape: tuple[int, ...]
+    dtype: Any
+    strides: tuple[int, ...]
+
+
 class Entry:
     """A program, and the guards of the calls that it is for.
 
@@ -39,6 +55,8 @@ class Entry:
         enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
         guards: what must hold for that, as text.
         source: the program, and that of its gradient.
+        program: the program alone; `step` is its function, `inputs` are its arguments, and `returned` is the text of
+            what a call returns.
         summary: how large the program is.
 
     Raises:
@@ -113,11 +131,12 @@ class Entry:
         lines.append(f"    return {returned}")
         bound = [each.tensor._array for each in inputs if each.stays]
         bound += [value.array for value in program.constants if program.is_fixed(value)]
+        self.step = program.compiled()(*bound)
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
             "LOCK": threading.Lock(), "MISSED": MISSED, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "overrides": overrides,
-            "spent": _spent, "step": program.compiled()(*bound), "viewed": _viewed, "wrap": wrap, "written": written,
+            "spent": _spent, "step": self.step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
@@ -126,7 +145,13 @@ class Entry:
         self.enter: Callable[..., Any] = scope["enter"]
         programs = [program] if backward is None else [program, backward.program]
         self.source = "\n\n".join([each.finish() for each in programs]) + "\n"
+        self.program, self.returned = program.source, returned
+        self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
         self.summary = f"{len(calls)} calls, {program.bytes} bytes of buffers"
+
+
+def _layout(array: Any) -> tuple[Any, ...]:
+    return array.shape, array.dtype, array.strides
 
 
 class Results:
