@@ -25,7 +25,9 @@ import numpy as np
 
 from tinytorch.core import mode, tensor
 from tinytorch.kernels import blas, dtypes, native, parallel
+from tinytorch.kernels.parallel import get_threads
 from tinytorch.kernels.random import Source
+from tinytorch.ops import unsigned
 
 HOUSE = "tinytorch"
 #: Elements up to which an array is written as numbers.
@@ -42,62 +44,93 @@ class NotSaved(RuntimeError):
 
 
 # What stands in for parts of the package ------------------------------------------------------------
-# Their text is what is written: a file has no threads of its own, and NumPy's dtypes alone.
+# Their text is what is written: a file has no threads, and NumPy's dtypes alone. Work is done in the pieces that threads
+# would do, one after another, since the order of sums depends on them.
+
+_sharing: list[bool] = []
 
 
-def share(work, size):  # type: ignore[no-untyped-def]
-    """Call `work` for all of `range(size)`."""
-    work(0, size)
+def share(work: Any, size: int) -> None:
+    """Call `work(begin, end)` for pieces that make up `range(size)`; what such work would share is not shared again."""
+    step = -(-size // get_threads())
+    if _sharing or step == size:
+        work(0, size)
+        return
+    _sharing.append(True)
+    try:
+        for begin in range(0, size, step):
+            work(begin, min(begin + step, size))
+    finally:
+        _sharing.pop()
 
 
-def each(function, *operands, out=None):  # type: ignore[no-untyped-def]
+def each(function: Any, *operands: Any, out: Any = None) -> Any:
     """Return `function(*operands)`."""
     return function(*operands) if out is None else function(*operands, out=out)
 
 
-def rows(function, x, *others):  # type: ignore[no-untyped-def]
+def rows(function: Any, x: Any, *others: Any) -> Any:
     """Return `function(x, *others)`."""
     return function(x, *others)
 
 
-def get_threads():  # type: ignore[no-untyped-def]
-    """Return how many threads share work."""
-    return 1
-
-
-def threads():  # type: ignore[no-untyped-def]
-    """Return None: the threads of BLAS are its own affair."""
-    return None
-
-
-def same(dtype):  # type: ignore[no-untyped-def]
+def same(dtype: Any) -> Any:
     """Return a dtype as it is."""
     return dtype
 
 
-def checked(name, argument, position, dtype):  # type: ignore[no-untyped-def]
-    """Return a dtype as it is."""
+def checked(name: str, argument: str, position: int, dtype: Any) -> Any:
+    """Return a dtype as NumPy's."""
     return np.dtype(dtype)
 
 
+def result_dtype(*operands: tuple[Any, int]) -> Any:
+    """Return the dtype of an operation on operands given as (dtype, rank).
+
+    A lower rank has a say only when it is of a higher category: floats are above integers, these above booleans.
+    """
+
+    def category(dtype: Any) -> int:
+        return "biuf".index(dtype.kind) // 2 if dtype.kind != "i" else 1
+
+    def promoted(a: Any, b: Any) -> Any:
+        return np.promote_types(a, b) if category(a) == category(b) else max(a, b, key=category)
+
+    best: list[Any] = [None, None, None]
+    for dtype, rank in operands:
+        best[rank] = dtype if best[rank] is None else promoted(best[rank], dtype)
+    result = best[2]
+    for lower in (best[1], best[0]):
+        if lower is not None and (result is None or category(lower) > category(result)):
+            result = lower if result is None else promoted(result, lower)
+    return result
+
+
 _STAND_INS: list[tuple[Any, Any]] = [
-    (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (parallel.get_threads, get_threads),
-    (blas.threads, threads), (blas.one_thread, contextlib.nullcontext), (dtypes.from_numpy_dtype, same),
-    (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype), (tensor.Tensor, ()),
+    (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (blas.one_thread, contextlib.nullcontext),
+    (dtypes.from_numpy_dtype, same), (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype),
+    (dtypes.result_dtype, result_dtype), (tensor.Tensor, ()),
 ]  # fmt: skip
+#: What is asked of the system or the user's settings: what it answers at the time of saving is written.
+_ASKED = (parallel.get_threads, blas.threads, dtypes.get_default_dtype)
 
 
 def _plain(value: Any) -> Any:
-    """Return what defines a value: the kernel of a native twin, or of one that shares its work among threads."""
-    while isinstance(value, (types.FunctionType, *_TWINS)) and hasattr(value, "__wrapped__"):
-        here = isinstance(value, _TWINS) or hasattr(value, "shares") or not _is_house(value.__code__.co_filename)
-        if not here:
-            break
+    """Return what defines a value: the kernel of a native twin, say, or of one that shares its work among threads."""
+    while True:
+        for known, other in _STAND_INS:
+            if value is known:
+                return other
+        if not (isinstance(value, (types.FunctionType, *_TWINS)) and hasattr(value, "__wrapped__")):
+            return value
+        if not (isinstance(value, _TWINS) or hasattr(value, "shares") or _is_wrapper(value.__code__.co_filename)):
+            return value
         value = value.__wrapped__
-    for known, other in _STAND_INS:
-        if value is known:
-            return other
-    return value
+
+
+def _is_wrapper(file: str) -> bool:
+    """Return whether functions from a file are around others: Python's own, and what looks for rare dtypes."""
+    return not _is_house(file) or file == unsigned.__file__
 
 
 #: The types of native twins, if there are any.
@@ -246,10 +279,14 @@ class Edits(ast.NodeVisitor):
         text: where it stands.
         look_up: returns the value of a global name, or NOTHING, and a function by which `definitions` take it up.
         own: what is defined.
+        none: by argument, whether it is None, as far as is known.
     """
 
-    def __init__(self, text: Text, look_up: LookUp, own: str, definitions: Definitions) -> None:
+    def __init__(
+        self, text: Text, look_up: LookUp, own: str, definitions: Definitions, none: dict[str, bool] | None = None
+    ) -> None:
         self.text, self.look_up, self.own, self.definitions = text, look_up, own, definitions
+        self.none = none or {}
         self.found: list[tuple[int, int, Any]] = []
         self.local: set[str] = set()
         self._scopes: list[set[str]] = []
@@ -270,6 +307,10 @@ class Edits(ast.NodeVisitor):
         if isinstance(node, ast.Name) and not any(node.id in scope for scope in self._scopes):
             return self.look_up(node.id)
         if isinstance(node, ast.Attribute):
+            if node.attr == "kernel" and isinstance(node.value, ast.Attribute) and node.value.attr == "op":
+                of, _ = self.value(node.value.value)
+                kernel = of.op.kernel if hasattr(of, "op") else NOTHING
+                return kernel, lambda found: found.take(kernel, self.own)
             of, _ = self.value(node.value)
             if isinstance(of, types.ModuleType) and _is_house(of.__name__):
                 return looker(vars(of))(node.attr)
@@ -383,7 +424,31 @@ class Edits(ast.NodeVisitor):
         for default in [*given.defaults, *[each for each in given.kw_defaults if each is not None]]:
             self.visit(default)
         self._without_annotations(node)
-        self._within(node, [*node.body])
+        self._within(node, node.body if self._kinds or not self.none else self._reached(node))
+
+    def _reached(self, node: ast.FunctionDef) -> list[Any]:
+        """Return the statements of a function that are reached, and leave the others out."""
+        found: list[Any] = []
+        for each in node.body:
+            holds = self._holds(each.test, found) if isinstance(each, ast.If) and not each.orelse else None
+            if holds is False:
+                self.cut_line(each)
+                continue
+            found.append(each)
+            if isinstance(each, ast.If) and holds and isinstance(each.body[-1], ast.Return):
+                self.cut(self.text.end(each), self.text.end(node))
+                break
+        return found
+
+    def _holds(self, test: ast.expr, before: list[Any]) -> bool | None:
+        """Return whether `x is None` or `x is not None` holds, if that is known after some statements."""
+        if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1):
+            return None
+        changed = set().union(*[_stored(each) for each in before])
+        is_none = None if test.left.id in changed else self.none.get(test.left.id)
+        if is_none is None or ast.unparse(test.comparators[0]) != "None":
+            return None
+        return is_none if isinstance(test.ops[0], ast.Is) else not is_none if isinstance(test.ops[0], ast.IsNot) else None
 
     def _without_annotations(self, node: ast.FunctionDef) -> None:
         given = node.args
@@ -498,6 +563,8 @@ class Definitions:
         return found
 
     def _made(self, key: Any, value: Any, wish: str) -> Definition:
+        if value in _ASKED if isinstance(value, (types.FunctionType, functools._lru_cache_wrapper)) else False:
+            return self._answer(key, value)
         if isinstance(value, types.FunctionType) and _is_house(value.__code__.co_filename):
             return self._function(key, value, wish)
         if isinstance(value, functools._lru_cache_wrapper) and _is_house(value.__module__ or ""):
@@ -510,9 +577,11 @@ class Definitions:
         made.parts = self._expression(value, wish)
         return made
 
-    def _source_of(self, name: str, node: Any, text: Text, look_up: Any, key: Any, kind: str = "function") -> Definition:
-        made = self._known[key] = Definition(kind, name)
-        edits = Edits(text, look_up, name, self)
+    def _source_of(
+        self, name: str, node: Any, text: Text, look_up: LookUp, key: Any, none: dict[str, bool] | None = None
+    ) -> Definition:
+        made = self._known[key] = Definition("function", name)
+        edits = Edits(text, look_up, name, self, none)
         edits.visit(node)
         made.local = edits.local
         return self._write(made, node, text, edits)
@@ -535,7 +604,9 @@ class Definitions:
         self.all.append(made)
         return made
 
-    def _function(self, key: Any, function: types.FunctionType, wish: str) -> Definition:
+    def _function(
+        self, key: Any, function: types.FunctionType, wish: str, none: dict[str, bool] | None = None
+    ) -> Definition:
         code = function.__code__
         text = _text_of(code.co_filename)
         node = _node_of(text, code)
@@ -554,7 +625,7 @@ class Definitions:
         if isinstance(node, ast.Lambda):
             return self._lambda(key, node, text, look_up, name)
         self._open.append(name)
-        made = self._source_of(name, node, text, look_up, key)
+        made = self._source_of(name, node, text, look_up, key, none)
         self._open.pop()
         return made
 
@@ -584,6 +655,36 @@ class Definitions:
         made.local = edits.local
         return self._write(made, node, text, edits)
 
+    def rule(self, function: types.FunctionType, none: dict[str, bool]) -> Definition:
+        """Return the definition of a rule for gradients, without what is not reached.
+
+        Args:
+            function: the rule; what it does with tensors is done with their arrays.
+            none: by argument, whether it is None.
+        """
+        key = ("rule", function, *none.items())
+        found = self._known.get(key)
+        return self._function(key, function, function.__name__, none) if found is None else found
+
+    def formula(self, name: str, calls: list[list[Any]], whole: bool) -> Definition:
+        """Return the definition of a function of a gradient, and of items, that calls rules.
+
+        Args:
+            name: what it would be called.
+            calls: the text of each call.
+            whole: there is one, which returns all gradients.
+        """
+        text = "".join([each if isinstance(each, str) else str(id(each)) for call in calls for each in call])
+        found = self._known.get(("formula", text))
+        if found is not None:
+            return found
+        made = self._known["formula", text] = Definition("function", name)
+        listed = [part for k, call in enumerate(calls) for part in ([", "] if k else []) + call]
+        all_ = listed if whole else ["[", *listed, "]"]
+        made.parts = ["def ", made, '(g, items):\n    """Return the gradients that there are, given that of the result."""\n',
+                      "    return [each for each in ", *all_, " if each is not None]"]  # fmt: skip
+        return self._add(made)
+
     def _lambda(self, key: Any, node: ast.Lambda, text: Text, look_up: Any, name: str) -> Definition:
         made = self._known[key] = Definition("function", name)
         edits = Edits(text, look_up, name, self)
@@ -602,6 +703,15 @@ class Definitions:
         if len(found) != 1:
             raise NotSaved(f"the class {kind.__qualname__} is not to be found in a file")
         return self._source_of(kind.__name__, found[0], text, looker(vars(sys.modules[kind.__module__])), key)
+
+    def _answer(self, key: Any, function: Any) -> Definition:
+        """Define a function that answers what another one answers now."""
+        made = self._known[key] = Definition("function", function.__name__)
+        document = _paragraph(inspect.getdoc(function) or "").partition(":")[0].rstrip(".")
+        answer = function()
+        shown = "()" if isinstance(answer, tuple) else self.take(answer)
+        made.parts = ["def ", made, f'():\n    """{document}: as it was when this was written."""\n    return ', shown]
+        return self._add(made)
 
     def _generator(self, key: Any, source: Source) -> Definition:
         """Define a generator of random numbers that goes on where this one is."""
@@ -627,7 +737,8 @@ class Definitions:
         found = self._known.get(key)
         if found is not None:
             return found
-        if node is None or isinstance(value, (np.ufunc, types.BuiltinFunctionType, types.FunctionType, type, *_TWINS)):
+        own = _is_house(type(value).__module__)
+        if node is None or own or isinstance(value, (np.ufunc, types.BuiltinFunctionType, types.FunctionType, type, *_TWINS)):
             return self.take(value, name)
         made = self._known[key] = Definition("value", name)
         text = _text_of(module["__file__"])

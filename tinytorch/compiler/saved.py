@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import inspect
 import os
 import re
 import tempfile
@@ -35,6 +36,7 @@ from tinytorch.compiler.definitions import (
     looker,
 )
 from tinytorch.compiler.entry import Entry
+from tinytorch.compiler.recorder import Formula
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer
@@ -205,8 +207,24 @@ class Saved:
             return NOTHING, None
         if callable(value) and isinstance(_owner(value), Optimizer | LRScheduler):
             return NOTHING, None
+        if isinstance(value, Formula):
+            return value, lambda found: self._formula(value, name)
         wish = getattr(value, "__name__", name)
         return value, lambda found: found.take(value, name if wish in ("<lambda>", "call", "kernel", "work") else wish)
+
+    def _formula(self, formula: Formula, name: str) -> Definition:
+        """Return the definition of a node's formula as a function of arrays."""
+        calls = [each for each in ast.walk(self._step) if isinstance(each, ast.Call) and ast.unparse(each.func) == name]
+        items: Any = calls[0].args[1]
+        none = [isinstance(each, ast.Constant) and each.value is None for each in items.elts]
+        texts = []
+        for rule, needs, indices in formula.rules():
+            given = inspect.signature(rule).parameters
+            known = dict(zip([*given][-len(indices) :] if indices else [], [none[k] for k in indices], strict=True))
+            made = self._definitions.rule(rule, known)
+            given = ["g", *([repr(needs)] if needs is not None else []), *[f"items[{k}]" for k in indices]]
+            texts.append([made, f"({', '.join(given)})"])
+        return self._definitions.formula(name, texts, formula.plan.joint or formula.plan.many)
 
     def _head(self) -> str:
         """Return the docstring of the module."""
