@@ -338,13 +338,16 @@ class Edits(ast.NodeVisitor):
             self.generic_visit(node)
             return
         start = self.text.start(node)
+        named: dict[str, Any] = {}
+        for each in ast.walk(node):
+            value, take = self.value(each)
+            if value is not NOTHING and not isinstance(value, types.ModuleType):
+                named[ast.unparse(each)] = take
         for field in re.finditer(rb"\{[^{}]*\}", self.text.bytes[start : self.text.end(node)]):
-            for each in {one.id: one for one in ast.walk(node) if isinstance(one, ast.Name)}.values():
-                value, take = self.value(each)
-                if value is not NOTHING:
-                    for found in re.finditer(rb"(?<![\w.'\"])" + each.id.encode() + rb"\b", field.group()):
-                        at = start + field.start()
-                        self.cut(at + found.start(), at + found.end(), take(self.definitions))
+            for name, take in named.items():
+                for found in re.finditer(rb"(?<![\w.'\"])" + re.escape(name.encode()) + rb"\b", field.group()):
+                    at = start + field.start()
+                    self.cut(at + found.start(), at + found.end(), take(self.definitions))
 
     def visit_Raise(self, node: ast.Raise) -> None:
         """Cut what an error tells by the package's own means."""
@@ -723,8 +726,8 @@ class Definitions:
     def array(self, value: Any, wish: str) -> Definition:
         """Return the definition of an array that lies beside the file."""
         made = Definition("value", wish)
-        made.array = value
-        made.parts = [made, " = arrays[", _Quoted(made), "]"]
+        made.array, after = laid_down(value)
+        made.parts = [made, " = ", *after("arrays[", _Quoted(made), "]")]
         return self._add(made)
 
     def constant(self, module: Any, name: str, node: ast.expr | None, value: Any) -> Definition:
@@ -901,6 +904,31 @@ def literal(array: Any) -> str | None:
     return None
 
 
+def turned(array: Any) -> tuple[list[int], list[int]]:
+    """Return the order of dimensions in which an array lies in memory, and the order that turns it back."""
+    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))
+    return order, [order.index(dim) for dim in range(array.ndim)]
+
+
+def laid_down(array: Any) -> tuple[Any, Callable[..., list[Any]]]:
+    """Return an array that a file can hold, and a function that makes of its text that of the array as it is laid out.
+
+    Raises:
+        NotSaved: its dtype is none of NumPy's own.
+    """
+    kind = dtype_name(array.dtype)
+    order, back = turned(array)
+    if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
+        return array, lambda *text: [*text]
+    if array.transpose(order).flags.c_contiguous:
+        return array.transpose(order), lambda *text: [*text, f".transpose({', '.join(map(str, back))})"]
+    if min(array.strides) < 0 or any(step % array.itemsize for step in array.strides):
+        return array, lambda *text: [*text]
+    length = 1 + sum((n - 1) * (step // array.itemsize) for n, step in zip(array.shape, array.strides, strict=True))
+    memory = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,)).copy()
+    return memory, lambda *text: [f"np.ndarray({array.shape}, {kind}, ", *text, f", 0, {array.strides})"]
+
+
 class _Quoted(Definition):
     """The name of a definition as a text."""
 
@@ -1039,5 +1067,6 @@ def _tidied(parts: list[Any], indent: int) -> list[Any]:
 
 
 __all__ = [
-    "NOTHING", "Definition", "Definitions", "Edits", "LookUp", "NotSaved", "Text", "dtype_name", "literal", "looker",
+    "NOTHING", "Definition", "Definitions", "Edits", "LookUp", "NotSaved", "Text", "dtype_name", "literal", "laid_down", "looker",
+    "turned",
 ]  # fmt: skip

@@ -32,8 +32,9 @@ from tinytorch.compiler.definitions import (
     NotSaved,
     Text,
     dtype_name,
+    laid_down,
     literal,
-    looker,
+    turned,
 )
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.recorder import Formula
@@ -105,6 +106,13 @@ class _Step(Edits):
             if isinstance(dtype, np.dtype):
                 self.cut(self.text.start(node.args[1]), self.text.end(node.args[1]), dtype_name(dtype))
                 return
+        if ast.unparse(node.func) == "np.empty_like":
+            like, _ = self.value(node.args[0])
+            order, back = turned(like)
+            shape, dtype = tuple([like.shape[dim] for dim in order]), dtype_name(like.dtype)
+            text = f"np.empty({shape}, {dtype}).transpose({', '.join(map(str, back))})"
+            self.cut(self.text.start(node), self.text.end(node), text)
+            return
         super().visit_Call(node)
 
 
@@ -261,17 +269,8 @@ class Saved:
 
     def _stored(self, name: str, array: Any) -> str:
         """Put an array beside the file, and return the text that gives it back, laid out as it is."""
-        dtype_name(array.dtype)
-        if array.flags.c_contiguous or array.flags.f_contiguous:
-            self.arrays[name] = array
-            return f'arrays["{name}"]'
-        steps = [step // array.itemsize for step in array.strides]
-        if not array.size or any(step < 0 for step in steps) or any(step % array.itemsize for step in array.strides):
-            self.arrays[name] = array
-            return f'arrays["{name}"]'
-        length = 1 + sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True))
-        self.arrays[name] = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,)).copy()
-        return f'np.ndarray({array.shape}, {dtype_name(array.dtype)}, arrays["{name}"], 0, {array.strides})'
+        self.arrays[name], after = laid_down(array)
+        return "".join(after(f'arrays["{name}"]'))
 
     def _shared(self) -> str:
         """Return the definitions: constants first, then each after those that it needs."""
@@ -323,24 +322,28 @@ class Saved:
     def _before(self, edits: _Step) -> list[Any]:
         """Return the text of what is there before the calls: buffers and views, and what follows from constants."""
         cells = dict(zip(self._entry.step.__code__.co_freevars, self._entry.step.__closure__ or (), strict=True))
-        there = {*self._stay, *self._scope}
+        lost: set[str] = set()  # constants that nobody holds any more, since they were of use to others only
         lines: list[Any] = []
+
+        def keep(name: str) -> None:
+            if name in cells:
+                lines.append(self._constant(name, cells[name].cell_contents))
+            else:
+                lost.add(name)
+
         for each in self._bind.args.args:
-            if each.arg not in self._names and each.arg in cells:
-                lines += [self._constant(each.arg, cells[each.arg].cell_contents)]
-                there.add(each.arg)
+            if each.arg not in self._names:
+                keep(each.arg)
         for node in self._bind.body:
-            if not isinstance(node, ast.Assign):
-                continue
-            names = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-            targets = [each.id for each in ast.walk(node.targets[0]) if isinstance(each, ast.Name)]
-            if names - set(targets) <= there | {"np"}:
-                edits.visit(node)
-                lines += [*self._program.parts(self._program.start(node), self._program.end(node), edits.found), "\n"]
-                there.update(targets)
-            else:  # of constants that are not there any more: what it made of them is
-                lines += [self._constant(name, cells[name].cell_contents) for name in targets if name in cells]
-                there.update(name for name in targets if name in cells)
+            if isinstance(node, ast.Assign):
+                if lost.isdisjoint(each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)):
+                    edits.visit(node)
+                    start, end = self._program.start(node), self._program.end(node)
+                    lines += [*self._program.parts(start, end, edits.found), "\n"]
+                else:  # what it made of them is there, if it is needed
+                    for target in ast.walk(node.targets[0]):
+                        if isinstance(target, ast.Name):
+                            keep(target.id)
         return lines
 
     def _constant(self, name: str, array: Any) -> str:
