@@ -44,8 +44,8 @@ class NotSaved(RuntimeError):
 
 
 # What stands in for parts of the package ------------------------------------------------------------
-# Their text is what is written: a file has no threads, and NumPy's dtypes alone. Work is done in the pieces that threads
-# would do, one after another, since the order of sums depends on them.
+# Their text is what is written: a file has no threads, and NumPy's dtypes alone. Work is done in the pieces that
+# threads would do, one after another, since the order of sums depends on them.
 
 _sharing: list[bool] = []
 
@@ -84,18 +84,21 @@ def checked(name: str, argument: str, position: int, dtype: Any) -> Any:
     return np.dtype(dtype)
 
 
+def category(dtype: Any) -> int:
+    """Return 0 for booleans, 1 for integers, 2 for floats."""
+    return 0 if dtype.kind == "b" else 1 if dtype.kind in "iu" else 2
+
+
+def promoted(a: Any, b: Any) -> Any:
+    """Return the smallest dtype that holds two of one category, or that of the higher one."""
+    return np.promote_types(a, b) if category(a) == category(b) else max(a, b, key=category)
+
+
 def result_dtype(*operands: tuple[Any, int]) -> Any:
     """Return the dtype of an operation on operands given as (dtype, rank).
 
-    A lower rank has a say only when it is of a higher category: floats are above integers, these above booleans.
+    A lower rank has a say only when it is of a higher category.
     """
-
-    def category(dtype: Any) -> int:
-        return "biuf".index(dtype.kind) // 2 if dtype.kind != "i" else 1
-
-    def promoted(a: Any, b: Any) -> Any:
-        return np.promote_types(a, b) if category(a) == category(b) else max(a, b, key=category)
-
     best: list[Any] = [None, None, None]
     for dtype, rank in operands:
         best[rank] = dtype if best[rank] is None else promoted(best[rank], dtype)
@@ -109,7 +112,7 @@ def result_dtype(*operands: tuple[Any, int]) -> Any:
 _STAND_INS: list[tuple[Any, Any]] = [
     (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (blas.one_thread, contextlib.nullcontext),
     (dtypes.from_numpy_dtype, same), (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype),
-    (dtypes.result_dtype, result_dtype), (tensor.Tensor, ()),
+    (dtypes.result_dtype, result_dtype), (dtypes.promote_types, promoted), (tensor.Tensor, ()),
 ]  # fmt: skip
 #: What is asked of the system or the user's settings: what it answers at the time of saving is written.
 _ASKED = (parallel.get_threads, blas.threads, dtypes.get_default_dtype)
@@ -123,9 +126,10 @@ def _plain(value: Any) -> Any:
                 return other
         if not (isinstance(value, (types.FunctionType, *_TWINS)) and hasattr(value, "__wrapped__")):
             return value
-        if not (isinstance(value, _TWINS) or hasattr(value, "shares") or _is_wrapper(value.__code__.co_filename)):
+        around: Any = value
+        if not (isinstance(value, _TWINS) or hasattr(value, "shares") or _is_wrapper(around.__code__.co_filename)):
             return value
-        value = value.__wrapped__
+        value = around.__wrapped__
 
 
 def _is_wrapper(file: str) -> bool:
@@ -224,13 +228,13 @@ class Text:
     def parts(self, start: int, end: int, edits: list[tuple[int, int, Any]]) -> list[Any]:
         """Return the text between two places after the changes: those within another one are left out."""
         found: list[Any] = [""]
-        for begin, stop, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        for begin, stop, new in sorted(edits, key=lambda edit: (edit[0], edit[0] != edit[1], -edit[1])):
             if begin >= start and stop <= end:
                 found[-1] += self.bytes[start:begin].decode()
                 if isinstance(new, str):
                     found[-1] += new
                 else:
-                    found += [new, ""]
+                    found += [*(new if isinstance(new, list) else [new]), ""]
                 start = stop
         found[-1] += self.bytes[start:end].decode()
         return found
@@ -287,6 +291,7 @@ class Edits(ast.NodeVisitor):
     ) -> None:
         self.text, self.look_up, self.own, self.definitions = text, look_up, own, definitions
         self.none = none or {}
+        self.defaults: tuple[Any, ...] = ()  # the values of those of arguments
         self.found: list[tuple[int, int, Any]] = []
         self.local: set[str] = set()
         self._scopes: list[set[str]] = []
@@ -330,6 +335,12 @@ class Edits(ast.NodeVisitor):
             return
         if node.attr in ("_array", "numpy"):  # what a tensor, and a dtype, hold of NumPy's
             self.cut(self.text.end(node.value), self.text.end(node))
+        elif node.attr in _KINDS:
+            self.cut(self.text.start(node), self.text.start(node), "(")
+            self.cut(self.text.end(node.value), self.text.end(node), f'.kind in "{_KINDS[node.attr]}")')
+        elif node.attr == "category":
+            self.cut(self.text.start(node), self.text.start(node), [self.definitions.take(category), "("])
+            self.cut(self.text.end(node.value), self.text.end(node), ")")
         self.visit(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
@@ -369,7 +380,7 @@ class Edits(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Leave away what makes a tensor of an array."""
         value, _ = self.value(node.func)
-        if value in _IDENTITIES if isinstance(value, types.FunctionType) else False:
+        if value is tensor.wrap:
             simple = isinstance(node.args[0], ast.Call | ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
             self.cut(self.text.start(node), self.text.start(node.args[0]), "" if simple else "(")
             self.cut(self.text.end(node.args[0]), self.text.end(node), "" if simple else ")")
@@ -379,7 +390,7 @@ class Edits(ast.NodeVisitor):
 
     def called(self, node: ast.Call) -> None:
         """See a call: a method is no member of a dtype."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", *_KINDS):
             self.visit(node.func.value)
         else:
             self.visit(node.func)
@@ -408,12 +419,12 @@ class Edits(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """See a function within."""
         for each in node.decorator_list:
-            value, take = self.value(each.func if isinstance(each, ast.Call) else each)
+            value, _ = self.value(each.func if isinstance(each, ast.Call) else each)
             base = each.func if isinstance(each, ast.Call) else each
             while isinstance(base, ast.Attribute):
                 base = base.value
             if value is NOTHING:
-                value, take = self.value(base)
+                value, _ = self.value(base)
             if isinstance(each, ast.Name) and value is NOTHING and hasattr(builtins, each.id):
                 continue  # property, staticmethod
             keeps = "wraps" not in ast.unparse(each)
@@ -424,8 +435,7 @@ class Edits(ast.NodeVisitor):
                 continue
             self.cut_line(each)
         given = node.args
-        for default in [*given.defaults, *[each for each in given.kw_defaults if each is not None]]:
-            self.visit(default)
+        self._defaults(given)
         self._without_annotations(node)
         self._within(node, node.body if self._kinds or not self.none else self._reached(node))
 
@@ -451,7 +461,7 @@ class Edits(ast.NodeVisitor):
         is_none = None if test.left.id in changed else self.none.get(test.left.id)
         if is_none is None or ast.unparse(test.comparators[0]) != "None":
             return None
-        return is_none if isinstance(test.ops[0], ast.Is) else not is_none if isinstance(test.ops[0], ast.IsNot) else None
+        return {ast.Is: is_none, ast.IsNot: not is_none}.get(type(test.ops[0]))
 
     def _without_annotations(self, node: ast.FunctionDef) -> None:
         given = node.args
@@ -485,9 +495,19 @@ class Edits(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """See a function within."""
-        for default in [*node.args.defaults, *[each for each in node.args.kw_defaults if each is not None]]:
-            self.visit(default)
+        self._defaults(node.args)
         self._within(node, [node.body])
+
+    def _defaults(self, given: ast.arguments) -> None:
+        """See the defaults of arguments, which may name what is not there any more where the function was made."""
+        for k, default in enumerate([*given.defaults, *[each for each in given.kw_defaults if each is not None]]):
+            names = [each for each in ast.walk(default) if isinstance(each, ast.Name)]
+            known = all(hasattr(builtins, each.id) or self.value(each)[0] is not NOTHING for each in names)
+            if known or self._kinds or k >= len(self.defaults):
+                self.visit(default)
+            else:
+                made = self.definitions.take(self.defaults[k], self.own)
+                self.cut(self.text.start(default), self.text.end(default), made)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """See a class."""
@@ -528,7 +548,8 @@ class _MethodEdits(Edits):
             super().visit_Attribute(node)
 
 
-_IDENTITIES = frozenset([tensor.wrap])
+#: Members of our dtypes (of tensors they are methods), by the kinds of NumPy's that they are true of.
+_KINDS = {"is_floating_point": "f", "is_signed": "if"}
 
 
 # Definitions ----------------------------------------------------------------------------------------
@@ -566,19 +587,33 @@ class Definitions:
         return found
 
     def _made(self, key: Any, value: Any, wish: str) -> Definition:
-        if value in _ASKED if isinstance(value, (types.FunctionType, functools._lru_cache_wrapper)) else False:
+        if any(value is each for each in _ASKED):
             return self._answer(key, value)
         if isinstance(value, types.FunctionType) and _is_house(value.__code__.co_filename):
             return self._function(key, value, wish)
         if isinstance(value, functools._lru_cache_wrapper) and _is_house(value.__module__ or ""):
-            return self._function(key, value.__wrapped__, wish)
+            cached: Any = value.__wrapped__
+            return self._function(key, cached, wish)
         if isinstance(value, type) and _is_house(value.__module__):
             return self._class(key, value)
         if isinstance(value, Source):
             return self._generator(key, value)
+        kernels = type(value).__module__.startswith(f"{HOUSE}.kernels.")
+        if kernels and not isinstance(value, (dtypes.dtype, tuple, dict, *_TWINS)):
+            return self._instance(key, value, wish)
         made = self._known[key] = Definition("value")
         made.parts = self._expression(value, wish)
         return made
+
+    def _instance(self, key: Any, value: Any, wish: str) -> Definition:
+        """Define an object of a class of kernels: by its attributes, but for what it works out when it is asked."""
+        kind = type(value)
+        made = self._known[key] = Definition("value", wish)
+        later = [name for name, of in vars(kind).items() if isinstance(of, functools.cached_property)]
+        pairs = [(name, each) for name, each in vars(value).items() if name not in later]
+        texts = [part for name, each in pairs for part in (f"    {name}=", self.take(each, name), ",\n")]
+        made.parts = [made, " = object.__new__(", self.take(kind), ")\nvars(", made, ").update(\n", *texts, ")"]
+        return self._add(made)
 
     def _source_of(
         self, name: str, node: Any, text: Text, look_up: LookUp, key: Any, none: dict[str, bool] | None = None
@@ -589,7 +624,7 @@ class Definitions:
         made.local = edits.local
         return self._write(made, node, text, edits)
 
-    def _write(self, made: Definition, node: Any, text: Text, edits: _Edits) -> Definition:
+    def _write(self, made: Definition, node: Any, text: Text, edits: Edits) -> Definition:
         own = made.wish or ""
         at = text.bytes.find(own.encode() if node.name == own else node.name.encode(), text.start(node))
         edits.cut(at, at + len(node.name.encode()), made)
@@ -626,7 +661,7 @@ class Definitions:
             return globals_(name)
 
         if isinstance(node, ast.Lambda):
-            return self._lambda(key, node, text, look_up, name)
+            return self._lambda(key, node, text, look_up, name, function.__defaults__ or ())
         self._open.append(name)
         made = self._source_of(name, node, text, look_up, key, none)
         self._open.pop()
@@ -684,13 +719,17 @@ class Definitions:
         made = self._known["formula", text] = Definition("function", name)
         listed = [part for k, call in enumerate(calls) for part in ([", "] if k else []) + call]
         all_ = listed if whole else ["[", *listed, "]"]
-        made.parts = ["def ", made, '(g, items):\n    """Return the gradients that there are, given that of the result."""\n',
-                      "    return [each for each in ", *all_, " if each is not None]"]  # fmt: skip
+        document = "Return the gradients that there are, given that of the result."
+        before = ["def ", made, f'(g, items):\n    """{document}"""\n    return [each for each in ']
+        made.parts = [*before, *all_, " if each is not None]"]
         return self._add(made)
 
-    def _lambda(self, key: Any, node: ast.Lambda, text: Text, look_up: Any, name: str) -> Definition:
+    def _lambda(
+        self, key: Any, node: ast.Lambda, text: Text, look_up: LookUp, name: str, defaults: tuple[Any, ...]
+    ) -> Definition:
         made = self._known[key] = Definition("function", name)
         edits = Edits(text, look_up, name, self)
+        edits.defaults = defaults
         edits.visit(node)
         made.local = edits.local
         given = text.parts(text.start(node) + len("lambda"), text.start(node.body), edits.found)
@@ -740,8 +779,8 @@ class Definitions:
         found = self._known.get(key)
         if found is not None:
             return found
-        own = _is_house(type(value).__module__)
-        if node is None or own or isinstance(value, (np.ufunc, types.BuiltinFunctionType, types.FunctionType, type, *_TWINS)):
+        by_itself = (np.ufunc, types.BuiltinFunctionType, types.FunctionType, type, *_TWINS)
+        if node is None or _is_house(type(value).__module__) or isinstance(value, by_itself):
             return self.take(value, name)
         made = self._known[key] = Definition("value", name)
         text = _text_of(module["__file__"])
@@ -1059,14 +1098,15 @@ def _tidied(parts: list[Any], indent: int) -> list[Any]:
     for k, each in enumerate(parts):
         if isinstance(each, str):
             lines = _COMMENT.sub("", each).split("\n")
-            cut = [line[indent:] if (j or not k) and not line[:indent].strip() else line for j, line in enumerate(lines)]
-            found.append("\n".join(cut))
+            first = [] if k == 0 else lines[:1]  # what follows a name does not begin a line
+            others = [line if line[:indent].strip() else line[indent:] for line in lines[len(first) :]]
+            found.append("\n".join([*first, *others]))
         else:
             found.append(each)
     return found
 
 
 __all__ = [
-    "NOTHING", "Definition", "Definitions", "Edits", "LookUp", "NotSaved", "Text", "dtype_name", "literal", "laid_down", "looker",
-    "turned",
+    "NOTHING", "Definition", "Definitions", "Edits", "LookUp", "NotSaved", "Text", "dtype_name", "laid_down", "literal",
+    "looker", "turned",
 ]  # fmt: skip

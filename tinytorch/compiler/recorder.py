@@ -568,7 +568,6 @@ class Formula:
             grads = node.backward(given, False, None)
         return [each._array for each in grads if each is not None]
 
-
     def rules(self) -> list[tuple[Any, tuple[bool, ...] | None, tuple[int, ...]]]:
         """Return the functions that it calls, with which gradients are needed if they are told, and places of items."""
         if not self.plan.joint:

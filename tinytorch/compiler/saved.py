@@ -8,7 +8,6 @@ dictionary, and the step of an optimizer is its `_update` for each parameter.
 from __future__ import annotations
 
 import ast
-import builtins
 import importlib.util
 import inspect
 import os
@@ -137,8 +136,9 @@ class Saved:
         self.arguments: dict[str, tuple[Any, Any]] = {}
         self._entry, self._name = entry, name
         self._program = Text(entry.program)
-        self._bind: Any = self._program.tree.body[0]
-        self._step: Any = next(each for each in self._bind.body if isinstance(each, ast.FunctionDef))
+        bind: Any = self._program.tree.body[0]
+        self._bind: ast.FunctionDef = bind
+        self._step = next(each for each in self._bind.body if isinstance(each, ast.FunctionDef))
         self._scope = entry.step.__globals__
         self._names = self._input_names()
         named = {each.id for each in ast.walk(self._program.tree) if isinstance(each, ast.Name)}
@@ -192,10 +192,9 @@ class Saved:
         edits = _Step(self._program, self._look_up, self._definitions, leaves, {*self._tensors} - {*leaves})
         before = self._before(edits)
         edits.visit(self._step)
-        first, last = self._step.body[0], self._step.body[-1]
+        last: Any = self._step.body[-1]
         start = self._program.after_line(self._program.start(self._step))
         lines = self._program.parts(start, self._program.of_line(self._program.start(last)), edits.found)
-        assert first is not None
         results = [ast.unparse(each) for each in last.value.elts]
         returned = self._returned(ast.parse(self._entry.returned, mode="eval").body, results)
         optimizers = self._optimizers(edits)
@@ -227,8 +226,8 @@ class Saved:
         none = [isinstance(each, ast.Constant) and each.value is None for each in items.elts]
         texts = []
         for rule, needs, indices in formula.rules():
-            given = inspect.signature(rule).parameters
-            known = dict(zip([*given][-len(indices) :] if indices else [], [none[k] for k in indices], strict=True))
+            arguments = [*inspect.signature(rule).parameters][-len(indices) :] if indices else []
+            known = dict(zip(arguments, [none[k] for k in indices], strict=True))
             made = self._definitions.rule(rule, known)
             given = ["g", *([repr(needs)] if needs is not None else []), *[f"items[{k}]" for k in indices]]
             texts.append([made, f"({', '.join(given)})"])
@@ -240,13 +239,11 @@ class Saved:
         lines = [
             f'"""`{self._name}` as a program of NumPy calls, which `torch.compile` has made and `save` has written.',
             "",
-            f"It needs this file, the arrays in the `.npz` file beside it, and NumPy. `step({', '.join(self.arguments)})`"
-            " takes arrays and returns arrays.",
-            *(["Arguments:", *given] if given else []),
+            "It needs NumPy, and the arrays in the `.npz` file beside it. Buffers are used again: one call at a time.",
+            *(["", f"`step({', '.join(self.arguments)})` takes:", *given] if given else []),
             "",
-            "The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives the"
-            " same, bit for",
-            "bit; its native kernels may round otherwise. One call at a time: buffers are used again.",
+            "The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives",
+            "the same, bit for bit; its native kernels may round otherwise.",
             '"""',
         ]
         return "\n".join(lines) + "\n"
@@ -259,7 +256,7 @@ class Saved:
 
     def _beside(self) -> list[str]:
         """Return the lines that read the arrays."""
-        lines = ["with np.load(Path(__file__).with_suffix(\".npz\")) as file:", "    arrays = dict(file)\n"]
+        lines = ['with np.load(Path(__file__).with_suffix(".npz")) as file:', "    arrays = dict(file)\n"]
         if self._stay:
             texts = {name: self._stored(name, x._array) for name, x in self._stay.items()}
             lines.append("#: What was there before the calls, by name; training changes these arrays.")
@@ -310,7 +307,8 @@ class Saved:
             return f"[{', '.join([self._returned(each, results) for each in node.elts])}]"
         if isinstance(node, ast.Dict):
             values = [self._returned(each, results) for each in node.values]
-            return "{" + ", ".join([f"{ast.unparse(k)}: {v}" for k, v in zip(node.keys, values, strict=True) if k]) + "}"
+            keys = [ast.unparse(each) for each in node.keys if each is not None]
+            return "{" + ", ".join([f"{key}: {value}" for key, value in zip(keys, values, strict=True)]) + "}"
         return ast.unparse(node)
 
     def _listed(self, nodes: list[Any], results: list[str]) -> str:
@@ -375,8 +373,8 @@ class Saved:
                 if isinstance(owner, LRScheduler):
                     kind = type(owner).__name__
                     raise NotSaved(
-                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is compiled "
-                        "(and set the options of the optimizer in the file)"
+                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is compiled, "
+                        "and set the options of the optimizer in the module"
                     )
                 if isinstance(owner, Optimizer):
                     found += _Update(self, owner, node.func.id).parts()
@@ -553,7 +551,6 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
         trial = Path(folder) / target.name
         trial.write_text(saved.text, "utf-8")
         _write(trial.with_suffix(".npz"), saved.arrays)
-        os.environ.get("SVDBG") and Path("/tmp/sv/dbg.py").write_text(saved.text)  # XXX
         _try(trial, saved.arguments)
         for each in (trial.with_suffix(".npz"), trial):
             os.replace(each, target.parent / each.name)
@@ -582,4 +579,3 @@ def _try(path: Path, arguments: dict[str, tuple[Any, Any]]) -> None:
 
 
 __all__ = ["Saved", "save"]
-_ = builtins
