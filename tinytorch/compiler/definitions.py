@@ -685,8 +685,8 @@ class Definitions:
         edits = _MethodEdits(text, looker(function.__globals__), wish, self, take)
         if take is not None:
             first = node.args.args[0]
-            end = text.start(node.args.args[1]) if len(node.args.args) > 1 else text.end(first)
-            edits.cut(text.start(first), end)
+            comma: Any = re.compile(rb"\s*,?\s*").match(text.bytes, text.end(first))
+            edits.cut(text.start(first), comma.end())
         self._open.append(function.__qualname__)
         edits.visit(node)
         self._open.pop()

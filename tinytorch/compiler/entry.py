@@ -33,14 +33,14 @@ class Given(NamedTuple):
     Attributes:
         where: the text by which a call finds it.
         stays: it is the same in all calls.
-        shape, dtype, strides: of its array.
+        shape, dtype, contiguous: what its array is like.
     """
 
     where: str
     stays: bool
     shape: tuple[int, ...]
     dtype: Any
-    strides: tuple[int, ...]
+    contiguous: bool
 
 
 class Entry:
@@ -151,7 +151,7 @@ class Entry:
 
 
 def _layout(array: Any) -> tuple[Any, ...]:
-    return array.shape, array.dtype, array.strides
+    return array.shape, array.dtype, array.flags.c_contiguous
 
 
 class Results:

@@ -43,13 +43,13 @@ from tinytorch.optim.optimizer import Optimizer
 
 _GIVEN = '''
 
-def given(name, x, shape, dtype):
+def given(name, x, shape, dtype, order="C"):
     """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
-    x = np.asarray(x)
+    x = np.asarray(x, order=order)
     if x.shape != shape or x.dtype != dtype:
         wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
         raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
-    return x
+    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
 
 
 '''
@@ -125,7 +125,7 @@ class Saved:
     Attributes:
         text: of the module.
         arrays: what lies beside it, by name.
-        arguments: the names of those of `step`, each with shape and dtype.
+        arguments: the names of those of `step`, each with shape and dtype, and whether it is contiguous.
 
     Raises:
         NotSaved: the program needs what is no function of arrays.
@@ -133,7 +133,7 @@ class Saved:
 
     def __init__(self, entry: Entry, name: str) -> None:
         self.arrays: dict[str, Any] = {}
-        self.arguments: dict[str, tuple[Any, Any]] = {}
+        self.arguments: dict[str, tuple[Any, Any, bool]] = {}
         self._entry, self._name = entry, name
         self._program = Text(entry.program)
         bind: Any = self._program.tree.body[0]
@@ -168,7 +168,7 @@ class Saved:
             if of != each.where and of in places:
                 self._grads[name] = places[of]
             elif each.where.startswith(("args[", "kwargs[")):
-                self.arguments[name] = each.shape, each.dtype
+                self.arguments[name] = each.shape, each.dtype, each.contiguous
             else:
                 found = scope[f"t{k}"] if each.stays else eval(each.where, scope)
                 if found._array.shape != each.shape or found._array.dtype != each.dtype:
@@ -281,8 +281,9 @@ class Saved:
 
     def _function(self, body: str, returned: str) -> str:
         lines = [f"def step({', '.join(self.arguments)}):", f'    """{self._document()}"""']
-        for name, (shape, dtype) in self.arguments.items():
-            lines.append(f'    {name} = given("{name}", {name}, {shape}, {dtype_name(dtype)})')
+        for name, (shape, dtype, contiguous) in self.arguments.items():
+            order = "" if contiguous else ", None"
+            lines.append(f'    {name} = given("{name}", {name}, {shape}, {dtype_name(dtype)}{order})')
         lines += [f'    {name} = gradients["{of}"]' for name, of in self._grads.items()]
         return "\n".join(["\n", '@np.errstate(all="ignore")', *lines, body, f"    return {returned}", ""])
 
@@ -373,8 +374,8 @@ class Saved:
                 if isinstance(owner, LRScheduler):
                     kind = type(owner).__name__
                     raise NotSaved(
-                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is compiled, "
-                        "and set the options of the optimizer in the module"
+                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is "
+                        "compiled, and set the options of the optimizer in the module"
                     )
                 if isinstance(owner, Optimizer):
                     found += _Update(self, owner, node.func.id).parts()
@@ -519,12 +520,18 @@ def _filled(before: str, texts: list[str], after: str) -> list[str]:
     return [before, *[f"{indent}    {each}," for each in texts], f"{indent}{after}"]
 
 
-def _said(shape: tuple[int, ...], dtype: Any) -> str:
+def _said(shape: tuple[int, ...], dtype: Any, contiguous: bool) -> str:
     return f"an array of shape {shape}, {dtype.name}."
 
 
 def _spaced(text: str) -> str:
-    """Return a text with two empty lines around definitions, and none at the end of a line."""
+    """Return a text with two empty lines around definitions, whose arguments stand in one line where they fit."""
+
+    def joined(found: re.Match[str]) -> str:
+        line = f"{found[1]}{' '.join(found[2].split()).rstrip(',')}):"
+        return line if len(line) <= WIDTH else found[0]
+
+    text = re.sub(r"^( *def \w+\()\n([^()#]*?)\n *\):$", joined, text, flags=re.MULTILINE)
     text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\n{4,}", "\n\n\n", text)
     text = re.sub(r"\n\n\n+(?=[A-Za-z_#])(?!def |class |@)", "\n\n\n", text)
@@ -564,14 +571,14 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
-def _try(path: Path, arguments: dict[str, tuple[Any, Any]]) -> None:
+def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
     """Run a program that was written, on zeros: what it lacks is an error now, and not later."""
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:
         exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(module))
         run: Callable[..., Any] = vars(module)["step"]
-        run(*[np.zeros(shape, dtype) for shape, dtype in arguments.values()])
+        run(*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
     except (NameError, AttributeError, TypeError, ImportError, SyntaxError) as error:
         raise NotSaved(f"the program does not run without the framework: {type(error).__name__}: {error}") from error
     except Exception:  # zeros are not what it is for
