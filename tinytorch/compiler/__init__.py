@@ -129,6 +129,17 @@ class OptimizedModule(Module):
         """Call the module, and return the lines of its program that ran, with how long each took."""
         return self.__dict__["_compiled"].profile(*args, **kwargs) if self.__dict__["_compiled"] else ""
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program that was made last to a file that needs NumPy alone, as `Compiled.save` does.
+
+        Raises:
+            RuntimeError: there is no program, or it cannot be written.
+            ValueError: the path does not end in `.py`.
+        """
+        if not self.__dict__["_compiled"]:
+            raise CompileError("there is no program to be saved: compiling is off")
+        self.__dict__["_compiled"].save(path)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return compile, (self._orig_mod,)  # programs are not copied or pickled
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 import threading
 import types
 import warnings
@@ -126,6 +128,34 @@ class Compiled:
             self.variants, self.failed = [], True
             self.reasons.append(f"a tensor's truth value was another than before, {self._left} times")
         return self.function(*args, **kwargs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program that was made last to a file that needs NumPy alone, with its arrays beside it.
+
+        The file is a module with a function `step`, which takes arrays for the tensors of the call and returns arrays
+        in the same structure. Parameters, as they are now, lie in an `.npz` file of the same name; a step of training
+        changes them in the module, as `parameters`, by name. It computes with the kernels in NumPy: what the compiled
+        function gives under `TINYTORCH_NATIVE=0`, bit for bit. Of a result that has a graph it gives the numbers.
+
+        Args:
+            path: of the file, which ends in `.py`.
+
+        Raises:
+            RuntimeError: there is no program yet, or it needs what is no function of arrays: a scheduler, say.
+            ValueError: the path does not end in `.py`.
+
+        Example:
+            >>> import tempfile
+            >>> model = torch.compile(torch.nn.Linear(2, 3))
+            >>> y = model(torch.zeros(4, 2))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save(f"{folder}/linear.py")
+        """
+        if not self.variants:
+            reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
+            raise CompileError(f"there is no program to be saved{reason}")
+        saved = importlib.import_module("tinytorch.compiler.saved")  # (few need it, and it is large)
+        saved.save(self.variants[-1], getattr(self.function, "__name__", type(self.function).__name__), path)
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(self.variants) >= self.limit:

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,22 @@ MISSED: Any = object()
 LEFT: Any = object()
 
 
+class Given(NamedTuple):
+    """What is known of a tensor that a program is given, without the tensor.
+
+    Attributes:
+        where: the text by which a call finds it.
+        stays: it is the same in all calls.
+        shape, dtype, contiguous: what its array is like.
+    """
+
+    where: str
+    stays: bool
+    shape: tuple[int, ...]
+    dtype: Any
+    contiguous: bool
+
+
 class Entry:
     """A program, and the guards of the calls that it is for.
 
@@ -41,7 +57,8 @@ class Entry:
     Attributes:
         enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
         guards: what must hold for that, as text.
-        programs: the program, and that of its gradient.
+        programs: the program, and that of its gradient; `step` and `inputs` are the first one's function and arguments.
+        returned: the text of what a call returns.
         source: their texts.
         runs: how often it was run.
 
@@ -121,12 +138,13 @@ class Entry:
         lines.append(f"    return {returned}")
         bound = [each.tensor._array for each in inputs if each.stays]
         bound += [value.array for value in program.constants if program.is_fixed(value)]
+        self.step = program.compiled()(*bound)
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
             "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED, "SOURCES": program.sources,
             "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "line_of": _line_of,
             "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back, "spent": _spent,
-            "step": program.compiled()(*bound), "viewed": _viewed, "wrap": wrap, "written": written,
+            "step": self.step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
@@ -136,6 +154,12 @@ class Entry:
         self.programs = [program] if backward is None else [program, backward.program]
         self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
         self.runs = 0
+        self.returned = returned
+        self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
+
+
+def _layout(array: Any) -> tuple[Any, ...]:
+    return array.shape, array.dtype, array.flags.c_contiguous
 
 
 class Results:

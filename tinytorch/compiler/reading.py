@@ -342,14 +342,15 @@ def _function(code: types.CodeType) -> ast.FunctionDef | None:
 
 
 def _lambda(code: types.CodeType) -> ast.Lambda | None:
-    """Return the source of a lambda, which is found by its place."""
-    spans = set(code.co_positions())
-    for each in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
-        if isinstance(each, ast.Lambda):
-            body = each.body
-            if (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in spans:
-                return copy.deepcopy(each)
-    return None
+    """Return the source of a lambda: of those that begin in its line the one that has its code, or its place."""
+    tree = _parsed("".join(linecache.getlines(code.co_filename)))
+    line = code.co_firstlineno
+    found = [copy.deepcopy(each) for each in ast.walk(tree) if isinstance(each, ast.Lambda) and each.lineno == line]
+    if READER not in code.co_freevars:
+        return next((each for each in found if _is_of(code, each)), None)
+    spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
+    begins = [(each.body.lineno, each.body.col_offset) in spans for each in found]
+    return found[begins.index(True)] if any(begins) else None
 
 
 @functools.lru_cache(64)

@@ -698,6 +698,13 @@ class Formula:
             grads = node.backward(given, False, None)
         return [each._array for each in grads if each is not None]
 
+    def rules(self) -> list[tuple[Any, tuple[bool, ...] | None, tuple[int, ...]]]:
+        """Return the functions that it calls, with which gradients are needed if they are told, and places of items."""
+        if not self.plan.joint:
+            return [(formula, None, indices) for _, formula, indices in self.plan.rules]
+        _, formula, indices = self.plan.rules[0]
+        return [(formula, tuple([edge is not None for edge in self.edges]), indices)]
+
 
 _NOBODY: Any = None
 WIDE = (np.dtype(np.float32), np.dtype(np.float64))

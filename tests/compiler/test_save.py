@@ -1,0 +1,210 @@
+"""Programs that are saved run where there is NumPy and nothing else, and give the same bits."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch as torch
+from tests.compiler.saving import SAVED
+from tests.compiler.test_programs import difference
+from tinytorch import nn
+from tinytorch.ops import overrides
+
+#: Runs all programs of a folder where no framework can be imported.
+ALONE = """
+import importlib.util, pathlib, pickle, sys
+
+class Refuses:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tinytorch", "torch", "ml_dtypes", "tqdm"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refuses())
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    given = pickle.loads(path.with_suffix(".pickle").read_bytes())[0]
+    results = []
+    for call in given:
+        results.append(pickle.loads(pickle.dumps(module.step(*call))))
+    kept = [array.tobytes() for array in getattr(module, "parameters", {}).values()]
+    path.with_suffix(".found").write_bytes(pickle.dumps((results, kept)))
+assert not {name.partition(".")[0] for name in sys.modules} & {"tinytorch", "torch", "ml_dtypes", "tqdm"}
+"""
+
+
+def run(*arguments: Any, **environment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    assert not done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what was saved, what it gives where it was compiled, and what it gives alone."""
+    made = tmp_path_factory.mktemp("saved")
+    run("-m", "tests.compiler.saving", made, TINYTORCH_NATIVE="0", PYTHONPATH=str(Path(__file__).parents[2]))
+    run("-I", "-c", ALONE, made)
+    return made
+
+
+def shown(x: Any) -> Any:
+    """Return a result as something to compare, bit for bit."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return type(x).__name__, str(x.dtype), x.shape, x.tobytes()
+    if isinstance(x, dict):
+        return [(key, shown(each)) for key, each in x.items()]
+    if isinstance(x, (tuple, list)):
+        return type(x).__name__, [shown(each) for each in x]
+    return type(x).__name__, repr(x)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_alone_it_gives_the_same_bits(name: str, folder: Path) -> None:
+    _, expected, stay = pickle.loads((folder / f"{name}.pickle").read_bytes())
+    found, kept = pickle.loads((folder / f"{name}.found").read_bytes())
+    assert not difference(shown(expected), shown(found))
+    assert not Counter(stay) - Counter(kept)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_text_is_tidy(name: str, folder: Path) -> None:
+    text = (folder / f"{name}.py").read_text("utf-8")
+    imported = re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE)
+    assert set(imported) <= {*sys.stdlib_module_names, "numpy"}
+    assert not re.search(r"[ \t]$|\n\n\n\n", text, re.MULTILINE)
+    for word in ("tinytorch.", "._array", "wrap(", "Any", "noqa", "fmt:", "@twin", "local.state"):
+        assert word not in text, word
+    definitions = re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE)
+    assert len(definitions) == len(set(definitions))
+
+
+def test_the_users_lines_are_comments(folder: Path) -> None:
+    text = (folder / "quickstart_sgd.py").read_text("utf-8")
+    for line in ("# pred = model(X)", "# loss.backward()", "# optimizer.step()", "    sgd_step()", "def step(X, y):"):
+        assert line in text
+    assert "X: an array of shape (16, 4, 6), float32." in text
+
+
+def module(path: Path) -> dict[str, Any]:
+    scope: dict[str, Any] = {"__file__": str(path), "__name__": "saved"}
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), scope)
+    return scope
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_a_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overrides, "active", False)  # another test's class has, in this process
+
+
+def test_weights_are_those_of_the_time_of_saving(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    compiled = torch.compile(model)
+    compiled(torch.ones(1, 3))
+    with torch.no_grad():
+        model.weight.fill_(2.0)
+        model.bias.zero_()
+    compiled.save(tmp_path / "linear.py")
+    made = module(tmp_path / "linear.py")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["linear.npz", "linear.py"]
+    assert made["step"](np.ones((1, 3), np.float32)).tolist() == [[6.0, 6.0]]
+    made["parameters"]["bias"][:] = 1
+    assert made["step"](np.ones((1, 3), np.float32)).tolist() == [[7.0, 7.0]]
+    assert model.bias.tolist() == [0.0, 0.0]
+
+
+def test_training_goes_on_in_the_module_alone(tmp_path: Path) -> None:
+    function, calls = SAVED["quickstart_adam"]()
+    function(*calls[0])
+    function.save(tmp_path / "step.py")
+    made = module(tmp_path / "step.py")
+    losses = [[function(*call) for call in calls], [made["step"](*[x.numpy() for x in call]) for call in calls]]
+    np.testing.assert_allclose(*losses, rtol=1e-4)  # (native kernels may round otherwise)
+    made["adam_groups"][0]["lr"] = 0.0
+    before = made["parameters"]["weight"].copy()
+    made["step"](*[x.numpy() for x in calls[0]])
+    assert (made["parameters"]["weight"] == before).all()
+    assert not any(each is not None for each in made["gradients"].values())
+
+
+def test_gradients_are_by_name(tmp_path: Path) -> None:
+    model = nn.Linear(3, 1)
+
+    @torch.compile
+    def step(x: Any) -> Any:
+        model.zero_grad()
+        model(x).sum().backward()
+
+    x = torch.arange(6.0).reshape(2, 3)
+    step(x)
+    step(x)
+    step.save(tmp_path / "step.py")
+    made = module(tmp_path / "step.py")
+    assert made["step"](x.numpy()) is None
+    assert made["gradients"]["weight"].tolist() == [[3.0, 5.0, 7.0]]
+
+
+def test_what_is_given_must_be_like_what_was_given(tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x: x * 2)
+    compiled(torch.zeros(2, 3))
+    compiled.save(tmp_path / "double.py")
+    step = module(tmp_path / "double.py")["step"]
+    assert step(np.ones((3, 2), np.float32).T).tolist() == [[2.0] * 3] * 2
+    with pytest.raises(ValueError, match=r"x: an array of shape \(2, 3\) and dtype float32 is needed"):
+        step(np.ones((3, 2), np.float32))
+    with pytest.raises(ValueError, match="dtype float64"):
+        step(np.ones((2, 3)))
+
+
+def test_errors(tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x: x + 1)
+    with pytest.raises(RuntimeError, match="no program to be saved: call it first"):
+        compiled.save(tmp_path / "f.py")
+    compiled(torch.zeros(2))
+    with pytest.raises(ValueError, match=r"f: the name of a module ends in \.py"):
+        compiled.save(tmp_path / "f")
+    decides = torch.compile(lambda x: x * float(x.sum()))
+    decides(torch.zeros(2))
+    with pytest.raises(RuntimeError, match="value is read by Python"):
+        decides.save(tmp_path / "f.py")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_scheduler_is_not_saved(tmp_path: Path) -> None:
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    @torch.compile
+    def step(x: Any) -> Any:
+        (w * x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+
+    step(torch.ones(2))
+    step(torch.ones(2))
+    with pytest.raises(RuntimeError, match="the step of a scheduler, ExponentialLR, is no function of arrays"):
+        step.save(tmp_path / "step.py")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_numbers_that_numpy_has_not_are_not_saved(tmp_path: Path) -> None:
+    pytest.importorskip("ml_dtypes")
+    w = torch.ones(2, dtype=torch.bfloat16)
+    compiled = torch.compile(lambda x: x * w)
+    compiled(torch.ones(2, dtype=torch.bfloat16))
+    with pytest.raises(RuntimeError, match="arrays of bfloat16, which NumPy has not"):
+        compiled.save(tmp_path / "f.py")

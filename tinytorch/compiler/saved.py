@@ -1,0 +1,588 @@
+"""A program as a file: a module of Python that needs NumPy alone, with the arrays that it needs beside it.
+
+The program's source calls kernels, which `definitions` finds the text of. Here it becomes a module: what `bind` does
+stands at its top, `step` at its end, and the arrays that stay are read from an `.npz` file. Gradients are arrays in a
+dictionary, and the step of an optimizer is its `_update` for each parameter.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import os
+import re
+import tempfile
+import textwrap
+import types
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler.definitions import (
+    NOTHING,
+    Definition,
+    Definitions,
+    Edits,
+    LookUp,
+    NotSaved,
+    Text,
+    dtype_name,
+    laid_down,
+    literal,
+    turned,
+)
+from tinytorch.compiler.entry import Entry
+from tinytorch.compiler.recorder import Formula
+from tinytorch.core.tensor import Tensor
+from tinytorch.optim.lr_scheduler import LRScheduler
+from tinytorch.optim.optimizer import Optimizer
+
+_GIVEN = '''
+
+def given(name, x, shape, dtype, order="C"):
+    """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
+    x = np.asarray(x, order=order)
+    if x.shape != shape or x.dtype != dtype:
+        wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
+        raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
+    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
+
+
+'''
+#: Names that a module has besides those of its program.
+_OWN = {"np", "Path", "arrays", "parameters", "gradients", "given", "file", "annotations", "step", "bind"}
+WIDTH = 120
+
+
+class _Step(Edits):
+    """What changes in the text of a program: gradients are kept in a dictionary, dtypes are NumPy's.
+
+    Args:
+        text, look_up, definitions: as for `Edits`.
+        leaves: by the name of a tensor, that of the array whose `.grad` is set.
+        tensors: names of other tensors.
+    """
+
+    def __init__(
+        self, text: Text, look_up: LookUp, definitions: Definitions, leaves: dict[str, str], tensors: set[str]
+    ) -> None:
+        super().__init__(text, look_up, "step", definitions)
+        self.leaves, self.tensors = leaves, tensors
+        self.gradients: dict[str, str] = {}  # of tensors, by name: the array that they hold
+        self.sets: list[str] = []
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """See what sets a gradient."""
+        target = node.targets[0]
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            name = target.value.id
+            if target.attr == "_array" and name in self.tensors:
+                self.gradients[name] = ast.unparse(node.value)
+                self.cut_line(node)
+                return
+            if target.attr == "_grad" and name in self.leaves:
+                self.sets.append(self.leaves[name])
+                value = self._gradient(node.value)
+                self.cut(self.text.start(node), self.text.end(node), f'gradients["{self.leaves[name]}"] = {value}')
+                return
+        for each in node.targets:
+            self.visit(each)
+        self.visit(node.value)
+
+    def _gradient(self, node: Any) -> str:
+        if isinstance(node, ast.Call):  # `wrap(x)`, `written(x, version)`
+            return ast.unparse(node.args[0])
+        return self.gradients.get(node.id, node.id) if isinstance(node, ast.Name) else "None"
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """See a call; `np.empty` knows dtypes by shorter names."""
+        if ast.unparse(node.func) == "np.empty" and len(node.args) == 2:
+            dtype, _ = self.value(node.args[1])
+            if isinstance(dtype, np.dtype):
+                self.cut(self.text.start(node.args[1]), self.text.end(node.args[1]), dtype_name(dtype))
+                return
+        if ast.unparse(node.func) == "np.empty_like":
+            like, _ = self.value(node.args[0])
+            order, back = turned(like)
+            shape, dtype = tuple([like.shape[dim] for dim in order]), dtype_name(like.dtype)
+            text = f"np.empty({shape}, {dtype}).transpose({', '.join(map(str, back))})"
+            self.cut(self.text.start(node), self.text.end(node), text)
+            return
+        super().visit_Call(node)
+
+
+class Saved:
+    """The text of a module for a program, and its arrays.
+
+    Args:
+        entry: the program, with its guards.
+        name: of the function that it was made of.
+
+    Attributes:
+        text: of the module.
+        arrays: what lies beside it, by name.
+        arguments: the names of those of `step`, each with shape and dtype, and whether it is contiguous.
+
+    Raises:
+        NotSaved: the program needs what is no function of arrays.
+    """
+
+    def __init__(self, entry: Entry, name: str) -> None:
+        self.arrays: dict[str, Any] = {}
+        self.arguments: dict[str, tuple[Any, Any, bool]] = {}
+        self._entry, self._name = entry, name
+        self._program = Text(entry.programs[0].source)
+        bind: Any = self._program.tree.body[0]
+        self._bind: ast.FunctionDef = bind
+        self._step = next(each for each in self._bind.body if isinstance(each, ast.FunctionDef))
+        self._scope = entry.step.__globals__
+        self._names = self._input_names()
+        named = {each.id for each in ast.walk(self._program.tree) if isinstance(each, ast.Name)}
+        own = {each for each in named if each not in self._scope} | {each.arg for each in self._step.args.args}
+        self._definitions = Definitions({*own, *self._names, *_OWN})
+        self._tensors = {key: x for key, x in self._scope.items() if isinstance(x, Tensor)}
+        self._stay: dict[str, Tensor] = {}  # what lies beside the file, by name
+        self._grads: dict[str, str] = {}  # gradients that are read, by name: the name of the tensor
+        self._sort()
+        self.text = self._module()
+
+    # What is given, and what stays ----------------------------------------------------------------
+
+    def _input_names(self) -> list[str]:
+        """Return the names of the inputs, in order."""
+        stays = iter([each.arg for each in self._bind.args.args])
+        comes = iter([each.arg for each in self._step.args.args])
+        return [next(stays if each.stays else comes) for each in self._entry.inputs]
+
+    def _sort(self) -> None:
+        """Tell what is given in each call from what is there: a tensor that is found elsewhere than in arguments."""
+        scope = self._entry.enter.__globals__
+        places: dict[str, str] = {}
+        for k, (name, each) in enumerate(zip(self._names, self._entry.inputs, strict=True)):
+            places[each.where] = name
+            of = each.where.removesuffix("._grad")
+            if of != each.where and of in places:
+                self._grads[name] = places[of]
+            elif each.where.startswith(("args[", "kwargs[")):
+                self.arguments[name] = each.shape, each.dtype, each.contiguous
+            else:
+                found = scope[f"t{k}"] if each.stays else eval(each.where, scope)
+                if found._array.shape != each.shape or found._array.dtype != each.dtype:
+                    raise NotSaved(f"{name} has another shape or dtype now than when the program was made")
+                self._stay[name] = found
+
+    def _leaves(self) -> dict[str, str]:
+        """Return, by the name of a tensor in the program, that of its array."""
+        names = {id(x): name for name, x in self._stay.items()}
+        found = {key: names[id(x)] for key, x in self._tensors.items() if id(x) in names}
+        for each in self._step.args.args:
+            name = each.arg.removesuffix("_tensor")
+            if name != each.arg and name in self._names:
+                found[each.arg] = name
+        return found
+
+    # The module -----------------------------------------------------------------------------------
+
+    def _module(self) -> str:
+        leaves = self._leaves()
+        edits = _Step(self._program, self._look_up, self._definitions, leaves, {*self._tensors} - {*leaves})
+        before = self._before(edits)
+        edits.visit(self._step)
+        last: Any = self._step.body[-1]
+        start = self._program.after_line(self._program.start(self._step))
+        lines = self._program.parts(start, self._program.of_line(self._program.start(last)), edits.found)
+        results = [ast.unparse(each) for each in last.value.elts]
+        returned = self._returned(ast.parse(self._entry.returned, mode="eval").body, results)
+        optimizers = self._optimizers(edits)
+        starts = self._starting_gradients(edits)
+        self._definitions.name_all()
+        self.arrays.update({each.name: each.array for each in self._definitions.all if each.array is not None})
+        body = textwrap.indent(textwrap.dedent(_text(lines)), "    ").rstrip()
+        parts = [
+            self._head(), *self._imports(), *self._beside(), *starts, _title("Kernels"), self._shared(),
+            _text(optimizers), _title("The program"), _text(before), self._function(body, returned),
+        ]  # fmt: skip
+        return _spaced("\n".join(parts))
+
+    def _look_up(self, name: str) -> tuple[Any, Any]:
+        value = self._scope.get(name, NOTHING)
+        if value is NOTHING or name in ("np", "__builtins__", "bind") or isinstance(value, Tensor):
+            return NOTHING, None
+        if callable(value) and isinstance(_owner(value), Optimizer | LRScheduler):
+            return NOTHING, None
+        if isinstance(value, Formula):
+            return value, lambda found: self._formula(value, name)
+        wish = getattr(value, "__name__", name)
+        return value, lambda found: found.take(value, name if wish in ("<lambda>", "call", "kernel", "work") else wish)
+
+    def _formula(self, formula: Formula, name: str) -> Definition:
+        """Return the definition of a node's formula as a function of arrays."""
+        calls = [each for each in ast.walk(self._step) if isinstance(each, ast.Call) and ast.unparse(each.func) == name]
+        items: Any = calls[0].args[1]
+        none = [isinstance(each, ast.Constant) and each.value is None for each in items.elts]
+        texts = []
+        for rule, needs, indices in formula.rules():
+            arguments = [*inspect.signature(rule).parameters][-len(indices) :] if indices else []
+            known = dict(zip(arguments, [none[k] for k in indices], strict=True))
+            made = self._definitions.rule(rule, known)
+            given = ["g", *([repr(needs)] if needs is not None else []), *[f"items[{k}]" for k in indices]]
+            texts.append([made, f"({', '.join(given)})"])
+        return self._definitions.formula(name, texts, formula.plan.joint or formula.plan.many)
+
+    def _head(self) -> str:
+        """Return the docstring of the module."""
+        given = [f"    {name}: {_said(*of)}" for name, of in self.arguments.items()]
+        lines = [
+            f'"""`{self._name}` as a program of NumPy calls, which `torch.compile` has made and `save` has written.',
+            "",
+            "It needs NumPy, and the arrays in the `.npz` file beside it. Buffers are used again: one call at a time.",
+            *(["", f"`step({', '.join(self.arguments)})` takes:", *given] if given else []),
+            "",
+            "The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives",
+            "the same, bit for bit; its native kernels may round otherwise.",
+            '"""',
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _imports(self) -> list[str]:
+        found = {each.text for each in self._definitions.all if each.kind == "import"}
+        plain = sorted(each for each in found if each.startswith("import "))
+        others = sorted([*[each for each in found if each.startswith("from ")], "from pathlib import Path"])
+        return ["from __future__ import annotations\n", *plain, *others, "", "import numpy as np\n"]
+
+    def _beside(self) -> list[str]:
+        """Return the lines that read the arrays."""
+        lines = ['with np.load(Path(__file__).with_suffix(".npz")) as file:', "    arrays = dict(file)\n"]
+        if self._stay:
+            texts = {name: self._stored(name, x._array) for name, x in self._stay.items()}
+            lines.append("#: What was there before the calls, by name; training changes these arrays.")
+            lines += ["parameters = {", *[f'    "{name}": {text},' for name, text in texts.items()], "}"]
+            lines += [f'{name} = parameters["{name}"]' for name in self._stay]
+        return lines
+
+    def _stored(self, name: str, array: Any) -> str:
+        """Put an array beside the file, and return the text that gives it back, laid out as it is."""
+        self.arrays[name], after = laid_down(array)
+        return "".join(after(f'arrays["{name}"]'))
+
+    def _shared(self) -> str:
+        """Return the definitions: constants first, then each after those that it needs."""
+        needed = [each for each in self._definitions.all if each.kind != "import"]
+        plain = [each for each in needed if each.is_plain()]
+        texts = [each.text for each in plain] + [_GIVEN] * bool(self.arguments)
+        for each in needed:
+            if each not in plain:
+                texts.append(each.text if each.kind == "value" else f"\n\n{each.text}\n\n")
+        return "\n".join(texts)
+
+    def _function(self, body: str, returned: str) -> str:
+        lines = [f"def step({', '.join(self.arguments)}):", f'    """{self._document()}"""']
+        for name, (shape, dtype, contiguous) in self.arguments.items():
+            order = "" if contiguous else ", None"
+            lines.append(f'    {name} = given("{name}", {name}, {shape}, {dtype_name(dtype)}{order})')
+        lines += [f'    {name} = gradients["{of}"]' for name, of in self._grads.items()]
+        return "\n".join(["\n", '@np.errstate(all="ignore")', *lines, body, f"    return {returned}", ""])
+
+    def _document(self) -> str:
+        return f"Do what `{self._name}` does."
+
+    def _returned(self, node: Any, results: list[str]) -> str:
+        """Return the text of a result, without tensors."""
+        if isinstance(node, ast.Name):
+            kind, number = node.id[0], int(node.id[1:])
+            return results[number] if kind == "r" else self._names[number]
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+                return f"{self._returned(node.func.value, results)}.item()"
+            name = ast.unparse(node.func)
+            if name in ("wrap", "written", "viewed", "spent", "node.output"):
+                return self._returned(node.args[0], results)
+            return self._listed(node.args, results)  # a tuple with names
+        if isinstance(node, ast.Tuple):
+            return self._listed(node.elts, results)
+        if isinstance(node, ast.List):
+            return f"[{', '.join([self._returned(each, results) for each in node.elts])}]"
+        if isinstance(node, ast.Dict):
+            values = [self._returned(each, results) for each in node.values]
+            keys = [ast.unparse(each) for each in node.keys if each is not None]
+            return "{" + ", ".join([f"{key}: {value}" for key, value in zip(keys, values, strict=True)]) + "}"
+        return ast.unparse(node)
+
+    def _listed(self, nodes: list[Any], results: list[str]) -> str:
+        texts = [self._returned(each, results) for each in nodes]
+        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+    # What `bind` does -----------------------------------------------------------------------------
+
+    def _before(self, edits: _Step) -> list[Any]:
+        """Return the text of what is there before the calls: buffers and views, and what follows from constants."""
+        cells = dict(zip(self._entry.step.__code__.co_freevars, self._entry.step.__closure__ or (), strict=True))
+        lost: set[str] = set()  # constants that nobody holds any more, since they were of use to others only
+        lines: list[Any] = []
+
+        def keep(name: str) -> None:
+            if name in cells:
+                lines.append(self._constant(name, cells[name].cell_contents))
+            else:
+                lost.add(name)
+
+        for each in self._bind.args.args:
+            if each.arg not in self._names:
+                keep(each.arg)
+        for node in self._bind.body:
+            if isinstance(node, ast.Assign):
+                if lost.isdisjoint(each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)):
+                    edits.visit(node)
+                    start, end = self._program.start(node), self._program.end(node)
+                    lines += [*self._program.parts(start, end, edits.found), "\n"]
+                else:  # what it made of them is there, if it is needed
+                    for target in ast.walk(node.targets[0]):
+                        if isinstance(target, ast.Name):
+                            keep(target.id)
+        return lines
+
+    def _constant(self, name: str, array: Any) -> str:
+        text = literal(array)
+        return f"{name} = {self._stored(name, array) if text is None else text}\n"
+
+    # Training -------------------------------------------------------------------------------------
+
+    def _starting_gradients(self, edits: _Step) -> list[str]:
+        """Return the lines with the gradients that there are before the first call."""
+        if not (edits.sets or self._grads):
+            return []
+        entries = []
+        for name in dict.fromkeys([*self._grads.values(), *edits.sets]):
+            leaf = self._stay.get(name)
+            if leaf is not None and leaf._grad is not None:
+                entries.append(f'    "{name}": {self._stored(f"{name}.grad", leaf._grad._array)},')
+            elif name in self._grads.values():
+                raise NotSaved(f"the program adds to the gradient of {name}, which has none now")
+        lines = ["", "#: By name, as they are after the last call."]
+        return [*lines, *(["gradients = {", *entries, "}"] if entries else ["gradients = {}"])]
+
+    def _optimizers(self, edits: _Step) -> list[Any]:
+        """Return the text of the steps of optimizers."""
+        found: list[Any] = []
+        for node in ast.walk(self._step):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                owner = _owner(self._scope.get(node.func.id))
+                if isinstance(owner, LRScheduler):
+                    kind = type(owner).__name__
+                    raise NotSaved(
+                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is "
+                        "compiled, and set the options of the optimizer in the module"
+                    )
+                if isinstance(owner, Optimizer):
+                    found += _Update(self, owner, node.func.id).parts()
+        return found
+
+    def name_of(self, p: Tensor) -> str | None:
+        """Return the name of a parameter."""
+        return next((name for name, x in self._stay.items() if x is p), None)
+
+    @property
+    def definitions(self) -> Definitions:
+        """What the file defines."""
+        return self._definitions
+
+    def stored(self, name: str, array: Any) -> str:
+        """Put an array beside the file, and return the text that gives it back."""
+        return self._stored(name, array)
+
+
+class _Update:
+    """The step of an optimizer, as text.
+
+    Args:
+        saved: the module that it is for.
+        optimizer: it.
+        name: what the program calls it.
+
+    Raises:
+        NotSaved: what it does is no function of arrays.
+    """
+
+    def __init__(self, saved: Saved, optimizer: Optimizer, name: str) -> None:
+        self._saved, self._optimizer, self._name = saved, optimizer, name
+        self._short = name.removesuffix("_step")
+        kind = type(optimizer)
+        if kind.step is not Optimizer.step or kind._update is Optimizer._update:
+            raise NotSaved(f"{kind.__name__} has a step of its own, which cannot be written without the framework")
+
+    def parts(self) -> list[Any]:
+        """Return the text."""
+        update = _Methods(self._saved.definitions, self._optimizer, self._short).take("_update")
+        groups, state = self._groups(), self._state()
+        short = self._short
+        return [
+            "\n".join([
+                "", f"#: The options of {type(self._optimizer).__name__}, by group, and what it keeps, by parameter.",
+                f"{short}_groups = [", *groups, "]", f"{short}_state = {{", *state, "}", "", "",
+                f"def {self._name}():",
+                f'    """Update the parameters that have gradients, as {type(self._optimizer).__name__} does."""',
+                f"    for group in {short}_groups:",
+                '        for name in group["params"]:',
+                "            if gradients.get(name) is not None:",
+                "                ",
+            ]),
+            update, f"(parameters[name], gradients[name], {short}_state[name], group)\n\n",
+        ]  # fmt: skip
+
+    def _groups(self) -> list[str]:
+        lines = []
+        for group in self._optimizer.param_groups:
+            names = [f'"{name}"' for name in map(self._saved.name_of, group["params"]) if name is not None]
+            if group.get("capturable"):
+                raise NotSaved("capturable is for accelerators")
+            lines += ["    {", *_filled('        "params": [', names, "],")]
+            for key, value in group.items():
+                if key not in ("params", "param_names", "foreach", "fused", "differentiable", "capturable"):
+                    lines.append(f'        "{key}": {self._option(key, value)},')
+            lines.append("    },")
+        return lines
+
+    def _option(self, key: str, value: Any) -> str:
+        if isinstance(value, Tensor):
+            return repr(float(value))
+        if isinstance(value, tuple | list):
+            texts = [self._option(key, each) for each in value]
+            return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+        if value is None or isinstance(value, bool | int | float | str):
+            return repr(value)
+        raise NotSaved(f"the option {key} of {type(self._optimizer).__name__} is a {type(value).__name__}")
+
+    def _state(self) -> list[str]:
+        lines = []
+        for group in self._optimizer.param_groups:
+            for p in group["params"]:
+                name = self._saved.name_of(p)
+                kept: dict[Any, Any] = self._optimizer.state.get(p) or self._optimizer._new_state(p, group)
+                texts = [f'"{key}": {self._kept(f"{name}.{key}", value)}' for key, value in kept.items()]
+                if name is not None:
+                    lines += _filled(f'    "{name}": {{', texts, "},")
+        return lines
+
+    def _kept(self, name: str, value: Any) -> str:
+        if isinstance(value, Tensor):
+            return self._saved.stored(name, value._array)
+        return self._option(name, value)
+
+
+class _Methods:
+    """The methods of an optimizer as functions.
+
+    Args:
+        definitions: what they are taken up in.
+        optimizer: whose they are.
+        prefix: what their names begin with.
+    """
+
+    def __init__(self, definitions: Definitions, optimizer: Optimizer, prefix: str) -> None:
+        self._definitions, self._optimizer, self._prefix = definitions, optimizer, prefix
+
+    def take(self, name: str) -> Definition:
+        """Return the definition of a method, which does without `self`."""
+        found = getattr(self._optimizer, name)
+        function = getattr(found, "__func__", found)
+        if not isinstance(function, types.FunctionType):
+            return self._definitions.take(found, name)
+        wish = f"{self._prefix}_{name.strip('_')}"
+        return self._definitions.method(function, wish, self.take if found is not function else None)
+
+
+def _owner(function: Any) -> Any:
+    """Return the object whose step a function is."""
+    if getattr(function, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return cells["reference"].cell_contents()
+    return getattr(function, "__self__", None)
+
+
+def _text(parts: list[Any]) -> str:
+    return "".join([each if isinstance(each, str) else each.shown for each in parts])
+
+
+def _title(words: str) -> str:
+    return f"\n# {words} {'-' * (WIDTH - 20 - len(words) - 3)}\n"
+
+
+def _filled(before: str, texts: list[str], after: str) -> list[str]:
+    """Return the lines of a list: one if they fit into it."""
+    line = f"{before}{', '.join(texts)}{after}"
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(before) - len(before.lstrip()))
+    return [before, *[f"{indent}    {each}," for each in texts], f"{indent}{after}"]
+
+
+def _said(shape: tuple[int, ...], dtype: Any, contiguous: bool) -> str:
+    return f"an array of shape {shape}, {dtype.name}."
+
+
+def _spaced(text: str) -> str:
+    """Return a text with two empty lines around definitions, whose arguments stand in one line where they fit."""
+
+    def joined(found: re.Match[str]) -> str:
+        line = f"{found[1]}{' '.join(found[2].split()).rstrip(',')}):"
+        return line if len(line) <= WIDTH else found[0]
+
+    text = re.sub(r"^( *def \w+\()\n([^()#]*?)\n *\):$", joined, text, flags=re.MULTILINE)
+    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\n{4,}", "\n\n\n", text)
+    text = re.sub(r"\n\n\n+(?=[A-Za-z_#])(?!def |class |@)", "\n\n\n", text)
+    return text.strip("\n") + "\n"
+
+
+def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
+    """Write a program to a file, and its arrays to one beside it.
+
+    Args:
+        entry: the program.
+        name: of the function that it was made of.
+        path: of the file, which ends in `.py`.
+
+    Raises:
+        ValueError: the path does not.
+        NotSaved: the program needs what is no function of arrays.
+    """
+    target = Path(path)
+    if target.suffix != ".py":
+        raise ValueError(f"{target}: the name of a module ends in .py")
+    saved = Saved(entry, name)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        trial = Path(folder) / target.name
+        trial.write_text(saved.text, "utf-8")
+        _write(trial.with_suffix(".npz"), saved.arrays)
+        _try(trial, saved.arguments)
+        for each in (trial.with_suffix(".npz"), trial):
+            os.replace(each, target.parent / each.name)
+
+
+def _write(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays as `np.savez` does, which takes no names that its arguments have."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+
+
+def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
+    """Run a program that was written, on zeros: what it lacks is an error now, and not later."""
+    spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(module))
+        run: Callable[..., Any] = vars(module)["step"]
+        run(*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
+    except (NameError, AttributeError, TypeError, ImportError, SyntaxError) as error:
+        raise NotSaved(f"the program does not run without the framework: {type(error).__name__}: {error}") from error
+    except Exception:  # zeros are not what it is for
+        return
+
+
+__all__ = ["Saved", "save"]
