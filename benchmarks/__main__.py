@@ -3,7 +3,7 @@
 python -m benchmarks                      all rows (ten minutes)
 python -m benchmarks step chain           some rows
 python -m benchmarks process --epochs 1   the whole training, shorter
-python -m benchmarks chain --compile      as torch.compile makes it, without, and PyTorch
+python -m benchmarks chain --compile      as torch.compile makes it and as it is, PyTorch both ways, and JAX
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 import tinytorch  # noqa: E402
-from benchmarks import ddp_step, overhead  # noqa: E402
+from benchmarks import compiled, ddp_step, overhead  # noqa: E402
 from benchmarks.measure import ROOT, Row, ratio_of, run  # noqa: E402
 from benchmarks.side import Side  # noqa: E402
 from benchmarks.work import WORK  # noqa: E402
 from tinytorch.kernels import native  # noqa: E402
 
 PYTORCH = importlib.util.find_spec("torch") is not None
+JAX = sys.executable if importlib.util.find_spec("jax") is not None else ""
 
 
-def compare(work: str, turns: int, compiled: bool) -> Row:
+def compare(work: str, turns: int) -> Row:
     """Return the row of some work: each side is a process, and they take turns."""
     row = WORK[work]
-    sides = {"ours": Side("tinytorch", work, compiled=compiled)}
-    if compiled:
-        sides["without"] = Side("tinytorch", work)
-    elif native.instructions:
+    sides = {"ours": Side("tinytorch", work)}
+    if native.instructions:
         sides["without"] = Side("tinytorch", work, native=False)
     if PYTORCH:
         sides["theirs"] = Side("torch", work)
@@ -164,7 +163,10 @@ def main() -> int:
     option("--repeats", type=int, default=3, help="of the whole process (3)")
     option("--turns", type=int, default=9, help="of each side in the other rows (9)")
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
-    option("--compile", action="store_true", help="ours is compiled, what stands beside it is not")
+    option("--compile", action="store_true", help="the table of compilers, of training, inference and the other work")
+    option("--columns", default=",".join(compiled.COLUMNS), help="of that table (all: %(default)s)")
+    option("--jax", metavar="PYTHON", default=JAX, help="the Python that has JAX, and NumPy (this one, if it has)")
+    option("--markdown", action="store_true", help="print that table for the documentation")
     option("--check", action="store_true", help="exit with 1 if an aim is missed")
     args = parser.parse_args()
     if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
@@ -174,6 +176,8 @@ def main() -> int:
         print(note, file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     unknown = set(args.rows) - set(ROWS)
+    if args.compile and not set(args.columns.split(",")) <= set(compiled.COLUMNS):
+        parser.error(f"argument --columns: there are {', '.join(compiled.COLUMNS)}")
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))} (there are {', '.join(ROWS)})")
 
@@ -181,11 +185,14 @@ def main() -> int:
         print("PyTorch is not installed: only tinytorch's side is measured.")
     if native.instructions is None:
         print("There are no native kernels here.")
-    ours, other = ("compiled", "eager") if args.compile else ("ours", "without")
-    print(f"{'':<52} {ours:>8} {other:>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
+    if args.compile:
+        works = [each for each in WORK if not args.rows or each in args.rows]
+        compiled.table(works, args.turns, args.columns.split(","), args.jax, args.markdown)
+        return 0
+    print(f"{'':<52} {'ours':>8} {'without':>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
     missed, ratios = False, []
     for name in [each for each in ROWS if not args.rows or each in args.rows]:
-        for row in [compare(name, args.turns, args.compile)] if name in WORK else (FIRST | LAST)[name](args):
+        for row in [compare(name, args.turns)] if name in WORK else (FIRST | LAST)[name](args):
             print(line(row), flush=True)
             missed |= row.ok is False
             if name in WORK and row.ratio is not None:

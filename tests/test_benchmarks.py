@@ -85,6 +85,39 @@ def test_a_table_is_printed() -> None:
         assert re.search(r" (yes|NO|-)$", row)
 
 
+def test_a_table_of_compilers_is_printed() -> None:
+    """What is not there, or fails, is left out."""
+    columns = ["--columns", "compiled,eager,JAX", "--jax", sys.executable + "-that-is-not-there"]
+    run = benchmarks("chain", "step-256", "--compile", "--turns", "1", *columns)
+    assert run.returncode == 0, run.stderr
+    head, *rows = [line for line in run.stdout.splitlines() if not line.startswith(("PyTorch is", "There are"))]
+    assert head.split()[:5] == ["compiled", "eager", "PyTorch", "torch.compile", "JAX"]
+    assert [row.split("  ")[0] for row in rows] == [WORK[name].what for name in ("chain", "step-256")]
+    number = r"[\d.]+"
+    for row in rows:
+        assert re.search(rf" {number} +{number} +- +- +- +ms +- +{number} +- +-$", row), row
+    assert "chain: JAX: " in run.stderr
+    run = benchmarks("chain", "--compile", "--turns", "1", "--markdown", "--columns", "compiled")
+    lines = run.stdout.splitlines()[-3:]
+    assert all(line.startswith("| ") and line.count("|") == 12 for line in lines), lines
+    assert "there are compiled, eager" in benchmarks("--compile", "--columns", "ours").stderr
+
+
+def test_jax_does_the_same_work() -> None:
+    pytest.importorskip("jax", exc_type=ImportError)
+    from benchmarks import compiled, jax_work
+
+    assert list(jax_work.WORK) == compiled.JAX
+    for name in ("micro-mlp", "step", "step-adam"):
+        work = jax_work.WORK[name]()
+        np.testing.assert_allclose([float(work()) for _ in range(20)], losses(tinytorch, name), 1e-3)
+    np.testing.assert_allclose(jax_work.decide()(), np.asarray(WORK["decide"].make(tinytorch)()), 1e-4, 1e-6)
+    for name in ("pinn", "pinn-2000"):  # at other points
+        work = jax_work.WORK[name]()
+        found, ours = np.mean([float(work()) for _ in range(20)]), np.mean(losses(tinytorch, name))
+        assert 0.5 < found / ours < 2
+
+
 def test_rows_are_named() -> None:
     run = benchmarks("speed")
     assert run.returncode == 2
