@@ -231,6 +231,15 @@ def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
             (2, 1, 4, 5, (6, 7, 20), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
             (2, 1, 3, 4, (6,), (3,), (1,), (0,), (1,)),  # samples as far apart as one is long
             (1, 1, 300, 20, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
+            # many channels
+            (9, 1, 24, 64, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+            (2, 1, 32, 80, (16, 16), (3, 3), (1, 1), (1, 1), (1, 1)),  # channels a power of two apart
+            (1, 1, 16, 32, (64, 48), (3, 3), (1, 1), (1, 1), (1, 1)),  # that, and several blocks in an image
+            (3, 2, 16, 47, (9, 7), (4, 3), (2, 2), (1, 2), (1, 1)),
+            (2, 1, 16, 32, (5, 6, 8), (2, 3, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
+            (1, 1, 40, 32, (5, 5), (7, 7), (1, 1), (3, 3), (1, 1)),
+            (2, 1, 24, 112, (300,), (7,), (1,), (9,), (3,)),
+            (1, 1, 9, 16, (4, 16), (5, 5), (3, 1), (5, 4), (3, 2)),  # places in the padding alone
         ]
         for _ in range(40):
             dims = rng.integers(1, 4)
@@ -252,7 +261,9 @@ def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
                 )
             )
             if number % 5 == 1:  # PyTorch has such values meet what they meet by the kernel, and nothing else
-                x[..., -1, 2], y[0, 0, ..., 0] = np.inf, np.nan
+                x[..., -1, 2] = np.inf
+                # (In PyTorch not padding either, which in NumPy is zeros; and so it is where channels are many.)
+                y[(0, 0, *([..., 0] if channels < 4 else [n // 2 for n in places]))] = np.nan
             x, w, y = (lying(each, number % 3) for each in (x, w, y))
             settings = (stride, padding, dilation, groups)
             bias = b if number % 2 else None

@@ -38,6 +38,8 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
     """
     if size is not None:
         sizes = (size,)
+    elif len(sizes) == 1 and type(sizes[0]) is int and 0 <= sizes[0] < 1 << 60:
+        return sizes
     if not sizes:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     first = sizes[0]

@@ -1,231 +1,38 @@
 // Twins of kernels/conv.py: the three sides of a convolution, as products whose columns are never stored.
 //
-// `conv` and `conv_input` are one thing, a correlation: the result's places, which lie `step` apart, each meet the
-// source at `place * move + offset` for every tap. (The gradient of the input with stride s is one such for each of the
-// s places that input elements have between the kernel's moves, with the taps that meet those.) A block of images, or
-// of rows of one, is laid out with its padding, and split by `move` so that what a tap meets in a row are neighbours.
-// From that, panels of COLUMNS places are packed, which stay in the cache while they meet all rows of the weight.
+// A correlation (correlation.c) that direct.c does not take lays a block out, and packs panels of COLUMNS places, which
+// stay in the cache while they meet all rows of the weight.
 //
 // For `conv_weight` what is laid out is read as it lies: a tile of the weight's gradient, some taps by some outputs,
 // adds up over the places numbers of the image times vectors of the output's gradient, which is transposed for that.
-//
-// Parts are what the shapes make them, whatever the number of threads.
-
-#if WIDTH == 4 && defined(__x86_64__) || WIDTH == 8
-#define ROWS 4  // of a tile, which fills the registers
-#else
-#define ROWS 8
-#endif
-#define VECTORS_IN_TILE 3
-#define COLUMNS (VECTORS_IN_TILE * WIDTH)
-
-enum { LAID_OUT = 1 << 17, PARTS = 16, POSITIONS = 160, DEPTH = 256, PLACES = 1 << 9, SUMS = 1 << 21 };
-
-typedef int64_t Three[3];
-
-// What a correlation does in one dimension.
-typedef struct {
-    int64_t size, count, move;  // of the source; places; source elements from one place to the next
-    int64_t start, step;        // of the places in the result
-    int64_t *tap, *offset;      // per tap that counts: its number in the kernel, where it meets the source
-    int64_t taps, *phase, phases, low, extent;  // what is laid out: offsets modulo `move`; the first; how many
-} Axis;
-
-typedef struct {
-    const float *source, *weight, *bias;
-    float *result;
-    int64_t samples, groups, channels, rows;  // channels (of the source) and rows (of the result) of each group
-    int64_t source_at[5], weight_at[6], result_at[5];  // strides; those of the weight by row, channel, tap (3), group
-    Axis axis[3];
-    int64_t taps, *tap_at, *weight_tap_at;  // per tap: where it is in what is laid out, and in the weight
-    int split;                              // the dimension in which images are cut,
-    int64_t images, cut, blocks, cuts;      // into blocks of so many images or places there
-    int64_t row_parts, row_part;            // the rows of the weight, too, where blocks are few
-    int64_t laid_at[5], laid;               // strides by image, channel, phase (all), depth, height; the size
-    bool in_place;                          // the source itself is what would be laid out
-    float *packed, *scratch;
-    int64_t scratch_size;
-} Correlation;
-
-static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
-static int64_t most(int64_t x, int64_t y) { return x > y ? x : y; }
-static int64_t over(int64_t x, int64_t y) { return (x + y - 1) / y; }
-static int64_t below(int64_t x, int64_t y) { return x >= 0 ? x / y : -((-x + y - 1) / y); }
-
-// Setting up ------------------------------------------------------------------------------------
-
-static bool set_axis(Axis *a) {
-    a->phases = 0;
-    int64_t high = a->low = below(a->offset[0], a->move);
-    for (int64_t t = 0; t < a->taps; t++) {
-        int64_t at = below(a->offset[t], a->move), phase = a->offset[t] - at * a->move, k = 0;
-        while (k < a->phases && a->phase[k] != phase) k++;
-        if (k == a->phases) a->phase[a->phases++] = phase;
-        a->low = least(a->low, at);
-        high = most(high, at);
-    }
-    a->extent = high - a->low;  // and as many as there are places
-    return a->extent < 1 << 24;
-}
-
-static bool set_taps(Correlation *c) {
-    Axis *a = c->axis;
-    c->taps = a[0].taps * a[1].taps * a[2].taps;
-    c->tap_at = malloc(sizeof(int64_t) * 2 * (size_t)c->taps);
-    if (!c->tap_at) return false;
-    c->weight_tap_at = c->tap_at + c->taps;
-    int64_t t = 0, chosen[3];
-    for (chosen[0] = 0; chosen[0] < a[0].taps; chosen[0]++)
-        for (chosen[1] = 0; chosen[1] < a[1].taps; chosen[1]++)
-            for (chosen[2] = 0; chosen[2] < a[2].taps; chosen[2]++, t++) {
-                int64_t phases = 0, at = 0, weight = 0;
-                for (int d = 0; d < 3; d++) {
-                    int64_t offset = a[d].offset[chosen[d]], index = below(offset, a[d].move), k = 0;
-                    while (a[d].phase[k] != offset - index * a[d].move) k++;
-                    phases = phases * a[d].phases + k;
-                    at += (index - a[d].low) * (d == 2 ? 1 : c->laid_at[3 + d]);
-                    weight += a[d].tap[chosen[d]] * c->weight_at[2 + d];
-                }
-                c->tap_at[t] = at + phases * c->laid_at[2];
-                c->weight_tap_at[t] = weight;
-            }
-    return true;
-}
-
-// Cut the work into blocks, and say how they are laid out.
-static bool set_blocks(Correlation *c) {
-    Axis *a = c->axis;
-    int64_t places = a[0].count * a[1].count * a[2].count, cuts = 1, size = c->channels;
-    for (int d = 0; d < 3; d++) size *= (a[d].extent + a[d].count) * a[d].phases;
-    c->split = a[0].count > 1 ? 0 : a[1].count > 1 ? 1 : 2;
-    c->images = least(c->samples, most(least(over(PLACES, places), LAID_OUT / size), 1));
-    if (c->images == 1) {
-        cuts = most(over(size, LAID_OUT), over(PARTS, c->samples * c->groups));
-        cuts = most(least(cuts, places / PLACES), 1);
-    }
-    c->cut = over(a[c->split].count, least(cuts, a[c->split].count));
-    c->cuts = over(a[c->split].count, c->cut);
-    c->blocks = over(c->samples, c->images);
-    c->images = over(c->samples, c->blocks);
-    if (c->in_place) {
-        memcpy(c->laid_at, (int64_t[]){c->source_at[0], c->source_at[1], 0, 0, 0}, sizeof c->laid_at);
-        return true;
-    }
-    Three extent;
-    for (int d = 0; d < 3; d++) extent[d] = a[d].extent + (d == c->split ? c->cut : a[d].count);
-    c->laid_at[4] = extent[2];
-    c->laid_at[3] = extent[1] * c->laid_at[4];
-    c->laid_at[2] = extent[0] * c->laid_at[3];
-    c->laid_at[1] = c->laid_at[2] * a[0].phases * a[1].phases * a[2].phases;
-    c->laid_at[0] = c->laid_at[1] * c->channels;
-    c->laid = c->laid_at[0] * c->images;
-    return c->laid < (int64_t)1 << 40;
-}
-
-typedef struct {
-    int64_t first, images, begin;  // the images; where the cut begins
-    Three count;                   // places in one image
-} Block;
-
-static Block block_of(const Correlation *c, int64_t number) {
-    Block b = {.first = number / c->cuts * c->images, .begin = number % c->cuts * c->cut};
-    b.images = least(c->images, c->samples - b.first);
-    for (int d = 0; d < 3; d++) b.count[d] = c->axis[d].count;
-    b.count[c->split] = least(c->cut, b.count[c->split] - b.begin);
-    return b;
-}
-
-// Where the source is not padding, among what is laid out of it.
-static void find_inside(const Axis *a, int64_t low, int64_t phase, int64_t extent, int64_t *first, int64_t *last) {
-    *first = least(most(-below(low * a->move + phase, a->move), 0), extent);
-    *last = most(least(below(a->size - 1 - phase, a->move) - low + 1, extent), *first);
-}
-
-INLINE void zero(float *to, int64_t count) {
-    for (int64_t i = 0; i < count; i++) to[i] = 0;
-}
-
-// Copy every other number: of each two vectors of eight that overlap by one, so that nothing is read beyond the last.
-INLINE void every_other(float *to, const float *from, int64_t count) {
-    typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
-    if (count < 8) {
-        for (int64_t i = 0; i < count; i++) to[i] = from[2 * i];
-        return;
-    }
-    for (int64_t i = 0; i < count; i += 8) {
-        i = least(i, count - 8);
-        eight x = *(const eight *)(from + 2 * i), y = *(const eight *)(from + 2 * i + 7);
-        *(eight *)(to + i) = __builtin_shufflevector(x, y, 0, 2, 4, 6, 9, 11, 13, 15);
-    }
-}
-
-// Lay out `channels` channels of a block's images, the padding around them too.
-static void lay_out(const Correlation *c, const Block *b, const float *source, int64_t channels, float *to) {
-    const Axis *a = c->axis;
-    const int64_t *at = c->source_at;
-    int64_t row_at = c->laid_at[4], apart = a[2].move * at[4], phases = a[0].phases * a[1].phases * a[2].phases;
-    for (int64_t p = 0; p < phases; p++) {
-        Three low, extent, first, last;
-        Three phase = {a[0].phase[p / a[2].phases / a[1].phases], a[1].phase[p / a[2].phases % a[1].phases],
-                       a[2].phase[p % a[2].phases]};
-        int64_t start = 0;
-        for (int d = 0; d < 3; d++) {
-            low[d] = a[d].low + (d == c->split ? b->begin : 0);
-            extent[d] = a[d].extent + b->count[d];
-            find_inside(&a[d], low[d], phase[d], extent[d], &first[d], &last[d]);
-            start += ((low[d] + first[d]) * a[d].move + phase[d]) * at[2 + d];
-        }
-        int64_t plane = (extent[1] - 1) * row_at + extent[2], inside = last[2] - first[2];
-        for (int64_t n = 0; n < b->images; n++)
-            for (int64_t channel = 0; channel < channels; channel++) {
-                const float *image = source + (b->first + n) * at[0] + channel * at[1] + start;
-                float *laid = to + n * c->laid_at[0] + channel * c->laid_at[1] + p * c->laid_at[2];
-                for (int64_t d = 0; d < extent[0]; d++, laid += c->laid_at[3]) {
-                    if (d < first[0] || d >= last[0]) {
-                        zero(laid, plane);
-                        continue;
-                    }
-                    const float *from = image + (d - first[0]) * a[0].move * at[2];
-                    float *row = laid + first[1] * row_at;
-                    zero(laid, least(first[1] * row_at, plane));
-                    for (int64_t h = first[1]; h < last[1]; h++, row += row_at, from += a[1].move * at[3]) {
-                        for (int64_t w = 0; w < first[2]; w++) row[w] = 0;
-                        if (apart == 1) copy(row + first[2], from, inside);
-                        else if (apart == 2) every_other(row + first[2], from, inside);
-                        else
-                            for (int64_t w = 0; w < inside; w++) row[first[2] + w] = from[apart * w];
-                        for (int64_t w = last[2]; w < extent[2]; w++) row[w] = 0;
-                    }
-                    zero(row, plane - last[1] * row_at);
-                }
-            }
-    }
-}
 
 // Panels ----------------------------------------------------------------------------------------
 
 typedef struct {
     int64_t at, length;
+    int64_t number;  // of the first place, from the first of all runs on
+    Three place;     // and where it is in an image
 } Run;
 
 // Where the places from `begin` on lie in what is laid out, and in the result.
 static int find_runs(const Correlation *c, const Block *b, int64_t begin, int64_t count, Run *laid, Run *result,
                      int *results) {
     const Axis *a = c->axis;
-    int64_t width = b->count[2], column = begin % width, row = begin / width;
+    int64_t width = b->count[2], column = begin % width, row = begin / width, end = count;
     int runs = 0;
     *results = 0;
     while (count) {
         int64_t h = row % b->count[1], d = row / b->count[1] % b->count[0], n = row / b->count[1] / b->count[0];
         int64_t length = least(width - column, count), place[3] = {d, h, column};
-        laid[runs++] = (Run){n * c->laid_at[0] + d * c->laid_at[3] + h * c->laid_at[4] + column, length};
+        int64_t number = end - count, laid_at = n * c->laid_at[0] + d * c->laid_at[3] + h * c->laid_at[4] + column;
         place[c->split] += b->begin;
+        laid[runs++] = (Run){laid_at, length, number, {place[0], place[1], place[2]}};
         int64_t at = (b->first + n) * c->result_at[0];
         for (int k = 0; k < 3; k++) at += (a[k].start + a[k].step * place[k]) * c->result_at[2 + k];
         Run *before = result + *results - 1;
         if (*results && a[2].step == 1 && c->result_at[4] == 1 && before->at + before->length == at)
             before->length += length;
-        else result[(*results)++] = (Run){at, length};
+        else result[(*results)++] = (Run){.at = at, .length = length};
         count -= length;
         column = 0;
         row++;
@@ -408,15 +215,11 @@ static void depthwise_part(void *context, Py_ssize_t part, int worker) {
 
 static bool is_depthwise(const Correlation *c) { return c->groups > 1 && (c->channels == 1 || c->rows == 1); }
 
-static void *aligned(size_t floats) {
-    void *found;
-    return posix_memalign(&found, 64, sizeof(float) * floats + 64) ? NULL : found;
-}
-
 // Compute a correlation whose axes have been set, or nothing if memory is short. `bias` may be NULL.
 static bool correlate(Correlation *c, const float *bias) {
     int64_t tiles = over(c->rows, ROWS), length, products;
     int threads = tt_threads();
+    if (!is_depthwise(c) && is_direct(c) && correlate_direct(c, bias)) return true;
     for (int d = 0; d < 3; d++)
         if (!set_axis(&c->axis[d])) return false;
     if (!set_blocks(c) || !set_taps(c)) return false;
@@ -457,35 +260,12 @@ typedef struct {
     Correlation c;       // how the input is laid out, and where the output's gradient lies
     const float *y;      // that gradient,
     const float *y_end;  // where its memory ends
-    float *sums;         // by part and group: chunks of rows, tiles of ROWS taps, vectors of rows
-    int64_t parts, tap_parts, chunks, tiles;
-    int vectors;  // of rows, in a chunk
+    float *sums;         // by part and group: chunks of rows, tiles, vectors of rows
+    int64_t parts, tile_parts, chunks, tiles;
+    int vectors;   // of rows, in a chunk
+    bool by_taps;  // tiles are one tap of ROWS channels, which meets no padding then; else ROWS taps, of any channels
     float *result;
 } WeightSide;
-
-// Transpose WIDTH vectors: each round interleaves those of the first half with those of the second.
-INLINE void transpose(vec *rows) {
-#if WIDTH == 4
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#elif WIDTH == 8
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#endif
-    vec next[WIDTH];
-    for (int round = 1; round < WIDTH; round *= 2) {
-        for (int i = 0; i < WIDTH / 2; i++) {
-            next[2 * i] = __builtin_shufflevector(rows[i], rows[i + WIDTH / 2], LOW);
-            next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + WIDTH / 2], HIGH);
-        }
-        for (int i = 0; i < WIDTH; i++) rows[i] = next[i];
-    }
-#undef LOW
-#undef HIGH
-}
 
 // Write a chunk of rows of the output's gradient, place after place. Whole vectors of places are written: what is too
 // much the next run overwrites.
@@ -515,6 +295,25 @@ static void transpose_rows(const WeightSide *s, int64_t group, int64_t chunk, co
     }
 }
 
+// Of runs of places, what a tap meets outside of the padding.
+static int find_met(const Correlation *c, int64_t tap, const Run *runs, int count, Run *met) {
+    const Axis *a = c->axis;
+    Three chosen = {tap / a[2].taps / a[1].taps, tap / a[2].taps % a[1].taps, tap % a[2].taps}, first, last;
+    for (int d = 0; d < 3; d++) {
+        int64_t offset = a[d].offset[chosen[d]];
+        first[d] = -below(offset, a[d].move);
+        last[d] = -below(offset - a[d].size, a[d].move);
+    }
+    int found = 0;
+    for (const Run *run = runs; run < runs + count; run++) {
+        int64_t d = run->place[0], h = run->place[1], w = run->place[2];
+        int64_t skipped = most(first[2] - w, 0), length = least(last[2] - w, run->length) - skipped;
+        if (d < first[0] || d >= last[0] || h < first[1] || h >= last[1] || length <= 0) continue;
+        met[found++] = (Run){.at = run->at + skipped, .length = length, .number = run->number + skipped};
+    }
+    return found;
+}
+
 // Add to a tile of sums, ROWS taps by `vectors` vectors of rows, what some places give.
 INLINE void add_places(int vectors, float *sums, const float *y, const float *laid, const int64_t *tap_at,
                        const Run *runs, int count) {
@@ -523,9 +322,10 @@ INLINE void add_places(int vectors, float *sums, const float *y, const float *la
         for (int j = 0; j < vectors; j++) found[i][j] = load(sums + (i * vectors + j) * WIDTH);
     for (int r = 0; r < count; r++) {
         const float *from = laid + runs[r].at, *end = from + runs[r].length;
-        for (; from < end; from++, y += vectors * WIDTH) {
+        const float *by = y + runs[r].number * vectors * WIDTH;
+        for (; from < end; from++, by += vectors * WIDTH) {
             vec b[VECTORS_IN_TILE];
-            for (int j = 0; j < vectors; j++) b[j] = load(y + j * WIDTH);
+            for (int j = 0; j < vectors; j++) b[j] = load(by + j * WIDTH);
             for (int i = 0; i < ROWS; i++)
                 for (int j = 0; j < vectors; j++) found[i][j] += from[tap_at[i]] * b[j];
         }
@@ -537,12 +337,15 @@ INLINE void add_places(int vectors, float *sums, const float *y, const float *la
 static void weight_part(void *context, Py_ssize_t number, int worker) {
     const WeightSide *s = context;
     const Correlation *c = &s->c;
-    int64_t part = number / s->tap_parts / c->groups, group = number / s->tap_parts % c->groups;
-    int64_t step = over(s->tiles, s->tap_parts), begin = number % s->tap_parts * step,
+    int64_t part = number / s->tile_parts / c->groups, group = number / s->tile_parts % c->groups;
+    int64_t step = over(s->tiles, s->tile_parts), begin = number % s->tile_parts * step,
             end = least(begin + step, s->tiles);
     int64_t length = c->channels * c->taps, apart = s->vectors * WIDTH, tile = ROWS * apart;
+    int64_t tiles_apart = s->by_taps ? c->taps : 1;  // tiles of the same tap
     if (begin >= end) return;
-    int64_t channel = begin * ROWS / c->taps, channels = over(least(end * ROWS, length), c->taps) - channel;
+    int64_t channel = s->by_taps ? begin / c->taps * ROWS : begin * ROWS / c->taps;
+    int64_t channels = s->by_taps ? over(end, c->taps) * ROWS : over(end * ROWS, c->taps);
+    channels = least(channels, c->channels) - channel;
     float *y = scratch_of(c, worker), *to_lay = y + (POSITIONS + WIDTH) * apart;
     float *sums = s->sums + (part * c->groups + group) * s->chunks * s->tiles * tile;
     for (int64_t k = 0; k < s->chunks; k++) {
@@ -556,43 +359,55 @@ static void weight_part(void *context, Py_ssize_t number, int worker) {
         else lay_out(c, &b, source, channels, to_lay);
         int64_t places = b.images * b.count[0] * b.count[1] * b.count[2];
         for (int64_t at = 0; at < places; at += POSITIONS) {
-            Run runs[POSITIONS], y_runs[POSITIONS];
+            Run runs[POSITIONS], y_runs[POSITIONS], met[POSITIONS];
             int y_count, count = find_runs(c, &b, at, least(POSITIONS, places - at), runs, y_runs, &y_count);
             for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
                 transpose_rows(s, group, chunk, y_runs, y_count, y);
-                for (int64_t t = begin; t < end; t++) {
-                    int64_t tap_at[ROWS];
-                    for (int64_t i = 0; i < ROWS; i++) {
-                        int64_t k = least(t * ROWS + i, length - 1);
-                        tap_at[i] = (k / c->taps - channel) * c->laid_at[1] + c->tap_at[k % c->taps];
+                for (int64_t tap = 0; tap < tiles_apart; tap++) {
+                    int some = s->by_taps ? find_met(c, tap, runs, count, met) : count;
+                    const Run *these = s->by_taps ? met : runs;
+                    int64_t first = begin + (tap - begin % tiles_apart + tiles_apart) % tiles_apart;
+                    for (int64_t t = first; t < end; t += tiles_apart) {
+                        int64_t tap_at[ROWS];
+                        for (int64_t i = 0; i < ROWS; i++) {
+                            int64_t k = least(t * ROWS + i, length - 1);
+                            if (s->by_taps) k = least(t / c->taps * ROWS + i, c->channels - 1) * c->taps + tap;
+                            tap_at[i] = (k / c->taps - channel) * c->laid_at[1] + c->tap_at[k % c->taps];
+                        }
+                        float *place = sums + (chunk * s->tiles + t) * tile;
+                        if (s->vectors == 3) add_places(3, place, y, laid, tap_at, these, some);
+                        else if (s->vectors == 2) add_places(2, place, y, laid, tap_at, these, some);
+                        else add_places(1, place, y, laid, tap_at, these, some);
                     }
-                    float *place = sums + (chunk * s->tiles + t) * tile;
-                    if (s->vectors == 3) add_places(3, place, y, laid, tap_at, runs, count);
-                    else if (s->vectors == 2) add_places(2, place, y, laid, tap_at, runs, count);
-                    else add_places(1, place, y, laid, tap_at, runs, count);
                 }
             }
         }
     }
 }
 
-// Add up a group's parts, and write what belongs to some taps into the result.
+// Add up the parts of a vector of rows, and write them into the result.
 static void sum_parts(void *context, Py_ssize_t number, int worker) {
     (void)worker;
     const WeightSide *s = context;
     const Correlation *c = &s->c;
-    int64_t group = number / s->tiles, tile = number % s->tiles, apart = s->vectors * WIDTH,
-            length = c->channels * c->taps;
-    int64_t size = s->chunks * s->tiles * ROWS * apart;
-    for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
-        const float *from = s->sums + group * size + (chunk * s->tiles + tile) * ROWS * apart;
-        for (int64_t r = 0; r < least(apart, c->rows - chunk * apart); r++) {
-            float *to = s->result + (group * c->rows + chunk * apart + r) * length + tile * ROWS;
-            for (int64_t i = 0; i < least(ROWS, length - tile * ROWS); i++) {
-                float sum = from[i * apart + r];
-                for (int64_t part = 1; part < s->parts; part++) sum += from[part * c->groups * size + i * apart + r];
-                to[i] = sum;
-            }
+    int64_t vector = number % (s->chunks * s->vectors), group = number / (s->chunks * s->vectors);
+    int64_t apart = s->vectors * WIDTH, length = c->channels * c->taps, rows = least(c->rows - vector * WIDTH, WIDTH);
+    int64_t size = s->chunks * s->tiles * ROWS * apart, channel = 0, tap = 0;
+    const float *from =
+        s->sums + group * size + vector / s->vectors * s->tiles * ROWS * apart + vector % s->vectors * WIDTH;
+    float *to = s->result + (group * c->rows + vector * WIDTH) * length;
+    for (int64_t k = 0; rows > 0 && k < length; k += WIDTH) {
+        vec block[WIDTH] = {0};
+        for (int64_t i = 0; i < least(WIDTH, length - k); i++) {
+            int64_t place = s->by_taps ? (channel / ROWS * c->taps + tap) * ROWS + channel % ROWS : k + i;
+            if (++tap == c->taps) tap = 0, channel++;
+            for (int64_t part = 0; part < s->parts; part++)
+                block[i] += load(from + part * c->groups * size + place * apart);
+        }
+        transpose(block);
+        for (int64_t i = 0; i < rows; i++) {
+            if (length - k >= WIDTH) store(to + i * length + k, block[i]);
+            else store_some(to + i * length + k, block[i], length - k);
         }
     }
 }
@@ -675,10 +490,11 @@ static bool compute_weight(WeightSide *s) {
     bool depthwise = c->groups > 1 && c->channels == 1, fine;
     s->vectors = vectors % 3 == 0 ? 3 : vectors % 2 == 0 ? 2 : vectors == 1 ? 1 : 3;
     s->chunks = over(vectors, s->vectors);
-    s->tiles = over(length, ROWS);
+    s->by_taps = over(c->channels, ROWS) * ROWS * 8 <= c->channels * 9;
+    s->tiles = s->by_taps ? over(c->channels, ROWS) * c->taps : over(length, ROWS);
     int64_t size = c->groups * s->chunks * s->tiles * ROWS * s->vectors * WIDTH;
     s->parts = most(least(least(blocks, PARTS), SUMS / size), 1);
-    s->tap_parts = most(least(over(PARTS, s->parts * c->groups), s->tiles / 4), 1);
+    s->tile_parts = most(least(over(PARTS, s->parts * c->groups), s->tiles / 4), 1);
     c->scratch_size = c->laid + WIDTH + (POSITIONS + WIDTH) * s->vectors * WIDTH;
     if (depthwise) c->scratch_size = c->laid + WIDTH + c->rows * c->taps * WIDTH;
     c->scratch_size = over(c->scratch_size, 16) * 16;
@@ -688,8 +504,8 @@ static bool compute_weight(WeightSide *s) {
     if (fine && depthwise) {
         tt_share(depthwise_weight_part, s, c->groups, products, threads);
     } else if (fine) {
-        tt_share(weight_part, s, s->parts * c->groups * s->tap_parts, products, threads);
-        tt_share(sum_parts, s, c->groups * s->tiles, s->parts * size, threads);
+        tt_share(weight_part, s, s->parts * c->groups * s->tile_parts, products, threads);
+        tt_share(sum_parts, s, c->groups * s->chunks * s->vectors, s->parts * size, threads);
     }
     free(c->scratch);
     free(s->sums);
@@ -841,7 +657,8 @@ KERNEL(conv) {
     if (fine) {
         Correlation c = {.samples = f.samples, .groups = f.groups, .channels = f.channels, .rows = f.rows};
         c.source = PyArray_DATA((PyArrayObject *)args[0]);
-        c.weight = PyArray_DATA((PyArrayObject *)args[1]);
+        c.weight = c.weight_end = PyArray_DATA((PyArrayObject *)args[1]);
+        if (tt_contiguous(args[1])) c.weight_end += PyArray_SIZE((PyArrayObject *)args[1]);
         c.result = PyArray_DATA((PyArrayObject *)y);
         memcpy(c.source_at, f.x_at, sizeof f.x_at);
         memcpy(c.result_at, f.y_at, sizeof f.y_at);
@@ -878,7 +695,8 @@ KERNEL(conv_input) {
     for (int64_t p = 0; fine && p < phases; p++) {
         Correlation c = {.samples = f.samples, .groups = f.groups, .channels = f.rows, .rows = f.channels};
         c.source = PyArray_DATA((PyArrayObject *)args[0]);
-        c.weight = PyArray_DATA((PyArrayObject *)args[1]);
+        c.weight = c.weight_end = PyArray_DATA((PyArrayObject *)args[1]);
+        if (tt_contiguous(args[1])) c.weight_end += PyArray_SIZE((PyArrayObject *)args[1]);
         c.result = PyArray_DATA((PyArrayObject *)x);
         memcpy(c.source_at, f.y_at, sizeof f.y_at);
         memcpy(c.result_at, f.x_at, sizeof f.x_at);

@@ -16,6 +16,8 @@ PRAGMA(GCC target(TARGET))
 #include "native.h"
 
 #include "activation.c"
+#include "correlation.c"
+#include "direct.c"
 #include "conv.c"
 #include "products.c"
 #include "softmax.c"
