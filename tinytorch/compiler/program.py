@@ -232,7 +232,8 @@ class Program:
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
         self._free: dict[Any, list[str]] = {}  # buffers that nobody uses, by shape and dtype
         self._buffers: dict[Memory, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
-        self._made: dict[Memory, int] = {}  # what calls made that are alive, and how many bytes it is
+        self._made: dict[Memory, int] = {}  # what calls made that is alive, and how many bytes it is
+        self._alive = 0  # bytes of that
         self._large: dict[Memory, list[str]] = {}  # names of what is large of that, and of its views
         effect: int | None = None
         #: What draws numbers before the program may be left.
@@ -328,16 +329,18 @@ class Program:
         done = [m for m in self._made if self._last[m] <= number and m not in self._leaving]
         names = [name for m in done for name in self._large.pop(m, ())]
         for memory in done:
-            del self._made[memory]
+            self._alive -= self._made.pop(memory)
         if names:
             self._lines.append(f"del {', '.join(names)}")
 
     def _note_made(self, value: Value) -> None:
         """Note an array that a call makes anew, or another view of it."""
-        if value.memory not in self._outside | self._there:
-            size = self._made.setdefault(value.memory, value.size * value.dtype.itemsize)
-            self.peak = max(self.peak, sum(self._made.values()))
-            if size >= LARGE:
+        if value.memory not in self._outside and value.memory not in self._there:
+            if value.memory not in self._made:
+                self._made[value.memory] = value.size * value.dtype.itemsize
+                self._alive += self._made[value.memory]
+                self.peak = max(self.peak, self._alive)
+            if self._made[value.memory] >= LARGE:
                 self._large.setdefault(value.memory, []).append(self.name(value))
 
     def _is_made_once(self, call: Call) -> bool:
