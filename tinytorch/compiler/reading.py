@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import Recorder, Value, forget, tensors_of
+from tinytorch.compiler.recorder import Recorder, Value, forget, is_ours, tensors_of
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -682,7 +682,7 @@ class Reader:
         """See an operator of two."""
         self.operands(x, y)
         self.at(line)
-        if isinstance(x, str) and name == "Mod" and next(tensors_of(y), None) is not None:
+        if isinstance(x, str) and name == "Mod" and tensors_of(y):
             self.stop("a tensor is shown")
         return self.make(_OPERATORS[name](x, y))
 
@@ -1042,7 +1042,7 @@ class Reader:
         name = function.__name__
         if name == "requires_grad_" and self.made(x) and not x._requires_grad and x._edge is None:
             return function
-        if name.startswith("register_") or type(x).__module__.partition(".")[0] != "tinytorch":
+        if name.startswith("register_") or not is_ours(type(x)):
             return None
         return self._seen_public(function, name)
 

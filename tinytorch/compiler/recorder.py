@@ -184,16 +184,24 @@ def _graph_of(x: Tensor) -> tuple[Any, ...]:
     return x._requires_grad, None if x._edge is None else id(x._edge[0]), id(x._array), id(x._view), id(x._hooks)
 
 
-def tensors_of(x: Any) -> Iterator[Tensor]:
-    """Yield the tensors in lists, tuples and dictionaries."""
-    if isinstance(x, Tensor):
-        yield x
-    elif isinstance(x, (tuple, list)):
-        for each in x:
-            yield from tensors_of(each)
-    elif isinstance(x, dict):
-        for each in x.values():
-            yield from tensors_of(each)
+def tensors_of(x: Any) -> list[Tensor]:
+    """Return the tensors in lists, tuples and dictionaries."""
+    found: list[Tensor] = []
+    waiting = [x]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, (tuple, list)):
+            waiting += reversed(each)
+        elif isinstance(each, dict):
+            waiting += reversed(each.values())
+    return found
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a class of tensors is the house's: others answer operations themselves."""
+    return kind.__module__.partition(".")[0] == "tinytorch"
 
 
 class Recorder(DispatchMode):
@@ -382,7 +390,7 @@ class Recorder(DispatchMode):
             raise NotRecorded("the shape of its result depends on values")
         values = op.bind(args, kwargs)
         for x in tensors_of(values):
-            if type(x).__module__.partition(".")[0] != "tinytorch":
+            if not is_ours(type(x)):
                 raise NotRecorded(f"a {type(x).__name__} answers itself")
         writes = getattr(caller, "writes", None)
         if callable(writes):
@@ -478,7 +486,7 @@ class Recorder(DispatchMode):
         """Note what a call has made."""
         if call.kind == WRITE:
             return
-        tensors = list(tensors_of(result)) if op.outputs != 1 else [result]
+        tensors = tensors_of(result) if op.outputs != 1 else [result]
         hidden = len(op.residuals)
         call.several = op.outputs != 1 or bool(hidden)
         arrays: list[Any] = [each._array for each in tensors]
