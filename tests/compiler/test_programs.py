@@ -2512,6 +2512,40 @@ def a_graph_from_before(compiled: Compile) -> Iterator[Any]:
 
 
 @program
+def a_module_whose_statistics_move(compiled: Compile) -> Iterator[Any]:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    run = compiled(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for k in range(6):
+        x = torch.randn(3, 2, 6, 6, requires_grad=True)
+        y = run(x)
+        if k % 2:  # derivatives of derivatives: the module runs once more, and its statistics do not move again
+            (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+            loss = g.square().sum()
+        else:
+            loss = y.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield y, loss, model.state_dict()
+
+
+@program
+def a_buffer_that_the_gradient_needs(compiled: Compile) -> Iterator[Any]:
+    total = torch.zeros(3)
+
+    def f(x: Any) -> Any:
+        total.add_(1)
+        return x * total
+
+    f = compiled(f)
+    for _ in range(4):
+        x = torch.randn(3, requires_grad=True)
+        f(x).sum().backward()
+        yield x, total
+
+
+@program
 def a_property_that_does_something(compiled: Compile) -> Iterator[Any]:
     class Counting(nn.Module):
         def __init__(self) -> None:

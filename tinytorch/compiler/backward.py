@@ -32,6 +32,7 @@ class Backward:
         calls: what the program of the function itself does.
         saved: the values that it hands over to this one.
         program: this one.
+        written: the places of inputs that the function writes to: running statistics, say.
         holds: whether the guards hold for a call's arguments.
 
     Raises:
@@ -44,8 +45,9 @@ class Backward:
         self, function: Callable[..., Any], recorder: Recorder, result: Tensor, inputs: Sequence[Tensor]
     ) -> None:
         calls = list(recorder.calls)
-        if memories_written(calls) & {recorder.value(x._array).memory for x in inputs}:
-            raise NotRecorded("what is given is written to, and the result has a graph")
+        memories = [recorder.value(x._array).memory for x in inputs]
+        changing = memories_written(calls) & {*memories}
+        self.written = [k for k, memory in enumerate(memories) if memory in changing]
         wanted = [k for k, x in enumerate(inputs) if x._requires_grad]
         if any(inputs[k]._hooks is not None for k in wanted):
             raise NotRecorded("a tensor has hooks")
@@ -65,6 +67,8 @@ class Backward:
         results = [found.get(each) for each in edges]
         made = [recorder.value(g._array) for g in results if g is not None]
         saved = _saved(calls, after, made, given)
+        if not changing.isdisjoint([memories[k] for k in wanted] + [value.memory for value in saved]):
+            raise NotRecorded("what is given is written to, and the gradient needs it")
         kept = [value for value in saved if value.place is None]
         read = [value for value in saved if value.place is not None]
         as_it_came = {k for k, value in enumerate(made) if value is given}
@@ -80,16 +84,16 @@ class Backward:
         self._running = threading.Lock()
 
     def node(
-        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], args: Any, kwargs: Any
+        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], args: Any, kwargs: Any
     ) -> CompiledFunctionBackward:
-        """Return the node of a call."""
+        """Return the node of a call; what it writes to held `before`."""
         node = CompiledFunctionBackward()
         node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._wanted])
         node.hooks, node.number = None, next(numbers)
         node.shape, node.dtype = self._shape, self._dtype
         node.saved = saved, [(tensors[k], tensors[k]._version) for k in self._read]  # type: ignore[index]
         node.made = self
-        node.call = tensors, [x._version for x in tensors], args, kwargs
+        node.call = tensors, [x._version for x in tensors], before, args, kwargs
         return node
 
     def gradients(self, saved: Sequence[Any], read: Sequence[Any], g: Any) -> list[Any]:
@@ -104,13 +108,23 @@ class Backward:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
             )
-        tensors, versions, args, kwargs = call
-        if not self.holds(args, kwargs) or versions != [x._version for x in tensors]:
+        tensors, versions, before, args, kwargs = call
+        same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
+        if not self.holds(args, kwargs) or not all(same[k] or k in self.written for k in range(len(same))):
             raise RuntimeError(
                 "what a compiled function reads has changed since it was called: its derivatives of higher order are "
                 "not known any more"
             )
-        result = self._function(*args, **kwargs)
+        written_to = [tensors[k] for k in self.written]
+        now = [(x._array.copy(), x._version) for x in written_to]
+        for x, array in zip(written_to, before, strict=True):
+            x._array[...] = array
+        try:
+            result = self._function(*args, **kwargs)
+        finally:
+            for x, (array, version) in zip(written_to, now, strict=True):
+                x._array[...] = array
+                x._cell[0] = version
         (output,) = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
         edge = output._current()._edge
         assert edge is not None

@@ -99,6 +99,11 @@ class Entry:
         given += [f"t{numbers[id(value.tensor)]}" for value in program.leaves]
         names = "".join([f"r{k}, " for k in range(len(shown))])
         counts = _counts(recorder, tensors)
+        prepare = []
+        if backward is not None:
+            prepare.append(f"    before = [{', '.join([f't{k}._array.copy()' for k in backward.written])}]")
+        if program.sources:
+            prepare.append("    marks = [(source.mark(), source.normal) for source in SOURCES]")
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -116,7 +121,7 @@ class Entry:
             "        return MISSED",
             "    if not LOCK.acquire(False):",
             "        return MISSED",
-            *["    marks = [(source.mark(), source.normal) for source in SOURCES]"] * bool(program.sources),
+            *prepare,
             "    try:",
             f"        {names + '= ' if names else ''}step({', '.join(given)})",
             *[f"        t{k}._cell[0] += {count}" for k, count in counts.items()],
@@ -134,7 +139,7 @@ class Entry:
         if backward is not None:
             saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
-            lines.append(f"    node = graph(({saved}), ({whole}), args, kwargs)")
+            lines.append(f"    node = graph(({saved}), ({whole}), before, args, kwargs)")
         lines.append(f"    return {returned}")
         bound = [each.tensor._array for each in inputs if each.stays]
         bound += [value.array for value in program.constants if program.is_fixed(value)]
