@@ -16,6 +16,7 @@ share each batch among them: what comes out is what one process learns.
 import argparse
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 
@@ -289,5 +290,7 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        print("\nInterrupted. What was saved stays; --resume goes on from the last checkpoint.", file=sys.stderr)
+        # (tqdm does not wipe a bar that it was drawing for the first time.)
+        wiped = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if sys.stderr.isatty() else "\n"
+        print(f"{wiped}Interrupted. What was saved stays; --resume goes on from the last checkpoint.", file=sys.stderr)
         sys.exit(130)
