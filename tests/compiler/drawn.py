@@ -131,13 +131,17 @@ def function(seed: int) -> str:
     return f"# {kind}\n" + "\n".join(lines) + "\n"
 
 
+def code_of(text: str, name: str) -> Any:
+    """Return the code of a text, whose source is found by that name of a file."""
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    return compile(text, name, "exec")
+
+
 def defined(text: str) -> Any:
     """Return the function of a text, so that its source is found."""
-    name = f"<drawn {next(_numbers)}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name
     scope = dict(SCOPE)
     scope["__name__"] = "drawn"
-    exec(compile(text, name, "exec"), scope)
+    exec(code_of(text, f"<drawn {next(_numbers)}>"), scope)
     return scope["step"]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 import pytest
 
 import tinytorch as torch
+from tests.compiler.drawn import code_of
 from tests.compiler.test_programs import difference, seen
 from tinytorch.compiler.compiled import Compiled
 
@@ -65,10 +65,8 @@ AS_IT_IS = {"Beta", "Dirichlet", "LKJCholesky", "MultivariateNormal", "VonMises"
 
 def outcome(text: str, compiles: bool) -> tuple[list[Any], Any]:
     """Return all that can be seen of six calls; the fifth is given a NaN."""
-    name = f"<{text}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name
     scope = {"D": torch.distributions, "torch": torch, "p": lambda x: x.abs() + 0.5}
-    exec(compile(text, name, "exec"), scope)
+    exec(code_of(text, f"<{text}>"), scope)
     function: Any = Compiled(scope["f"]) if compiles else scope["f"]  # type: ignore[arg-type]
     torch.manual_seed(7)
     found: list[Any] = []

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import builtins
-import contextlib
-import io
-import linecache
 import re
-import sys
-import types
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tinytorch
+from tests.compiler.drawn import code_of
 from tests.compiler.stepped import DECORATOR, stepped
 from tests.compiler.test_programs import difference, plain, seen
-from tests.programs.runner import SCRIPTS, importer
+from tests.programs.runner import SCRIPTS, execute
 
 
 def described(x: Any, deep: int = 6) -> Any:
@@ -36,37 +30,15 @@ def described(x: Any, deep: int = 6) -> Any:
 
 def run(script: Path, text: str, compiled: Any) -> Any:
     """Return what a program printed, warned of and leaves, and the state of the generator."""
-    program = types.ModuleType("__main__")
-    name = f"<steps of {script.name}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name
-    program.__dict__.update({"__file__": str(script), DECORATOR: compiled})
-    program.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer("tinytorch")}
-    main, printed = sys.modules["__main__"], io.StringIO()
-    dtype, grad, threads = tinytorch.get_default_dtype(), tinytorch.is_grad_enabled(), tinytorch.get_num_threads()
-    tinytorch.set_num_threads(1)  # the programs are small
-    tinytorch.manual_seed(0)
-    try:
-        sys.modules["__main__"] = program  # pickle looks up the program's classes there
-        with (
-            contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(io.StringIO()),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            warnings.simplefilter("always")
-            exec(compile(text, name, "exec"), program.__dict__)
-    finally:
-        sys.modules["__main__"] = main
-        tinytorch.set_default_dtype(dtype)
-        tinytorch.set_grad_enabled(grad)
-        tinytorch.set_num_threads(threads)
-        tinytorch.set_printoptions(profile="default")
-    values = {key: value for key, value in vars(program).items() if not key.startswith("_") and key != DECORATOR}
+    code = code_of(text, f"<steps of {script.name}>")
+    found, printed, caught = execute(script, "tinytorch", code, **{DECORATOR: compiled})
+    values = {key: value for key, value in found.items() if not key.startswith("_") and key != DECORATOR}
     shown = [
         (key, described(value)) for key, value in values.items() if not callable(value) or hasattr(value, "forward")
     ]
     warned = [str(w.message) for w in caught if "in more than 8 ways" not in str(w.message)]
     state = None if script.stem in UNSEEDED else tinytorch.get_rng_state().numpy().tobytes()
-    return NODE.sub("Backward", printed.getvalue()).splitlines(), warned, shown, state
+    return NODE.sub("Backward", printed).splitlines(), warned, shown, state
 
 
 NODE = re.compile(r"\b\w+Backward\d*\b")  # the graph of a compiled function is one node

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
-import linecache
 import random
 import warnings
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import tests.nn.test_random_calls as layers
 import tests.optim.test_random_training as training
 import tinytorch as torch
+from tests.compiler.drawn import code_of
 from tests.compiler.stepped import DECORATOR
 from tests.compiler.test_programs import plain, seen
 from tests.programs.runner import importer
@@ -90,13 +90,12 @@ def outcome(text: str, compiles: bool) -> tuple[Any, list[Any]]:
         return made[-1]
 
     name = f"<drawn text {next(_numbers)}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name
     scope: dict[str, Any] = {"__builtins__": {**vars(builtins), "__import__": importer("tinytorch")}, "__name__": name}
     scope |= {"out": [], DECORATOR: compiled if compiles else plain}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(text, name, "exec"), scope)
+            exec(code_of(text, name), scope)
         except Exception as error:  # every class: it is compared
             scope["out"].append(type(error).__name__)
     return [seen(scope["out"]), torch.get_rng_state().numpy().tobytes()], made

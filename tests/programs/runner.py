@@ -45,11 +45,18 @@ def importer(library: str) -> Any:
     return load
 
 
-def run(script: Path, library: str) -> Outcome:
-    """Run a program with `library` ("torch" or "tinytorch") under torch's name, as `__main__`."""
+def execute(script: Path, library: str, code: Any, **given: Any) -> tuple[dict[str, Any], str, list[Any]]:
+    """Run a program's code with `library` ("torch" or "tinytorch") under torch's name, as `__main__`.
+
+    Args:
+        given: names that it has from the beginning.
+
+    Returns:
+        Its global values at the end, what it printed, its warnings.
+    """
     torch = importlib.import_module(library)
     program = types.ModuleType("__main__")
-    program.__file__ = str(script)
+    program.__dict__.update({"__file__": str(script), **given})
     program.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer(library)}
     main = sys.modules["__main__"]
     dtype, grad, threads = (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads())
@@ -64,24 +71,31 @@ def run(script: Path, library: str) -> Outcome:
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
-            exec(compile(script.read_text("utf-8"), str(script), "exec"), program.__dict__)
+            exec(code, program.__dict__)
     finally:
         sys.modules["__main__"] = main
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(grad)
         torch.set_num_threads(threads)
         torch.set_printoptions(profile="default")
+    return vars(program), printed.getvalue(), caught
+
+
+def run(script: Path, library: str) -> Outcome:
+    """Run a program with `library` ("torch" or "tinytorch") under torch's name."""
+    text = script.read_text("utf-8")
+    found, printed, caught = execute(script, library, compile(text, str(script), "exec"))
     values = {
         name: value
-        for name, value in vars(program).items()
+        for name, value in found.items()
         if not name.startswith("_") and not isinstance(value, (types.ModuleType, type))
     }
     # NumPy gives these: of floating point here, and of what PyTorch does with it there.
     ignored = (RuntimeWarning, DeprecationWarning)
     warned = [w.category.__name__ for w in caught if w.category not in ignored]
-    if "torch.compile(" in script.read_text("utf-8"):
+    if "torch.compile(" in text:
         warned = []  # PyTorch's compiler warns of what has run before in the process
-    return Outcome(printed.getvalue().splitlines(), values, warned)
+    return Outcome(printed.splitlines(), values, warned)
 
 
 def close_words(ours: str, theirs: str) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.compiler.reading import FOLDER
 from tinytorch.core import mode, tensor
 from tinytorch.kernels import blas, dtypes, native, parallel
 from tinytorch.kernels.parallel import get_threads
@@ -139,12 +140,11 @@ def _is_wrapper(file: str) -> bool:
 
 #: The types of native twins, if there are any.
 _TWINS: Any = () if native.instructions is None else (type(native.twin(np.add)),)
-_FOLDER = inspect.getfile(importlib.import_module(HOUSE)).removesuffix("__init__.py")
 
 
 def _is_house(name: str) -> bool:
     """Return whether a module (by its name) or file (by its path) belongs to this package."""
-    return name == HOUSE or name.startswith((HOUSE + ".", _FOLDER))
+    return name == HOUSE or name.startswith((HOUSE + ".", FOLDER))
 
 
 # Text -----------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import Recorder, Value, forget, is_ours, tensors_of
+from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -67,7 +67,7 @@ class Unreadable(Exception):
 
 _FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _FUTURE = functools.reduce(operator.or_, _FEATURES)
-_HOUSE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # the package's
 
 
 class Late:
@@ -369,7 +369,7 @@ def _changed(code: types.CodeType, name: str) -> types.CodeType:
         raise Unreadable(f"the source of {name} is not to be found, or has changed")
     if isinstance(node, ast.Lambda):
         returned = ast.copy_location(ast.Return(node.body), node.body)
-        node = ast.copy_location(_definition("lambda_", node.args, [returned]), node)
+        node = ast.copy_location(_definition("<lambda>", node.args, [returned]), node)
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
@@ -384,7 +384,7 @@ def _code_of(node: Any, free: list[str], like: types.CodeType) -> types.CodeType
     if isinstance(node, ast.FunctionDef):
         node.name = "<lambda>"  # so that a function that calls itself finds what has its name
     outer = ast.copy_location(_definition("outer", names, body), node)
-    imports = () if like.co_filename.startswith(_HOUSE) else _imports("".join(linecache.getlines(like.co_filename)))
+    imports = () if like.co_filename.startswith(FOLDER) else _imports("".join(linecache.getlines(like.co_filename)))
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     future = like.co_flags & _FUTURE
     whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
@@ -403,7 +403,7 @@ def _imports(source: str) -> list[ast.stmt]:
 def _is_of(code: types.CodeType, node: Any) -> bool:
     """Return whether a source is that of a code: files are edited while programs run."""
     rewritten = any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames))  # by pytest
-    if rewritten or READER in code.co_freevars or code.co_filename.startswith(_HOUSE):
+    if rewritten or READER in code.co_freevars or code.co_filename.startswith(FOLDER):
         return True
     return _alike(code, _code_of(node, list(code.co_freevars), code))
 
@@ -504,7 +504,7 @@ class Reader:
     def at(self, line: int) -> None:
         """Note which of the user's lines runs: not those of the house."""
         file = sys._getframe(2).f_code.co_filename
-        if not file.startswith(_HOUSE):
+        if not file.startswith(FOLDER):
             self.recorder.line = file, line
 
     @property
@@ -613,8 +613,9 @@ class Reader:
     def make(self, x: Any) -> Any:
         """Note that an object was made by the call itself, and return it."""
         if isinstance(x, Tensor):
-            if id(x) not in self.inputs and id(x) not in self._made:  # (it may die before the call ends)
-                self._made[id(x)] = weakref.ref(x, functools.partial(forget, self._made, id(x)))
+            number = id(x)
+            if number not in self.inputs and number not in self._made:  # (it may die before the call ends)
+                self._made[number] = weakref.ref(x, lambda _: self._made.pop(number, None))
         elif isinstance(x, (list, dict, set, *_LAZY, types.GeneratorType)) or _of_distributions(type(x)):
             self._made[id(x)] = x
         return x

@@ -98,18 +98,8 @@ class Call:
     """
 
     __slots__ = (
-        "_inputs",
-        "args",
-        "counts",
-        "function",
-        "kind",
-        "kwargs",
-        "line",
-        "name",
-        "outputs",
-        "random",
-        "several",
-    )
+        "_inputs", "args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "several",
+    )  # fmt: skip
 
     def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
         self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
@@ -242,7 +232,7 @@ class Recorder(DispatchMode):
         self._values: dict[int, Value] = {}  # by id of arrays that are alive
         self._places: dict[Any, Value] = {}  # by where they lie, of memory that is alive
         self._memories: dict[int, Memory] = {}  # by id of arrays that own them
-        self._creations: dict[int, Any] = {}  # weak references to arrays that are constants if they are used, by id
+        self._creations: set[int] = set()  # by id, arrays that are alive, and constants if they are used
         self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
         self._outputs: dict[tuple[int, int], Value] = {}  # of nodes, by id and place: for names
 
@@ -275,8 +265,7 @@ class Recorder(DispatchMode):
         where = _where(array)
         self._values[id(array)] = self._places[where] = value
         memory.places.append(where)
-        if id(array) not in self._deaths:
-            self._deaths[id(array)] = weakref.ref(array, functools.partial(self._forget_array, id(array)))
+        self._watch(array)
         return value
 
     def _memory(self, array: Any) -> Memory:
@@ -285,13 +274,19 @@ class Recorder(DispatchMode):
         found = self._memories.get(id(owner))
         if found is None:
             found = self._memories[id(owner)] = Memory()
-            self._deaths[id(owner)] = weakref.ref(owner, functools.partial(self._forget_array, id(owner)))
+            self._watch(owner)
         return found
+
+    def _watch(self, array: Any) -> None:
+        """See to it that an array is forgotten when it dies."""
+        if id(array) not in self._deaths:
+            self._deaths[id(array)] = weakref.ref(array, functools.partial(self._forget_array, id(array)))
 
     def _forget_array(self, number: int, _: Any) -> None:
         """Forget an array that has died: others will be where it was."""
         self._deaths.pop(number, None)
         self._values.pop(number, None)
+        self._creations.discard(number)
         memory = self._memories.pop(number, None)
         for where in memory.places if memory is not None else ():
             self._places.pop(where, None)
@@ -326,8 +321,8 @@ class Recorder(DispatchMode):
     def made(self, x: Any) -> None:
         """See a tensor created: if by the house's own code, it is a constant as soon as it is used."""
         if self.trusts:
-            gone = functools.partial(forget, self._creations, id(x._array))
-            self._creations[id(x._array)] = weakref.ref(x._array, gone)
+            self._creations.add(id(x._array))
+            self._watch(x._array)
 
     def find(self, array: Any) -> Value | None:
         """Return the value of an array that has been seen, by itself or by another array of the same elements."""
@@ -610,7 +605,7 @@ class Recorder(DispatchMode):
             self.stop("a formula computes past the operations, and its own derivatives are wanted")
             return grads
         self.stopped = None
-        self._forget(count, constants)
+        self._take_back(count, constants)
         items = [
             item[0]._array if kind == INPUT else item[0] if kind in (OUTPUT, RESIDUAL) else item
             for (kind, _), item in zip(node.plan.sources, saved, strict=True)
@@ -632,7 +627,7 @@ class Recorder(DispatchMode):
             if of is not None and of.name and value is not None and value.source is not None and not value.name:
                 value.name = f"{of.name}_grad"
 
-    def _forget(self, count: int, constants: int) -> None:
+    def _take_back(self, count: int, constants: int) -> None:
         """Forget the last calls and constants."""
         gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
@@ -716,11 +711,6 @@ class Formula:
 
 _NOBODY: Any = None
 WIDE = (np.dtype(np.float32), np.dtype(np.float64))
-
-
-def forget(found: dict[int, Any], number: int, _: Any) -> None:
-    """Take an object that has died out of what is known by ids."""
-    found.pop(number, None)
 
 
 def _where(array: Any) -> tuple[Any, ...]:

@@ -126,6 +126,7 @@ class Saved:
         text: of the module.
         arrays: what lies beside it, by name.
         arguments: the names of those of `step`, each with shape and dtype, and whether it is contiguous.
+        definitions: what the text defines.
 
     Raises:
         NotSaved: the program needs what is no function of arrays.
@@ -143,7 +144,7 @@ class Saved:
         self._names = self._input_names()
         named = {each.id for each in ast.walk(self._program.tree) if isinstance(each, ast.Name)}
         own = {each for each in named if each not in self._scope} | {each.arg for each in self._step.args.args}
-        self._definitions = Definitions({*own, *self._names, *_OWN})
+        self.definitions = Definitions({*own, *self._names, *_OWN})
         self._tensors = {key: x for key, x in self._scope.items() if isinstance(x, Tensor)}
         self._stay: dict[str, Tensor] = {}  # what lies beside the file, by name
         self._grads: dict[str, str] = {}  # gradients that are read, by name: the name of the tensor
@@ -189,7 +190,7 @@ class Saved:
 
     def _module(self) -> str:
         leaves = self._leaves()
-        edits = _Step(self._program, self._look_up, self._definitions, leaves, {*self._tensors} - {*leaves})
+        edits = _Step(self._program, self._look_up, self.definitions, leaves, {*self._tensors} - {*leaves})
         before = self._before(edits)
         edits.visit(self._step)
         last: Any = self._step.body[-1]
@@ -199,8 +200,8 @@ class Saved:
         returned = self._returned(ast.parse(self._entry.returned, mode="eval").body, results)
         optimizers = self._optimizers(edits)
         starts = self._starting_gradients(edits)
-        self._definitions.name_all()
-        self.arrays.update({each.name: each.array for each in self._definitions.all if each.array is not None})
+        self.definitions.name_all()
+        self.arrays.update({each.name: each.array for each in self.definitions.all if each.array is not None})
         body = textwrap.indent(textwrap.dedent(_text(lines)), "    ").rstrip()
         parts = [
             self._head(), *self._imports(), *self._beside(), *starts, _title("Kernels"), self._shared(),
@@ -228,10 +229,10 @@ class Saved:
         for rule, needs, indices in formula.rules():
             arguments = [*inspect.signature(rule).parameters][-len(indices) :] if indices else []
             known = dict(zip(arguments, [none[k] for k in indices], strict=True))
-            made = self._definitions.rule(rule, known)
+            made = self.definitions.rule(rule, known)
             given = ["g", *([repr(needs)] if needs is not None else []), *[f"items[{k}]" for k in indices]]
             texts.append([made, f"({', '.join(given)})"])
-        return self._definitions.formula(name, texts, formula.plan.joint or formula.plan.many)
+        return self.definitions.formula(name, texts, formula.plan.joint or formula.plan.many)
 
     def _head(self) -> str:
         """Return the docstring of the module."""
@@ -249,7 +250,7 @@ class Saved:
         return "\n".join(lines) + "\n"
 
     def _imports(self) -> list[str]:
-        found = {each.text for each in self._definitions.all if each.kind == "import"}
+        found = {each.text for each in self.definitions.all if each.kind == "import"}
         plain = sorted(each for each in found if each.startswith("import "))
         others = sorted([*[each for each in found if each.startswith("from ")], "from pathlib import Path"])
         return ["from __future__ import annotations\n", *plain, *others, "", "import numpy as np\n"]
@@ -258,20 +259,20 @@ class Saved:
         """Return the lines that read the arrays."""
         lines = ['with np.load(Path(__file__).with_suffix(".npz")) as file:', "    arrays = dict(file)\n"]
         if self._stay:
-            texts = {name: self._stored(name, x._array) for name, x in self._stay.items()}
+            texts = {name: self.stored(name, x._array) for name, x in self._stay.items()}
             lines.append("#: What was there before the calls, by name; training changes these arrays.")
             lines += ["parameters = {", *[f'    "{name}": {text},' for name, text in texts.items()], "}"]
             lines += [f'{name} = parameters["{name}"]' for name in self._stay]
         return lines
 
-    def _stored(self, name: str, array: Any) -> str:
+    def stored(self, name: str, array: Any) -> str:
         """Put an array beside the file, and return the text that gives it back, laid out as it is."""
         self.arrays[name], after = laid_down(array)
         return "".join(after(f'arrays["{name}"]'))
 
     def _shared(self) -> str:
         """Return the definitions: constants first, then each after those that it needs."""
-        needed = [each for each in self._definitions.all if each.kind != "import"]
+        needed = [each for each in self.definitions.all if each.kind != "import"]
         plain = [each for each in needed if each.is_plain()]
         texts = [each.text for each in plain] + [_GIVEN] * bool(self.arguments)
         for each in needed:
@@ -280,15 +281,12 @@ class Saved:
         return "\n".join(texts)
 
     def _function(self, body: str, returned: str) -> str:
-        lines = [f"def step({', '.join(self.arguments)}):", f'    """{self._document()}"""']
+        lines = [f"def step({', '.join(self.arguments)}):", f'    """Do what `{self._name}` does."""']
         for name, (shape, dtype, contiguous) in self.arguments.items():
             order = "" if contiguous else ", None"
             lines.append(f'    {name} = given("{name}", {name}, {shape}, {dtype_name(dtype)}{order})')
         lines += [f'    {name} = gradients["{of}"]' for name, of in self._grads.items()]
         return "\n".join(["\n", '@np.errstate(all="ignore")', *lines, body, f"    return {returned}", ""])
-
-    def _document(self) -> str:
-        return f"Do what `{self._name}` does."
 
     def _returned(self, node: Any, results: list[str]) -> str:
         """Return the text of a result, without tensors."""
@@ -347,7 +345,7 @@ class Saved:
 
     def _constant(self, name: str, array: Any) -> str:
         text = literal(array)
-        return f"{name} = {self._stored(name, array) if text is None else text}\n"
+        return f"{name} = {self.stored(name, array) if text is None else text}\n"
 
     # Training -------------------------------------------------------------------------------------
 
@@ -359,7 +357,7 @@ class Saved:
         for name in dict.fromkeys([*self._grads.values(), *edits.sets]):
             leaf = self._stay.get(name)
             if leaf is not None and leaf._grad is not None:
-                entries.append(f'    "{name}": {self._stored(f"{name}.grad", leaf._grad._array)},')
+                entries.append(f'    "{name}": {self.stored(f"{name}.grad", leaf._grad._array)},')
             elif name in self._grads.values():
                 raise NotSaved(f"the program adds to the gradient of {name}, which has none now")
         lines = ["", "#: By name, as they are after the last call."]
@@ -384,15 +382,6 @@ class Saved:
     def name_of(self, p: Tensor) -> str | None:
         """Return the name of a parameter."""
         return next((name for name, x in self._stay.items() if x is p), None)
-
-    @property
-    def definitions(self) -> Definitions:
-        """What the file defines."""
-        return self._definitions
-
-    def stored(self, name: str, array: Any) -> str:
-        """Put an array beside the file, and return the text that gives it back."""
-        return self._stored(name, array)
 
 
 class _Update:
