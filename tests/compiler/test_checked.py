@@ -48,7 +48,7 @@ class Training:
 
 def scope_of(compiled: Any) -> dict[str, Any]:
     """Return the names that the program which was made last sees."""
-    scope: dict[str, Any] = compiled.variants[-1].enter.__globals__["step"].__globals__
+    scope: dict[str, Any] = compiled.variants[-1].step.__globals__
     return scope
 
 

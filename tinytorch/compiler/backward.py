@@ -74,8 +74,7 @@ class Backward:
         as_it_came = {k for k, value in enumerate(made) if value is given}
         values = [*kept, *read, given]
         self.program = Program(after, values, [False] * len(values), made, as_it_came)
-        bind = self.program.compiled()
-        self._step = bind(*[value.array for value in self.program.constants if self.program.is_fixed(value)])
+        self._step = self.program.binding([])()
         self._function, self.calls, self.saved = function, calls, kept
         self._shape, self._dtype = gradient.shape, gradient.dtype
         self._wanted, self._read = wanted, [value.place for value in read]

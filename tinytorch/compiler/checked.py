@@ -56,7 +56,7 @@ class Checked(Compiled):
         if found.result is MISSED:
             return MISSED
         if found.result is LEFT:
-            return self._leave(args, kwargs)
+            return self._leave(variant, args, kwargs)
         found.look(Visible(self.function, args, kwargs))
         put_back()
         expected = Outcome(lambda: self.function(*args, **kwargs), inputs)

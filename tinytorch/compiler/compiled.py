@@ -85,7 +85,7 @@ class Compiled:
             for variant in self.variants:
                 result = variant.enter(args, kwargs)
                 if result is LEFT:
-                    return self._leave(args, kwargs)
+                    return self._leave(variant, args, kwargs)
                 if result is not MISSED:
                     variant.runs += 1
                     return result
@@ -122,12 +122,12 @@ class Compiled:
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
-    def _leave(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as it is: a truth value is another than when its program was recorded."""
         self._left += 1
-        if self._left >= self.limit:
+        if variant.broken or self._left >= self.limit:
             self.variants, self.failed = [], True
-            self.reasons.append(f"a tensor's truth value was another than before, {self._left} times")
+            self.reasons.append(variant.broken or f"a tensor's truth value was another than before, {self._left} times")
         return self.function(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -177,6 +177,7 @@ class Compiled:
                 self._enter(recorder, reader, args, kwargs, result)
         finally:
             recording.count -= 1
+            reader.close()
             recorder.close()
         if recorder.stopped is not None:
             self.reasons.append(recorder.stopped)

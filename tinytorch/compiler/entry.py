@@ -5,6 +5,7 @@ It is written as source, too, since it decides how fast a call is.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sys
@@ -57,7 +58,8 @@ class Entry:
     Attributes:
         enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
         guards: what must hold for that, as text.
-        programs: the program, and that of its gradient; `step` and `inputs` are the first one's function and arguments.
+        programs: the program, and that of its gradient; `inputs` are the first one's arguments.
+        broken: why the program cannot run, if so.
         returned: the text of what a call returns.
         source: their texts.
         runs: how often it was run.
@@ -141,26 +143,41 @@ class Entry:
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
             lines.append(f"    node = graph(({saved}), ({whole}), before, args, kwargs)")
         lines.append(f"    return {returned}")
-        bound = [each.tensor._array for each in inputs if each.stays]
-        bound += [value.array for value in program.constants if program.is_fixed(value)]
-        self.step = program.compiled()(*bound)
+        self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
             "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED, "SOURCES": program.sources,
             "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "line_of": _line_of,
             "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back, "spent": _spent,
-            "step": self.step, "viewed": _viewed, "wrap": wrap, "written": written,
+            "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
-        exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
-        self.enter: Callable[..., Any] = scope["enter"]
         self.programs = [program] if backward is None else [program, backward.program]
         self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
+        exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
+        self.enter: Callable[..., Any] = scope["enter"]
+        self.broken = ""
         self.runs = 0
         self.returned = returned
         self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
+
+    @functools.cached_property
+    def step(self) -> Callable[..., Any]:
+        """The program's function; Python compiles it when it is run first."""
+        step = self._bind()
+        del self._bind
+        return step
+
+    def _first_step(self, *given: Any) -> Any:
+        """Run the program the first time."""
+        try:
+            self.enter.__globals__["step"] = self.step
+        except Exception as error:  # the call runs as it is: what fails here is ours
+            self.broken = f"{type(error).__name__}: {error}"
+            raise Left from error
+        return self.step(*given)
 
 
 def _layout(array: Any) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ class Program:
         views: Collection[int] = (),
     ) -> None:  # fmt: skip
         self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
-        self.calls = lowering.lowered(calls)
+        self.calls = self._all = lowering.lowered(calls)
         self.count = len(self.calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self._names: dict[int, str] = {}  # by id of values, or of other objects
@@ -227,6 +227,7 @@ class Program:
             self.name(value)
         self._before: list[str] = []  # in `bind`
         self._lines: list[str] = []  # in `step`
+        self._ends = _inverted(self._last)  # by step, the memory that it uses last
         self._there = set(self._fixed)  # memory that is there when `bind` is done
         #: Values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
@@ -323,13 +324,14 @@ class Program:
             for value in call.outputs if out is None else ():
                 if value is not None:
                     self._note_made(value)
-        for memory in [m for m in self._buffers if self._last[m] <= number]:
-            key, name = self._buffers.pop(memory)
-            self._free.setdefault(key, []).append(name)
-        done = [m for m in self._made if self._last[m] <= number and m not in self._leaving]
-        names = [name for m in done for name in self._large.pop(m, ())]
-        for memory in done:
-            self._alive -= self._made.pop(memory)
+        names: list[str] = []
+        for memory in self._ends.get(number, ()):
+            if memory in self._buffers:
+                key, name = self._buffers.pop(memory)
+                self._free.setdefault(key, []).append(name)
+            if memory in self._made and memory not in self._leaving:
+                self._alive -= self._made.pop(memory)
+                names += self._large.pop(memory, ())
         if names:
             self._lines.append(f"del {', '.join(names)}")
 
@@ -445,17 +447,35 @@ class Program:
         return f"{self.count} calls, {self.bytes:,} bytes of buffers, {self.peak:,} bytes at most"
 
     def finish(self) -> str:
-        """Let go of what was recorded, and return the source."""
-        self.calls, self.inputs, self.results, self.constants, self.leaves = [], [], [], [], []
-        self._names, self._held, self.final = {}, [], {}
+        """Let go of what was recorded and how it was written, and return the source."""
+        for call in self._all:
+            call.clear()
+        for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak"}:
+            delattr(self, name)
         return self.source
 
-    def compiled(self) -> Callable[..., Any]:
-        """Return `bind`."""
-        scope = self.scope
-        exec(compile(self.source, self.file, "exec"), scope)
-        found: Callable[..., Any] = scope["bind"]
-        return found
+    def binding(self, arrays: list[Any]) -> Callable[[], Callable[..., Any]]:
+        """Return a function that returns `step`; until then Python has not compiled it, which takes its time.
+
+        Args:
+            arrays: of the inputs that stay.
+        """
+        source, file, scope = self.source, self.file, self.scope
+        arrays = arrays + [value.array for value in self.constants if self.is_fixed(value)]
+
+        def bind() -> Any:
+            exec(compile(source, file, "exec"), scope)
+            return scope["bind"](*arrays)
+
+        return bind
+
+
+def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
+    """Return what is used last by each step."""
+    found: dict[int, list[Memory]] = {}
+    for memory, number in last.items():
+        found.setdefault(number, []).append(memory)
+    return found
 
 
 def _shapes(call: Call) -> str:

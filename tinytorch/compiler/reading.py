@@ -328,10 +328,11 @@ def _definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
 
 def _function(code: types.CodeType) -> ast.FunctionDef | None:
     """Return the definition of a function."""
+    first = code.co_firstlineno
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines = inspect.getblock(linecache.getlines(code.co_filename)[first - 1 :])
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+    except SyntaxError:
         return None
     node = tree.body[0] if len(tree.body) == 1 else None
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
@@ -343,9 +344,8 @@ def _function(code: types.CodeType) -> ast.FunctionDef | None:
 
 def _lambda(code: types.CodeType) -> ast.Lambda | None:
     """Return the source of a lambda: of those that begin in its line the one that has its code, or its place."""
-    tree = _parsed("".join(linecache.getlines(code.co_filename)))
-    line = code.co_firstlineno
-    found = [copy.deepcopy(each) for each in ast.walk(tree) if isinstance(each, ast.Lambda) and each.lineno == line]
+    in_file = _parts("".join(linecache.getlines(code.co_filename))).lambdas
+    found = [copy.deepcopy(each) for each in in_file if each.lineno == code.co_firstlineno]
     if READER not in code.co_freevars:
         return next((each for each in found if _is_of(code, each)), None)
     spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
@@ -353,12 +353,25 @@ def _lambda(code: types.CodeType) -> ast.Lambda | None:
     return found[begins.index(True)] if any(begins) else None
 
 
+class Parts(NamedTuple):
+    """What is looked for in a file: the tree of the whole takes a hundred times its text."""
+
+    imports: list[ast.stmt]  # but from the future
+    lambdas: list[ast.Lambda]
+
+
 @functools.lru_cache(64)
-def _parsed(source: str) -> ast.Module:
+def _parts(source: str) -> Parts:
     try:
-        return ast.parse(source)
+        tree = ast.parse(source)
     except SyntaxError:
-        return ast.Module([], [])
+        return Parts([], [])
+    top = [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+    imports = [x for each in top for x in ast.walk(each) if isinstance(x, (ast.Import, ast.ImportFrom))]
+    return Parts(
+        [each for each in imports if getattr(each, "module", None) != "__future__"],
+        [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)],
+    )
 
 
 @functools.lru_cache(1024)
@@ -384,20 +397,14 @@ def _code_of(node: Any, free: list[str], like: types.CodeType) -> types.CodeType
     if isinstance(node, ast.FunctionDef):
         node.name = "<lambda>"  # so that a function that calls itself finds what has its name
     outer = ast.copy_location(_definition("outer", names, body), node)
-    imports = () if like.co_filename.startswith(FOLDER) else _imports("".join(linecache.getlines(like.co_filename)))
+    # (How names are called depends on what a file imports.)
+    ours = like.co_filename.startswith(FOLDER)
+    imports = [] if ours else _parts("".join(linecache.getlines(like.co_filename))).imports
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     future = like.co_flags & _FUTURE
     whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
     (of_outer,) = _codes_in(whole)
     return next(each for each in _codes_in(of_outer) if each.co_name == "<lambda>")
-
-
-@functools.lru_cache(64)
-def _imports(source: str) -> list[ast.stmt]:
-    """Return what a file imports, but from the future: how names are called depends on it."""
-    top = [each for each in _parsed(source).body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
-    found = [x for each in top for x in ast.walk(each) if isinstance(x, (ast.Import, ast.ImportFrom))]
-    return [x for x in found if getattr(x, "module", None) != "__future__"]
 
 
 def _is_of(code: types.CodeType, node: Any) -> bool:
@@ -418,6 +425,11 @@ def _alike(code: types.CodeType, other: types.CodeType) -> bool:
 
 def _codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [each for each in code.co_consts if isinstance(each, types.CodeType)]
+
+
+def _static(kind: type, name: str) -> Any:
+    """Return what a class has by a name, without asking it."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:
@@ -495,6 +507,10 @@ class Reader:
         self._paths: dict[int, str] = {}  # of modules, by id
         self._of_modules: set[Value] = set()  # what has the name of a module
         self._held: list[Any] = []
+
+    def close(self) -> None:
+        """Let go of all that was seen: what the call made would stay as long as garbage is not collected."""
+        self._made, self._held, self.inputs, self.objects = {}, [], {}, {}
 
     def stop(self, reason: str) -> None:
         """Note why this is not compiled."""
@@ -762,7 +778,7 @@ class Reader:
             self._of_class(kind, name)
             return self.make(self._trusting(getattr)(x, name))
         if not self.stopped and not isinstance(x, (Tensor, types.ModuleType, *PLAIN)):
-            static = inspect.getattr_static(kind, name, None)
+            static = _static(kind, name)
             if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
                 self._of_class(kind, name)
                 return self.run(static.fget, x)
@@ -802,7 +818,7 @@ class Reader:
         elif isinstance(value, types.MethodType) and value.__self__ is x and name not in getattr(x, "__dict__", ()):
             self._of_class(kind, name, x)
         elif name in getattr(x, "__dict__", ()) and kind.__getattribute__ is object.__getattribute__:
-            if isinstance(inspect.getattr_static(kind, name, None), property):
+            if isinstance(_static(kind, name), property):
                 self.stop(f"{name} is a property")
             self.see(value, f"{self.refer(x.__dict__)}[{name!r}]", True, name)
         elif isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)):
@@ -842,7 +858,7 @@ class Reader:
         if isinstance(value, types.MethodType) and value.__self__ is x:
             self._of_class(type(x), name, x)
             return
-        static = inspect.getattr_static(type(x), name, None)
+        static = _static(type(x), name)
         if static is value and isinstance(value, (*PLAIN, tuple, types.FunctionType, type)):
             self._of_class(type(x), name, x)
             return
@@ -1026,7 +1042,7 @@ class Reader:
             return default[0]
 
     def _hasattr(self, x: Any, name: str) -> bool:
-        if isinstance(inspect.getattr_static(type(x), name, None), property):
+        if isinstance(_static(type(x), name), property):
             self.stop(f"whether {name}, a property, is there is asked")  # (to look again may do something)
         found = hasattr(x, name)
         if not isinstance(x, (Tensor, *PLAIN)) and not self.made(x):
@@ -1248,6 +1264,7 @@ class Reader:
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             self.stop(f"{function.__qualname__} is a generator")
             return function(*args, **kwargs)
+        linecache.lazycache(code.co_filename, function.__globals__)  # (it may lie in an archive)
         try:
             changed = _changed(code, function.__qualname__)
         except Unreadable as reason:

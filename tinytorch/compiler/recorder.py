@@ -115,6 +115,10 @@ class Call:
             self._inputs = _values(self.kwargs.values(), _values(self.args, []))
         return self._inputs
 
+    def clear(self) -> None:
+        """Let go of arrays: they know the call that they came from, so both would wait for the garbage collector."""
+        self.args, self.kwargs, self.outputs, self._inputs = (), {}, [], None
+
     def replace(self, by: dict[int, Value]) -> None:
         """Let it have other arrays, by the ids of their values."""
         if any(id(value) in by for value in self.inputs()):
@@ -176,16 +180,14 @@ def _graph_of(x: Tensor) -> tuple[Any, ...]:
 
 def tensors_of(x: Any) -> list[Tensor]:
     """Return the tensors in lists, tuples and dictionaries."""
+    if isinstance(x, Tensor):
+        return [x]
     found: list[Tensor] = []
-    waiting = [x]
-    while waiting:
-        each = waiting.pop()
+    for each in x.values() if isinstance(x, dict) else x if isinstance(x, (tuple, list)) else ():
         if isinstance(each, Tensor):
             found.append(each)
-        elif isinstance(each, (tuple, list)):
-            waiting += reversed(each)
-        elif isinstance(each, dict):
-            waiting += reversed(each.values())
+        elif isinstance(each, (tuple, list, dict)):
+            found += tensors_of(each)
     return found
 
 
@@ -244,7 +246,7 @@ class Recorder(DispatchMode):
     def close(self) -> None:
         """Let go of all that was seen."""
         for call in self.calls:
-            call.args, call.kwargs, call.outputs = (), {}, []
+            call.clear()
         self.meets = lambda leaf: None
         self.calls, self.constants = [], []
         self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
@@ -257,20 +259,22 @@ class Recorder(DispatchMode):
         name: str = "",
     ) -> Value:  # fmt: skip
         """Return a new value for an array."""
-        memory = self._memory(array)
+        owner = root(array)
+        memory = self._memory(owner)
         whole = array.base is None and array.flags.c_contiguous
         value = Value(array.shape, array.dtype, array.strides, memory, whole, source, output, place, name)
         if source is None:
             value.array = array
-        where = _where(array)
-        self._values[id(array)] = self._places[where] = value
-        memory.places.append(where)
-        self._watch(array)
+        self._values[id(array)] = value
+        if array is not owner:  # (it may die before what it shows)
+            where = _where(array)
+            self._places[where] = value
+            memory.places.append(where)
+            self._watch(array)
         return value
 
-    def _memory(self, array: Any) -> Memory:
-        """Return the memory that an array shows."""
-        owner = root(array)
+    def _memory(self, owner: Any) -> Memory:
+        """Return the memory that an array owns."""
         found = self._memories.get(id(owner))
         if found is None:
             found = self._memories[id(owner)] = Memory()
@@ -279,11 +283,14 @@ class Recorder(DispatchMode):
 
     def _watch(self, array: Any) -> None:
         """See to it that an array is forgotten when it dies."""
-        if id(array) not in self._deaths:
-            self._deaths[id(array)] = weakref.ref(array, functools.partial(self._forget_array, id(array)))
+        number = id(array)
+        if number not in self._deaths:
+            death = self._deaths[number] = _Death(array, self._forget_array)
+            death.number = number
 
-    def _forget_array(self, number: int, _: Any) -> None:
+    def _forget_array(self, death: _Death) -> None:
         """Forget an array that has died: others will be where it was."""
+        number = death.number
         self._deaths.pop(number, None)
         self._values.pop(number, None)
         self._creations.discard(number)
@@ -296,7 +303,7 @@ class Recorder(DispatchMode):
         place = len(self.tensors)
         self.enter(x._array, place=place, name=name).tensor = x
         self.tensors[place], self.versions[place] = x, x._version
-        self._graphs[place], self._sums[place] = _graph_of(x), zlib.crc32(x._array.tobytes())
+        self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
 
     def check(self) -> None:
         """Raise NotRecorded if something was written to that was given, and it is not known how."""
@@ -306,7 +313,7 @@ class Recorder(DispatchMode):
                 raise NotRecorded("what is given gets another graph, or other memory")
             value = self.value(x._array)
             known = id(x) in self._changed or value.memory in written
-            if not known and (value.place != place or self._sums[place] != zlib.crc32(x._array.tobytes())):
+            if not known and (value.place != place or self._sums[place] != _sum(x._array)):
                 raise NotRecorded("what is given is written to past the operations")
 
     def known(self, x: Any) -> None:
@@ -326,7 +333,12 @@ class Recorder(DispatchMode):
 
     def find(self, array: Any) -> Value | None:
         """Return the value of an array that has been seen, by itself or by another array of the same elements."""
-        return self._values.get(id(array)) or (self._places.get(_where(array)) if array.size else None)
+        found = self._values.get(id(array))
+        if found is not None or not array.size:
+            return found
+        where, owner = _where(array), root(array)
+        found = self._places.get(where)
+        return self._values.get(id(owner)) if found is None and where == _where(owner) else found
 
     def value(self, array: Any) -> Value:
         """Return the value of an array."""
@@ -343,12 +355,13 @@ class Recorder(DispatchMode):
     def _taken(self, x: Any) -> Any:
         """Return an argument with a value for each array and tensor in it."""
         if isinstance(x, np.ndarray):
-            return self.value(x)
+            return self._values.get(id(x)) or self.value(x)
+        kind = type(x)
+        if kind is tuple or kind is list:
+            return kind([self._taken(each) for each in x])
         if isinstance(x, Tensor):
             return self.value(x._array)
-        if type(x) in (tuple, list):
-            return type(x)([self._taken(each) for each in x])
-        if type(x) is dict:
+        if kind is dict:
             return {key: self._taken(each) for key, each in x.items()}
         return x
 
@@ -356,7 +369,7 @@ class Recorder(DispatchMode):
 
     def add(self, kind: int, function: Any, args: tuple[Any, ...], name: str, kwargs: Any = None) -> Call:
         """Return a new step."""
-        call = Call(kind, function, self._taken(args), self._taken(kwargs or {}), name)
+        call = Call(kind, function, self._taken(args), self._taken(kwargs) if kwargs else {}, name)
         call.line = self.line
         self.calls.append(call)
         return call
@@ -378,14 +391,12 @@ class Recorder(DispatchMode):
         return result
 
     def _step_of(self, op: Op, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        name = op.name.strip("_")
-        if not name.isidentifier():  # its kernel has none
-            name = op.node_class.__name__.removesuffix("Backward0").lower()
+        name = _name(op)
         if name in UNSHAPED:
             raise NotRecorded("the shape of its result depends on values")
         values = op.bind(args, kwargs)
         for x in tensors_of(values):
-            if not is_ours(type(x)):
+            if type(x) is not Tensor and not is_ours(type(x)):
                 raise NotRecorded(f"a {type(x).__name__} answers itself")
         writes = getattr(caller, "writes", None)
         if callable(writes):
@@ -396,13 +407,13 @@ class Recorder(DispatchMode):
             return self.add(WRITE, writes, tuple(arrays), name)
         function, arrays = self._kernel(op, values)
         kwargs = {}
-        if function is op.kernel:
+        if function is op.kernel and len(arrays) > op.positional:
             kwargs = dict(zip(op.arguments[op.positional :], arrays[op.positional :], strict=True))
             arrays = arrays[: op.positional]
         if writes:
             return self._in_place(op, function, arrays, kwargs, values[0], name)
         call = self.add(NEW, function, tuple(arrays), name, kwargs)
-        call.random = any(isinstance(x, Source) for x in values)
+        call.random = Source in map(type, values)
         return call
 
     def _in_place(self, op: Op, function: Any, arrays: list[Any], kwargs: dict[str, Any], x: Tensor, name: str) -> Call:
@@ -484,36 +495,27 @@ class Recorder(DispatchMode):
         tensors = tensors_of(result) if op.outputs != 1 else [result]
         hidden = len(op.residuals)
         call.several = op.outputs != 1 or bool(hidden)
-        arrays: list[Any] = [each._array for each in tensors]
-        arrays += [None] * hidden
+        made: list[Any] = [(each._array, each._edge) for each in tensors]
+        made += [(None, None)] * hidden
         for each in tensors if hidden else ():
             node = each._edge and each._edge[0]
             if node is not None and getattr(node, "op", None) is op and node.saved is not None:
                 for (kind, of), kept in zip(node.plan.sources, node.saved, strict=True):
                     if kind == RESIDUAL:
-                        arrays[len(tensors) + of] = kept[0]
+                        made[len(tensors) + of] = kept[0], None
                 break
-        edges = {id(each._array): each._edge for each in tensors}
-        read = {value.memory for value in call.inputs()}
-        for k, array in enumerate(arrays):
-            output = k if call.several else None
-            if array is None:
+        for k, (array, edge) in enumerate(made):
+            if array is not None and id(array) not in self._values:
+                value = self.enter(array, call, k if call.several else None)
+                if value.memory in [each.memory for each in call.inputs()]:
+                    call.kind = VIEW
+                call.outputs.append(value)
+                if edge is not None:
+                    self._outputs[id(edge[0]), edge[1]] = value
+            elif call.several:
                 call.outputs.append(None)
-                continue
-            found = self._values.get(id(array))
-            if found is not None:  # it was given back as it is
-                if not call.several:
-                    self.calls.remove(call)
-                    return
-                call.outputs.append(None)
-                continue
-            value = self.enter(array, call, output)
-            if value.memory in read:
-                call.kind = VIEW
-            call.outputs.append(value)
-            edge = edges.get(id(array))
-            if edge is not None:
-                self._outputs[id(edge[0]), edge[1]] = value
+            else:  # it was given back as it is
+                self.calls.remove(call)
 
     def off(self) -> tuple[Any, Any]:
         """Turn it off; return this thread's state, and its modes to be put back."""
@@ -709,12 +711,30 @@ class Formula:
         return [(formula, tuple([edge is not None for edge in self.edges]), indices)]
 
 
+@functools.cache
+def _name(op: Op) -> str:
+    name = op.name.strip("_")
+    return name if name.isidentifier() else op.node_class.__name__.removesuffix("Backward0").lower()
+
+
 _NOBODY: Any = None
 WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
+class _Death(weakref.ref[Any]):
+    """A weak reference that knows the id that the array had."""
+
+    __slots__ = ("number",)
+    number: int
+
+
 def _where(array: Any) -> tuple[Any, ...]:
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+
+
+def _sum(array: Any) -> int:
+    """Return a sum over the bytes of an array, of which there is no copy if they lie in order."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 class Left(Exception):
