@@ -27,6 +27,16 @@ def test_filters_that_come_later() -> None:
     assert len(caught) == 1
 
 
+def test_compiled() -> None:
+    f = torch.compile(lambda x: (x.sqrt() + 1).log())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for size in (2, 600_000):  # (a large array in blocks)
+            for _ in range(3):
+                assert f(torch.full((size,), -1.0)).isnan().all()
+    assert [each.runs for each in f.variants] == [2, 2]
+
+
 def test_import_inside_of_catch_warnings() -> None:
     program = """
 import warnings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
-from tinytorch.kernels import arithmetic, products
+from tinytorch.kernels import arithmetic, parallel, products
 from tinytorch.ops.linalg import products as of_products
 from tinytorch.ops.nn import linear as of_linear
 
@@ -36,6 +36,11 @@ def named(function: Any, name: str) -> str:
 def has_out(call: Call) -> bool:
     """Return whether a function has an argument `out`, to write its result into."""
     return (is_elementwise(call.function) or call.function in (dot, products.product)) and not call.kwargs
+
+
+def is_pure(call: Call) -> bool:
+    """Return whether a call may be left out if nobody uses what it makes."""
+    return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.each))
 
 
 def is_elementwise(function: Any) -> bool:
@@ -136,4 +141,4 @@ def lowered(calls: list[Call]) -> list[Call]:
     return found
 
 
-__all__ = ["TEXTS", "has_out", "lowered", "named"]
+__all__ = ["TEXTS", "has_out", "is_elementwise", "is_pure", "lowered", "named"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler import lowering
+from tinytorch.compiler import fusing, lowering
 from tinytorch.compiler.recorder import (
     GRADIENT,
     NEW,
@@ -35,6 +35,7 @@ from tinytorch.compiler.recorder import (
 )
 from tinytorch.core.op import as_array
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import parallel
 from tinytorch.kernels.random import Source
 
 FILE = "<compiled step"  # what the names of programs' files begin with
@@ -66,6 +67,7 @@ class Program:
         self.calls = self._all = lowering.lowered(calls)
         self.count = len(self.calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
+        self.scope["__name__"] = __name__  # of the house, which has NumPy be silent (`kernels.silence`)
         self._names: dict[int, str] = {}  # by id of values, or of other objects
         self._taken: set[str] = set(keyword.kwlist) | {"bind", "slice", "step", *self.scope}
         self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
@@ -76,6 +78,8 @@ class Program:
         self._find_constants()
         self._drop_unused()
         self._keep_gradients()
+        gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
+        self.calls = fusing.fused(self.calls, [*results, *gradients])
         self._group()
         self.source = "\n".join(self._write())
         self.peak += self.bytes
@@ -102,8 +106,7 @@ class Program:
         used = {id(value) for value in self.results}
         kept = []
         for call in reversed(self.calls):
-            pure = call.kind == VIEW or (call.kind == NEW and lowering.has_out(call))
-            if pure and not any(value is not None and id(value) in used for value in call.outputs):
+            if lowering.is_pure(call) and not any(value is not None and id(value) in used for value in call.outputs):
                 continue
             used.update(id(value) for value in call.inputs())
             kept.append(call)
@@ -211,6 +214,8 @@ class Program:
 
     def _call(self, call: Call, out: str | None = None) -> str:
         function = call.function
+        if isinstance(function, fusing.Fused):
+            return self._fused(call, function.steps)
         kwargs = [f"{key}={self._shown(x)}" for key, x in call.kwargs.items()]
         template = lowering.TEXTS.get(function)
         if template is not None and not kwargs:
@@ -218,8 +223,49 @@ class Program:
             return text if out is None else text[:-1] + f", {out})"
         args = [self._shown(x) for x in call.args]
         if out is not None:
-            args.append(out if isinstance(function, np.ufunc) else f"out={out}")
+            args.append(_out(function, out))
         return f"{self._object(function, lowering.named(function, call.name))}({', '.join(args + kwargs)})"
+
+    def _fused(self, call: Call, steps: list[Call]) -> str:
+        """Write the function that does some steps for a block, and return the text that calls it."""
+        last = {value.memory: number for number, step in enumerate(steps) for value in step.inputs()}
+        given = [value for value in call.args if value.shape]
+        stays = {id(value) for value in call.outputs}
+        free: dict[Any, list[str]] = {}  # names of what is computed on the way that nobody uses any more, by dtype
+        within: dict[str, Any] = {}
+        lines: list[str] = []
+        line = call.line
+        for number, step in enumerate(steps):
+            if step.line is not None and step.line != line:
+                line = step.line
+                lines.append(f"# {linecache.getline(*line).strip()}")
+            function, args = fusing.function_of(step)
+            text = self._object(function, lowering.named(function, step.name))
+            shown = [self._shown(x) for x in args] + [f"{key}={self._shown(x)}" for key, x in step.kwargs.items()]
+            for value in step.inputs():
+                if last.get(value.memory) == number and self.name(value) in within:
+                    free.setdefault(value.dtype, []).append(self.name(value))
+                    del last[value.memory]
+            out = step.outputs[0]
+            if id(out) not in stays and free.get(out.dtype) and lowering.is_elementwise(function):
+                self._names[id(out)] = free[out.dtype].pop()
+            elif id(out) not in stays:
+                within[self.name(out)] = out.dtype
+            name = self.name(out)
+            if parallel.has_out(function):
+                lines.append(f"{text}({', '.join([*shown, _out(function, name)])})")
+            else:
+                lines.append(f"{name}[...] = {text}({', '.join(shown)})")
+        block = self._new_name("block")
+        taken = [self.name(value) for value in (*given, *call.outputs)] + [*within]
+        self._lines += [f"def {block}({', '.join(taken)}):", *[f"    {each}" for each in lines]]
+        texts = [
+            [self.name(value) for value in given],
+            [self._object(value.dtype, value.dtype.name) for value in call.outputs],
+            [self._object(dtype, dtype.name) for dtype in within.values()],
+        ]
+        shown = [f"({', '.join(each)}{',' if len(each) == 1 else ''})" for each in texts]
+        return f"{self._object(parallel.in_blocks, 'in_blocks')}({block}, {', '.join(shown)})"
 
     def _write(self) -> list[str]:
         """Return the lines of the source."""
@@ -476,6 +522,12 @@ def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
     for memory, number in last.items():
         found.setdefault(number, []).append(memory)
     return found
+
+
+def _out(function: Any, name: str) -> str:
+    """Return the argument by which a function is told where to write its result."""
+    by_place = isinstance(function, np.ufunc) and function not in (np.maximum, np.minimum)  # (these are asked not to)
+    return name if by_place else f"out={name}"
 
 
 def _shapes(call: Call) -> str:

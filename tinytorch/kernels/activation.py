@@ -12,7 +12,7 @@ import numpy as np
 from tinytorch.kernels import special
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import BLOCK, LARGE, each, get_threads, large, rows, share, writes
+from tinytorch.kernels.parallel import BLOCK, LARGE, each, elementwise, get_threads, large, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 # bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.
@@ -401,6 +401,7 @@ def _by_pieces(work: Callable[..., None], *arrays: Array) -> None:
 
 
 @twin
+@elementwise
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     function = _tanh_cdf if approximate == "tanh" else _normal_cdf
@@ -416,6 +417,7 @@ def gelu(x: Array, approximate: str) -> Array:
 
 
 @twin
+@elementwise
 def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
     """Return g times the derivative of `gelu`."""
     dtype = x.dtype

@@ -18,7 +18,10 @@ import numpy as np
 
 from tinytorch.kernels import blas
 
-__all__ = ["BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "tell", "writes"]
+__all__ = [
+    "BLOCK", "LARGE", "blocks", "each", "elementwise", "get_threads", "has_out", "in_blocks", "large", "rows",
+    "set_threads", "share", "tell", "writes",
+]  # fmt: skip
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -28,6 +31,8 @@ LARGE = 1 << 18
 # Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
 # smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
 BLOCK = 1 << 18
+# The same for several steps that are short: their operands fit into the cache of a core.
+CACHED = 1 << 16
 
 
 def _available() -> int:
@@ -66,10 +71,19 @@ def tell(told: Callable[[int], Any]) -> None:
     _told.append(told)
 
 
-def writes(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Say that a function of an array has an argument `out` to write its result into, as ufuncs have."""
-    function.writes = True  # type: ignore[attr-defined]
+def elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Say that a function of arrays of one shape, and others that are no arrays, is elementwise.
+
+    What it computes for a piece of the arrays is what it computes there for the whole, bit for bit.
+    """
+    function.elementwise = True  # type: ignore[attr-defined]
     return function
+
+
+def writes(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Say that an elementwise function has an argument `out` to write its result into, as ufuncs have."""
+    function.writes = True  # type: ignore[attr-defined]
+    return elementwise(function)
 
 
 def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
@@ -90,7 +104,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
     if out is not None:
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
-    into = _has_out(function)
+    into = has_out(function)
     if size < (2 * LARGE if function in _CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
@@ -108,7 +122,7 @@ def large(function: Callable[..., Array]) -> Callable[..., Array]:
         return each(function, x, *others)
 
     shared.shares = True  # type: ignore[attr-defined]
-    return shared
+    return elementwise(shared)
 
 
 _CHEAP = frozenset(
@@ -117,7 +131,8 @@ _CHEAP = frozenset(
 )  # fmt: skip
 
 
-def _has_out(function: Callable[..., Array]) -> bool:
+def has_out(function: Callable[..., Array]) -> bool:
+    """Return whether a function writes its result into an argument `out`, if it is given one."""
     return isinstance(function, np.ufunc) or hasattr(function, "writes")
 
 
@@ -149,7 +164,7 @@ def _in_pieces(
     if out is None:
         one = function(*part(0, 1))
         out = np.empty((length, *one.shape[1:]), one.dtype)
-    into = _has_out(function)
+    into = has_out(function)
 
     def work(begin: int, end: int) -> None:
         for start in range(begin, end, block or end - begin):
@@ -207,6 +222,33 @@ def blocks(work: Piece, planes: int, size: int) -> None:
         pieces(0, planes)
     else:
         share(pieces, planes)
+
+
+def in_blocks(
+    function: Callable[..., None], given: Sequence[Array], made: Sequence[Any], within: Sequence[Any]
+) -> list[Array]:
+    """Return new arrays that a function of several elementwise steps fills, a block at a time, in several threads.
+
+    Args:
+        function: takes pieces of what is given and of what is made, and arrays of that length for what it computes on
+            the way.
+        given: contiguous arrays of one shape, or such as show one number everywhere.
+        made: the dtypes of the results, which have that shape.
+        within: the dtypes of what it computes on the way.
+    """
+    results = [np.empty(given[0].shape, dtype) for dtype in made]
+    alone = [x if x.flags.c_contiguous else np.broadcast_to(x[(0,) * x.ndim], x.size) for x in given]
+    flat = [x.reshape(-1) for x in (*alone, *results)]
+
+    def work(begin: int, end: int) -> None:
+        step = math.ceil((end - begin) / math.ceil((end - begin) / CACHED))  # (no short one is left at the end)
+        own = [np.empty(step, dtype) for dtype in within]
+        for start in range(begin, end, step):
+            stop = min(start + step, end)
+            function(*[x[start:stop] for x in flat], *[x[: stop - start] for x in own])
+
+    share(work, flat[0].size)
+    return results
 
 
 def _start(count: int) -> None:

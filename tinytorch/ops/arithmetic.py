@@ -36,6 +36,7 @@ _keep = parallel.large(activation.keep)
 
 
 @op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
+@parallel.elementwise
 def kept(x: Any, mask: Any) -> Any:
     """Return `x` where the mask, of the same shape, is true, else 0, also for infinities and NaN."""
     return _keep(x, mask)
@@ -673,6 +674,7 @@ def _bound(value: Any, x: Any) -> Any:
 
 
 @op(name="Clamp", x=lambda g, x, min, max: kept(g, _inside(x, min, max)))
+@parallel.elementwise
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return _between(x, min, max)
 
@@ -681,11 +683,13 @@ renamed(_clamp, "ClampBackward1")
 
 
 @op(x=lambda g, x, min: kept(g, x >= min))
+@parallel.elementwise
 def _clamp_min(x: Any, min: Any) -> Any:
     return np.maximum(x, _bound(min, x))
 
 
 @op(x=lambda g, x, max: kept(g, x <= max))
+@parallel.elementwise
 def _clamp_max(x: Any, max: Any) -> Any:
     return np.minimum(x, _bound(max, x))
 

@@ -11,6 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.parallel import elementwise
 from tinytorch.ops.arguments import check_floating, check_tensor, tensor_name
 from tinytorch.ops.arithmetic import check_fits, kept, plain, zero_gradient
 from tinytorch.ops.join import cat
@@ -153,6 +154,7 @@ _softshrink_grad = _slope_op("softshrink", _outside)
 
 
 @op(x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
+@elementwise
 def threshold(x: Any, threshold: float, value: float) -> Any:
     """Return `x` where it is greater than `threshold`, else `value`.
 
@@ -165,6 +167,7 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
 
 
 @op(name="LeakyRelu", x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
+@elementwise
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return `x` where it is positive, else `negative_slope * x`."""
     check_floating("leaky_relu_cpu", x)
@@ -174,12 +177,14 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
 
 
 @op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))
+@elementwise
 def rrelu(x: Any, slopes: Any) -> Any:
     """Return `x` times an array of slopes."""
     return x * slopes
 
 
 @op(x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
+@elementwise
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
@@ -192,6 +197,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
 
 @op(x=lambda g, x: _hardsigmoid_grad(g, x))
+@elementwise
 def hardsigmoid(x: Any) -> Any:
     """Return `clip(x + 3, 0, 6) / 6`."""
     check_floating("hardsigmoid_cpu", x)
@@ -203,11 +209,13 @@ def hardsigmoid(x: Any) -> Any:
     g=lambda gg, x: _hardswish_grad(gg, x),
     x=lambda gg, g, x: kept(gg * g / 3, (x > -3) & (x < 3)),
 )
+@elementwise
 def _hardswish_grad(g: Any, x: Any) -> Any:
     return activation.hardswish_grad(g, x)
 
 
 @op(x=lambda g, x: _hardswish_grad(g, x))
+@elementwise
 def hardswish(x: Any) -> Any:
     """Return `x * clip(x + 3, 0, 6) / 6`."""
     check_floating("hardswish_cpu", x)
@@ -216,6 +224,7 @@ def hardswish(x: Any) -> Any:
 
 @public(also="nn.functional.hardshrink", method=True, out="same")
 @op(x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
+@elementwise
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
 
@@ -231,6 +240,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
 
 @public("nn.functional.softshrink", out="same")
 @op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
+@elementwise
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` brought nearer to 0 by `lambd`, 0 where it is in [-lambd, lambd].
 
@@ -342,11 +352,13 @@ def _elu_grad_x(gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, in
     g=lambda gg, x, alpha, scale, input_scale: _elu_grad(gg, x, alpha, scale, input_scale),
     x=_elu_grad_x,
 )
+@elementwise
 def _elu_grad(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     return activation.elu_grad(g, x, alpha, scale, input_scale)
 
 
 @op(x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
+@elementwise
 def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     """Return `scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`."""
     check_floating("elu_cpu", x)
@@ -354,6 +366,7 @@ def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
 
 
 @op(x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))
+@elementwise
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """Return `x` where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
     check_floating("elu_cpu", x)
@@ -368,11 +381,13 @@ def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 @op(name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x)
+@elementwise
 def _silu_grad(g: Any, x: Any) -> Any:
     return activation.silu_grad(g, x)
 
 
 @op(x=lambda g, x: _silu_grad(g, x))
+@elementwise
 def silu(x: Any) -> Any:
     """Return `x * sigmoid(x)`."""
     check_floating("silu_cpu", x)
@@ -385,11 +400,13 @@ def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 @op(name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
+@elementwise
 def _mish_grad(g: Any, x: Any) -> Any:
     return activation.mish_grad(g, x)
 
 
 @op(x=lambda g, x: _mish_grad(g, x))
+@elementwise
 def mish(x: Any) -> Any:
     """Return `x * tanh(softplus(x))`."""
     check_floating("mish_cpu", x)
@@ -409,12 +426,14 @@ def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
 
 
 @op(name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate), x=_gelu_grad_x)
+@elementwise
 def _gelu_grad(g: Any, x: Any, approximate: str) -> Any:
     return activation.gelu_grad(g, x, approximate)
 
 
 @public("nn.functional.gelu", out="same")
 @op(x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
+@elementwise
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 
@@ -456,6 +475,7 @@ def glu(x: Any, dim: int) -> Any:
 
 @public("nn.functional.logsigmoid", out="logsigmoid")
 @op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
+@elementwise
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed so that nothing overflows.
 
@@ -477,6 +497,7 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
 @op(
     name="SoftplusBackward", g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold), x=_softplus_grad_x
 )
+@elementwise
 def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
     if type(beta) is not float or type(threshold) is not float:
         beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
@@ -485,6 +506,7 @@ def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
 
 @public("nn.functional.softplus", out="same")
 @op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
+@elementwise
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
 

@@ -1,0 +1,87 @@
+"""Runs of elementwise steps on large arrays, as one step that does all of them for a block at a time.
+
+What is computed on the way stays in the cache, and nowhere else: by itself each step would read its operands from main
+memory and write its result there. Each element is computed as before, so the result is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler.recorder import NEW, Call, Memory, Value
+from tinytorch.kernels import parallel
+
+
+class Fused:
+    """Steps that are one, the function of a `Call` whose arguments are what they read and whose outputs stay.
+
+    Attributes:
+        steps: the calls, of elementwise functions.
+    """
+
+    def __init__(self, steps: list[Call]) -> None:
+        self.steps = steps
+
+
+def fused(calls: list[Call], results: list[Value]) -> list[Call]:
+    """Return the calls, runs of elementwise ones on large arrays of one shape as one.
+
+    Args:
+        calls: all there are.
+        results: the values that are needed when they are done.
+    """
+    uses = collections.Counter([value.memory for call in calls for value in call.inputs()])
+    uses.update([value.memory for value in results])
+    found: list[Call] = []
+    for shape, run in itertools.groupby(calls, _shape):
+        steps = list(run)
+        found += steps if shape is None else _joined(steps, uses)
+    return found
+
+
+def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
+    """Return a run as one call, or as it is if no step has to do with another."""
+    within = collections.Counter([value.memory for call in steps for value in call.inputs()])
+    made = [value for call in steps for value in call.outputs]
+    stays = [value for value in made if uses[value.memory] > within[value.memory]]
+    own = {id(value) for value in made}
+    given = list({id(value): value for call in steps for value in call.inputs() if id(value) not in own}.values())
+    if len(given) + len(stays) == sum(len(call.inputs()) + 1 for call in steps):
+        return steps
+    joined = Call(NEW, Fused(steps), tuple(given), {}, "fused")
+    joined.outputs, joined.several, joined.line = stays, True, steps[0].line
+    for k, value in enumerate(stays):
+        value.name = value.name or value.source.name
+        value.source, value.output = joined, k
+    return [joined]
+
+
+def function_of(call: Call) -> tuple[Any, tuple[Any, ...]]:
+    """Return the function that an elementwise step is of, and its arguments."""
+    return (call.args[0], call.args[1:]) if call.function is parallel.each else (call.function, call.args)
+
+
+def _shape(call: Call) -> tuple[int, ...] | None:
+    """Return the shape of what an elementwise step takes and makes, if it may be done block by block."""
+    function = call.function
+    known = function is parallel.each or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
+    if call.kind != NEW or call.several or call.random or not known:
+        return None
+    out = call.outputs[0]
+    arrays = [out, *[x for x in call.inputs() if x.shape]]
+    if out.size < parallel.LARGE or len(arrays) == 1 or any(x.shape != out.shape for x in arrays):
+        return None
+    return out.shape if all(x.strides == _in_order(x) or not any(x.strides) for x in arrays) else None
+
+
+def _in_order(x: Value) -> tuple[int, ...]:
+    """Return the strides of an array that is contiguous."""
+    sizes = itertools.accumulate(reversed(x.shape[1:]), lambda a, b: a * b, initial=x.dtype.itemsize)
+    return tuple(reversed(list(sizes)))
+
+
+__all__ = ["Fused", "function_of", "fused"]
