@@ -1,15 +1,18 @@
-"""What stays in memory of the first call, which is recorded."""
+"""What stays in memory of the first call, which is recorded, and what a program keeps."""
 
 from __future__ import annotations
 
 import gc
+import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import tinytorch as torch
+import tinytorch.nn.functional as F
 from tinytorch.compiler.program import Program
+from tinytorch.kernels import parallel
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +59,88 @@ def test_nothing_of_a_call_that_cannot_be_compiled_waits_for_the_collector() -> 
     made: list[weakref.ref[object]] = []
     assert torch.compile(f)(torch.ones(3)).tolist() == [2, 2, 2]
     assert [each() for each in made] == [None] * 2
+
+
+@pytest.fixture
+def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "LARGE", 64)
+
+
+class Block(torch.nn.Module):
+    """Two layers around a function."""
+
+    def __init__(self, between: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.between = between
+        self.expand, self.contract = torch.nn.Linear(4, 32), torch.nn.Linear(32, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.contract(self.between(self.expand(x)))
+
+
+def outcome(between: Callable[[torch.Tensor], torch.Tensor], compiled: bool) -> tuple[list[bytes], str]:
+    """Return the losses and gradients of some steps of a model of blocks, and the source of the program."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[Block(between) for _ in range(3)])
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        model.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    run = torch.compile(step) if compiled else step
+    seen = []
+    for _ in range(3):
+        loss = run(torch.randn(16, 4))
+        seen += [each.numpy().tobytes() for each in [loss.detach(), *[p.grad for p in model.parameters()]]]
+    assert not compiled or run.variants[0].runs == 2
+    return seen, run.source if compiled else ""
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    y = F.gelu(x * 2)
+    x.mul_(3)  # (its gradient does not need it)
+    return y
+
+
+@pytest.mark.usefixtures("small_is_large")
+@pytest.mark.parametrize(
+    ("between", "times"),
+    [
+        (F.gelu, 6),  # its input is kept anyway
+        (lambda x: F.gelu(x.view(8, -1)).view(16, -1), 3),  # (a view that the way forward has made is needed)
+        (lambda x: F.gelu(F.dropout(x)), 6),
+        (lambda x: F.gelu(in_place(x)), 9),  # the one in `in_place`; the other's input is not kept any more
+        (torch.tanh, 3),  # its own gradient needs the result, not the input
+    ],
+)
+def test_what_is_cheap_is_computed_again(between: Callable[[torch.Tensor], torch.Tensor], times: int) -> None:
+    expected, _ = outcome(between, False)
+    found, source = outcome(between, True)
+    assert found == expected
+    assert len(re.findall(r"^[^#]*(?:gelu\(|each\(tanh,)", source, re.MULTILINE)) == times, source
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_what_has_changed_is_not_computed_again() -> None:
+    def losses(compiled: bool) -> list[object]:
+        torch.manual_seed(0)
+        weight = torch.nn.Parameter(torch.randn(16, 16))
+        optimizer = torch.optim.SGD([weight], 0.1)
+
+        def step(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            y = F.gelu(weight)
+            loss = ((y @ x).tanh() @ x).exp().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.detach(), y.detach().sum()
+
+        run = torch.compile(step) if compiled else step
+        return [[each.item() for each in run(torch.randn(16, 16))] for _ in range(4)]
+
+    assert losses(True) == losses(False)
 
 
 def test_a_program_that_python_does_not_take_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

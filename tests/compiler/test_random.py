@@ -11,9 +11,19 @@ from tests.compiler import drawn, indexed, texts
 from tests.compiler.test_programs import difference, plain
 from tests.ops.test_random_indexing import Case, cases
 from tests.programs.drawn import random_programs
+from tinytorch.kernels import parallel
+
+
+@pytest.fixture(params=["as it is", "everything is large"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let arrays of a few elements be large: what is done in blocks, or computed again, for these alone."""
+    if request.param != "as it is":
+        monkeypatch.setattr(parallel, "LARGE", 4)
+        monkeypatch.setattr(parallel, "CACHED", 8)
 
 
 @pytest.mark.parametrize("start", range(0, 1000, 50))
+@pytest.mark.usefixtures("sizes")
 def test_drawn_functions_are_the_same_compiled(start: int) -> None:
     for seed in range(start, start + 50):
         text = drawn.function(seed)
@@ -23,6 +33,7 @@ def test_drawn_functions_are_the_same_compiled(start: int) -> None:
 
 @pytest.mark.parametrize("start", range(0, 100, 50))
 @pytest.mark.parametrize("kind", [texts.of_layers, texts.of_training])
+@pytest.mark.usefixtures("sizes")
 def test_drawn_layers_and_training_are_the_same_compiled(kind: Any, start: int) -> None:
     made: list[Any] = []
     for seed in range(start, start + 50):

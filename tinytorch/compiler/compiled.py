@@ -21,6 +21,8 @@ from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
 
+#: New objects after which garbage is looked for in a first call: most of what it makes stays until its end.
+FEW = 100_000
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
@@ -169,6 +171,9 @@ class Compiled:
             return self.function(*args, **kwargs)
         recorder = Recorder()
         reader = Reader(recorder, strict=self.fullgraph)
+        collected = gc.get_threshold()
+        if 0 < collected[0] < FEW:
+            gc.set_threshold(FEW, *collected[1:])
         recording.count += 1
         try:
             with recorder:
@@ -179,6 +184,8 @@ class Compiled:
             recording.count -= 1
             reader.close()
             recorder.close()
+            if 0 < collected[0] < FEW:
+                gc.set_threshold(*collected)
         if recorder.stopped is not None:
             self.reasons.append(recorder.stopped)
             self.failed = len(self.reasons) > 1  # (a first call may do what later ones do not)
@@ -188,17 +195,12 @@ class Compiled:
 
     def _enter(self, recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any) -> None:
         """Make a program of what was recorded."""
-        collects = gc.isenabled()
-        gc.disable()  # most of what is made here stays, and is much: a fifth of the time
         try:
             self.variants.append(Entry(self.function, recorder, reader, args, kwargs, result))
         except NotRecorded as reason:
             recorder.stop(str(reason))
         except Exception as error:  # the call has its result: what fails here is ours
             recorder.stop(f"{type(error).__name__}: {error}")
-        finally:
-            if collects:
-                gc.enable()
 
 
 def _without_late(x: Any) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.reading import FOLDER
+from tinytorch.compiler.sources import FOLDER
 from tinytorch.core import mode, tensor
 from tinytorch.kernels import blas, dtypes, native, parallel
 from tinytorch.kernels.parallel import get_threads

@@ -65,11 +65,15 @@ def function_of(call: Call) -> tuple[Any, tuple[Any, ...]]:
     return (call.args[0], call.args[1:]) if call.function is parallel.each else (call.function, call.args)
 
 
+def is_elementwise(call: Call) -> bool:
+    """Return whether a step computes each element of its result from those of its operands at the same place."""
+    function = call.function
+    return function is parallel.each or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
+
+
 def _shape(call: Call) -> tuple[int, ...] | None:
     """Return the shape of what an elementwise step takes and makes, if it may be done block by block."""
-    function = call.function
-    known = function is parallel.each or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
-    if call.kind != NEW or call.several or call.random or not known:
+    if call.kind != NEW or call.several or call.random or not is_elementwise(call):
         return None
     out = call.outputs[0]
     arrays = [out, *[x for x in call.inputs() if x.shape]]
@@ -84,4 +88,4 @@ def _in_order(x: Value) -> tuple[int, ...]:
     return tuple(reversed(list(sizes)))
 
 
-__all__ = ["Fused", "function_of", "fused"]
+__all__ = ["Fused", "function_of", "fused", "is_elementwise"]

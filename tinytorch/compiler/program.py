@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler import fusing, lowering
+from tinytorch.compiler.recomputing import recomputed
 from tinytorch.compiler.recorder import (
     GRADIENT,
     NEW,
@@ -78,8 +79,8 @@ class Program:
         self._find_constants()
         self._drop_unused()
         self._keep_gradients()
-        gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
-        self.calls = fusing.fused(self.calls, [*results, *gradients])
+        if any(x is not None and x.size >= parallel.LARGE for call in self.calls for x in call.outputs):
+            self._treat_large()
         self._group()
         self.source = "\n".join(self._write())
         self.peak += self.bytes
@@ -114,20 +115,29 @@ class Program:
 
     def _keep_gradients(self) -> None:
         """Let leaves take over gradients that nobody else holds."""
+        copies = [call for call in self.calls if call.function is laid_out]
+        if not copies:
+            return
         read = [*self.results, *[value for call in self.calls for value in call.inputs()]]
         uses = collections.Counter([value.memory for value in read])
         same: dict[int, Value] = {}
-        for call in self.calls:
-            if call.function is laid_out:
-                g, out = call.args[0], call.outputs[0]
-                made = g.source is not None and g.source.kind == NEW and not g.source.several
-                if made and g.whole and uses[g.memory] == 1 and g.strides == out.strides:
-                    same[id(out)] = g
-                    g.name = g.name or out.name
+        for call in copies:
+            g, out = call.args[0], call.outputs[0]
+            made = g.source is not None and g.source.kind == NEW
+            if made and g.whole and uses[g.memory] == 1 and g.strides == out.strides:
+                same[id(out)] = g
+                g.name = g.name or out.name
         for call in self.calls:
             call.replace(same)
         self.calls = [call for call in self.calls if not (call.outputs and id(call.outputs[0]) in same)]
         self.results = replaced(self.results, same)
+
+    def _treat_large(self) -> None:
+        """Compute what is elementwise on large arrays block by block, and again rather than keep it."""
+        gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
+        stay = [*self.results, *gradients]
+        self.calls = recomputed(self.calls, {value.memory for value in [*stay, *self.inputs, *self.constants]})
+        self.calls = fusing.fused(self.calls, stay)
 
     def _group(self) -> None:
         """Find out which values share memory, when each memory is used last, and which leave the program."""
@@ -178,7 +188,9 @@ class Program:
         return found
 
     def _new_name(self, wish: str) -> str:
-        wish = re.sub(r"\W", "_", wish).strip("_") or "x"
+        if not wish.isidentifier():
+            wish = re.sub(r"\W", "_", wish)
+        wish = wish.strip("_") or "x"
         if wish[0].isdigit():
             wish = f"x{wish}"
         name = wish
@@ -199,7 +211,7 @@ class Program:
 
     def _shown(self, x: Any) -> str:
         if isinstance(x, Value):
-            return self.name(x)
+            return self._names.get(id(x)) or self.name(x)
         if type(x) is tuple:
             return f"({', '.join([self._shown(each) for each in x])}{',' if len(x) == 1 else ''})"
         if type(x) is list:
@@ -216,15 +228,16 @@ class Program:
         function = call.function
         if isinstance(function, fusing.Fused):
             return self._fused(call, function.steps)
-        kwargs = [f"{key}={self._shown(x)}" for key, x in call.kwargs.items()]
+        kwargs = [f"{key}={self._shown(x)}" for key, x in call.kwargs.items()] if call.kwargs else []
         template = lowering.TEXTS.get(function)
         if template is not None and not kwargs:
             text = template.format(*[self._shown(x) for x in call.args])
             return text if out is None else text[:-1] + f", {out})"
-        args = [self._shown(x) for x in call.args]
+        args = [self._shown(x) for x in call.args] + kwargs
         if out is not None:
-            args.append(_out(function, out))
-        return f"{self._object(function, lowering.named(function, call.name))}({', '.join(args + kwargs)})"
+            args.insert(len(call.args), _out(function, out))
+        name = self._names.get(id(function)) or self._object(function, lowering.named(function, call.name))
+        return f"{name}({', '.join(args)})"
 
     def _fused(self, call: Call, steps: list[Call]) -> str:
         """Write the function that does some steps for a block, and return the text that calls it."""
@@ -258,7 +271,7 @@ class Program:
                 lines.append(f"{name}[...] = {text}({', '.join(shown)})")
         block = self._new_name("block")
         taken = [self.name(value) for value in (*given, *call.outputs)] + [*within]
-        self._lines += [f"def {block}({', '.join(taken)}):", *[f"    {each}" for each in lines]]
+        self._definitions += [f"def {block}({', '.join(taken)}):", *[f"    {each}" for each in lines]]
         texts = [
             [self.name(value) for value in given],
             [self._object(value.dtype, value.dtype.name) for value in call.outputs],
@@ -273,6 +286,7 @@ class Program:
             self.name(value)
         self._before: list[str] = []  # in `bind`
         self._lines: list[str] = []  # in `step`
+        self._definitions: list[str] = []  # of functions of blocks
         self._ends = _inverted(self._last)  # by step, the memory that it uses last
         self._there = set(self._fixed)  # memory that is there when `bind` is done
         #: Values that are the same in every step.
@@ -300,7 +314,7 @@ class Program:
                     self._lines.append(f"# {text}")
             if effect is None and (call.random or self._can_be_seen(call)):
                 effect = len(self._lines)
-            done |= self._can_be_seen(call)
+            done = done or self._can_be_seen(call)
             if call.random:
                 drawing += [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, Source)]
             if call.kind == TRUTH and id(call.args[0]) not in self._folded:
@@ -363,10 +377,12 @@ class Program:
             if id(call.args[0]) not in self._folded:
                 self._lines.append(self._call(call))
         elif self._is_made_once(call):
-            self._before.append(self._assigned(call) + _shapes(call))
+            text = self._assigned(call) + _shapes(call)
+            self._before += [*self._taken_definitions(), text]
         else:
             out = self._buffer(number, call)
-            self._lines.append((self._assigned(call) if out is None else self._call(call, out)) + _shapes(call))
+            text = (self._assigned(call) if out is None else self._call(call, out)) + _shapes(call)
+            self._lines += [*self._taken_definitions(), text]
             for value in call.outputs if out is None else ():
                 if value is not None:
                     self._note_made(value)
@@ -381,6 +397,11 @@ class Program:
         if names:
             self._lines.append(f"del {', '.join(names)}")
 
+    def _taken_definitions(self) -> list[str]:
+        """Return the functions that a call needs, which stand before it."""
+        found, self._definitions = self._definitions, []
+        return found
+
     def _note_made(self, value: Value) -> None:
         """Note an array that a call makes anew, or another view of it."""
         if value.memory not in self._outside and value.memory not in self._there:
@@ -393,16 +414,15 @@ class Program:
 
     def _is_made_once(self, call: Call) -> bool:
         """Return whether what a call makes is the same in every step: it follows from constants, say."""
-        made = {id(v): v.memory for v in call.outputs if v is not None}
-        folded = not call.random and all(id(v) in self._folded for v in call.inputs())
+        folded = not call.random and self._folded.issuperset(map(id, call.inputs()))
+        made = [v for v in call.outputs if v is not None] if folded else []
         if call.kind == VIEW:
-            if folded:
-                self._folded.update(made)
-            return all(v.memory in self._there for v in call.inputs())
-        memories = set(made.values())
+            self._folded.update(map(id, made))
+            return all([v.memory in self._there for v in call.inputs()])
+        memories = {v.memory for v in made}
         if not folded or memories & self._written:
             return False
-        self._folded.update(made)
+        self._folded.update(map(id, made))
         if memories & self._leaving:
             return False
         self._there.update(memories)

@@ -8,11 +8,8 @@ not known.
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
 import builtins
-import copy
 import dis
 import enum
 import functools
@@ -20,9 +17,7 @@ import inspect
 import linecache
 import math
 import operator
-import os
 import sys
-import textwrap
 import types
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
+from tinytorch.compiler.rewriting import READER, Unreadable, changed
+from tinytorch.compiler.sources import FOLDER, codes_in
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -47,8 +44,6 @@ from tinytorch.optim import _lr_base
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer, _step_post_hooks, _step_pre_hooks
 
-READER, VALUE = "__reader__", "__value__"
-_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
 PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtypes.dtype, device, enum.Enum, np.generic)
 _MAKERS = {
     "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "tensor", "zeros_like", "ones_like", "full_like",
@@ -59,15 +54,6 @@ _MAKERS = {
 
 #: Functions that are not to be compiled (`torch.compiler.disable`).
 disabled: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-class Unreadable(Exception):
-    """Why a function cannot be run in the changed form."""
-
-
-_FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
-_FUTURE = functools.reduce(operator.or_, _FEATURES)
-FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # the package's
 
 
 class Late:
@@ -83,350 +69,6 @@ class Late:
         self.number, self.tensor, self.at = tensor.item(), tensor, at
 
 
-# The changed form -----------------------------------------------------------------------------------
-
-
-class _Rewriter(ast.NodeTransformer):
-    """Lets what a function does go by the reader."""
-
-    def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
-        function = ast.Attribute(ast.Name(READER, ast.Load()), name, ast.Load())
-        return ast.copy_location(ast.Call(function, list(args), []), at)
-
-    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
-        for each in body:
-            made = self.visit(each)
-            found += made if isinstance(made, list) else [made]
-        return found
-
-    def refuse(self, node: ast.AST) -> Any:
-        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not followed")
-
-    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
-    visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
-    visit_Try = visit_TryStar = refuse  # an error that is caught decides what is done
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        if node.decorator_list:
-            self.refuse(node)
-        node.body = self.block(node.body)
-        node.args = self.visit(node.args)
-        node.returns = None
-        return node
-
-    def visit_arg(self, node: ast.arg) -> Any:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        if node.id.startswith("__") and not node.id.endswith("__"):
-            self.refuse(node)  # a class changes such names
-        return node
-
-    def visit_List(self, node: ast.List) -> Any:
-        self.generic_visit(node)
-        return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
-
-    def display(self, node: Any) -> Any:
-        """Let the reader know of what a list, set or dictionary in the program makes."""
-        self.generic_visit(node)
-        return self.hook("make", node, node)
-
-    visit_Dict = visit_Set = visit_ListComp = visit_SetComp = visit_DictComp = display
-
-    def visit_Return(self, node: ast.Return) -> Any:
-        if node.value is not None:
-            node.value = self.result(node.value)
-        return node
-
-    def result(self, node: Any) -> Any:
-        """Change what is returned: `x.item()` in it may be read later."""
-        if isinstance(node, ast.Tuple):
-            node.elts = [self.result(each) for each in node.elts]
-            return node
-        function = getattr(node, "func", None)
-        if isinstance(function, ast.Attribute) and function.attr == "item" and not (node.args or node.keywords):
-            return self.hook("late", node, self.visit(function.value))
-        changed = self.visit(node)
-        if isinstance(node, ast.Call) and isinstance(changed, ast.Call) and len(changed.args) > 1:
-            changed.func = ast.copy_location(ast.Attribute(ast.Name(READER, ast.Load()), "last", ast.Load()), node)
-        return changed
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        if node.attr.startswith("__") and not node.attr.endswith("__"):
-            self.refuse(node)
-        if not isinstance(node.ctx, ast.Load):
-            self.refuse(node)
-        return self.hook("attribute", node, self.visit(node.value), ast.Constant(node.attr))
-
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
-        if not isinstance(node.ctx, ast.Load):
-            self.refuse(node)
-        return self.hook("item", node, self.visit(node.value), self.visit(node.slice))
-
-    def visit_Slice(self, node: ast.Slice) -> Any:
-        parts = [node.lower, node.upper, node.step]
-        return self.hook("slice", node, *[ast.Constant(None) if each is None else self.visit(each) for each in parts])
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
-            if node.func.id != "super" or node.args:
-                self.refuse(node)
-            return node
-        args = [self.visit(each) for each in node.args]
-        keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
-        call = self.hook("call", node, ast.Constant(node.lineno), self.visit(node.func), *args)
-        call.keywords = keywords
-        return call
-
-    def visit_BinOp(self, node: ast.BinOp) -> Any:
-        return self.hook("binary", node, ast.Constant(type(node.op).__name__), ast.Constant(node.lineno),
-                         self.visit(node.left), self.visit(node.right))  # fmt: skip
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        if isinstance(node.op, ast.Not):
-            return self.hook("negated", node, self.visit(node.operand))
-        node.operand = self.hook("plain", node, self.visit(node.operand))
-        return node
-
-    def visit_Compare(self, node: ast.Compare) -> Any:
-        identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        sides = [self.visit(each) for each in (node.left, *node.comparators)]
-        if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each is asked whether it holds)
-            sides = [self.hook(kind, node, each) for each in sides]
-        node.left, *node.comparators = sides
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        *others, last = node.values
-        node.values = [*[self.hook("decides", each, self.visit(each)) for each in others], self.visit(last)]
-        return node
-
-    def test(self, node: ast.expr) -> Any:
-        if isinstance(node, ast.BoolOp):
-            node.values = [self.test(each) for each in node.values]
-            return node
-        return self.hook("truth", node, self.visit(node))
-
-    def visit_If(self, node: Any) -> Any:
-        node.test = self.test(node.test)
-        node.body = self.block(node.body)
-        node.orelse = self.block(node.orelse)
-        return node
-
-    visit_While = visit_If
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        node.test, node.body, node.orelse = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        node.test = self.test(node.test)
-        node.msg = node.msg and self.visit(node.msg)
-        return node
-
-    def visit_For(self, node: ast.For) -> Any:
-        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
-        self.check_target(node.target)
-        node.body = self.block(node.body)
-        node.orelse = self.block(node.orelse)
-        return node
-
-    def visit_comprehension(self, node: ast.comprehension) -> Any:
-        if node.is_async:
-            self.refuse(node)
-        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
-        self.check_target(node.target)
-        node.ifs = [self.test(each) for each in node.ifs]
-        return node
-
-    def check_target(self, target: ast.AST) -> None:
-        for each in ast.walk(target):
-            if isinstance(each, (ast.Attribute, ast.Subscript)):
-                self.refuse(each)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        for each in ast.walk(node):
-            if isinstance(each, ast.FormattedValue) and each.value is not None:
-                each.value = self.hook("shown", node, self.visit(each.value))
-        return node
-
-    def visit_Starred(self, node: ast.Starred) -> Any:
-        if isinstance(node.ctx, ast.Load):
-            node.value = self.hook("iterate", node, self.visit(node.value))
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        value = self.visit(node.value)
-        if len(node.targets) > 1 and any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in node.targets):
-            first = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], value), node)
-            others = [ast.copy_location(ast.Assign([each], ast.Name(VALUE, ast.Load())), node) for each in node.targets]
-            return [first, *[self.visit(each) for each in others]]
-        if len(node.targets) == 1:
-            target = node.targets[0]
-            if isinstance(target, ast.Name):
-                node.value = self.hook("named", node, ast.Constant(target.id), value)
-                return node
-            stored = self.stored(target, value, node)
-            if stored is not None:
-                return stored
-        for target in node.targets:
-            self.check_target(target)
-        node.value = self.hook("iterate", node, value) if isinstance(node.targets[0], (ast.Tuple, ast.List)) else value
-        return node
-
-    def stored(self, target: ast.AST, value: Any, node: ast.AST) -> Any:
-        if isinstance(target, ast.Attribute):
-            call = self.hook("set_attribute", node, self.visit(target.value), ast.Constant(target.attr), value)
-        elif isinstance(target, ast.Subscript):
-            call = self.hook("set_item", node, self.visit(target.value), self.visit(target.slice), value)
-        else:
-            return None
-        return ast.copy_location(ast.Expr(call), node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        name = ast.Constant(type(node.op).__name__)
-        value = self.visit(node.value)
-        target = node.target
-        if isinstance(target, ast.Name):
-            read = ast.copy_location(ast.Name(target.id, ast.Load()), node)
-            call = self.hook("augmented", node, name, read, value)
-            return ast.copy_location(ast.Assign([target], call), node)
-        if isinstance(target, ast.Attribute):
-            of, key, kind = target.value, ast.Constant(target.attr), "augment_attribute"
-        else:
-            of, key, kind = target.value, self.visit(target.slice), "augment_item"
-        call = self.hook(kind, node, name, self.visit(of), key, value)
-        return ast.copy_location(ast.Expr(call), node)
-
-    def visit_Delete(self, node: ast.Delete) -> Any:
-        for target in node.targets:
-            self.check_target(target)
-        return node
-
-    def visit_With(self, node: ast.With) -> Any:
-        for item in node.items:
-            item.context_expr = self.hook("context", node, self.visit(item.context_expr))
-            if item.optional_vars is not None:
-                self.check_target(item.optional_vars)
-        node.body = self.block(node.body)
-        return node
-
-
-def _definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
-    node: Any = ast.FunctionDef(name, arguments, body, [])
-    node.type_params = []  # (Python has them from 3.12 on)
-    return node
-
-
-def _function(code: types.CodeType) -> ast.FunctionDef | None:
-    """Return the definition of a function."""
-    first = code.co_firstlineno
-    try:
-        lines = inspect.getblock(linecache.getlines(code.co_filename)[first - 1 :])
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except SyntaxError:
-        return None
-    node = tree.body[0] if len(tree.body) == 1 else None
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
-        return None
-    node.decorator_list = []
-    ast.increment_lineno(node, first - 1)
-    return node
-
-
-def _lambda(code: types.CodeType) -> ast.Lambda | None:
-    """Return the source of a lambda: of those that begin in its line the one that has its code, or its place."""
-    in_file = _parts("".join(linecache.getlines(code.co_filename))).lambdas
-    found = [copy.deepcopy(each) for each in in_file if each.lineno == code.co_firstlineno]
-    if READER not in code.co_freevars:
-        return next((each for each in found if _is_of(code, each)), None)
-    spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
-    begins = [(each.body.lineno, each.body.col_offset) in spans for each in found]
-    return found[begins.index(True)] if any(begins) else None
-
-
-class Parts(NamedTuple):
-    """What is looked for in a file: the tree of the whole takes a hundred times its text."""
-
-    imports: list[ast.stmt]  # but from the future
-    lambdas: list[ast.Lambda]
-
-
-@functools.lru_cache(64)
-def _parts(source: str) -> Parts:
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return Parts([], [])
-    top = [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
-    imports = [x for each in top for x in ast.walk(each) if isinstance(x, (ast.Import, ast.ImportFrom))]
-    return Parts(
-        [each for each in imports if getattr(each, "module", None) != "__future__"],
-        [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)],
-    )
-
-
-@functools.lru_cache(1024)
-def _changed(code: types.CodeType, name: str) -> types.CodeType:
-    """Return the code of a function in the changed form."""
-    node: Any = _lambda(code) if code.co_name == "<lambda>" else _function(code)
-    if node is None or not _is_of(code, node):
-        raise Unreadable(f"the source of {name} is not to be found, or has changed")
-    if isinstance(node, ast.Lambda):
-        returned = ast.copy_location(ast.Return(node.body), node.body)
-        node = ast.copy_location(_definition("<lambda>", node.args, [returned]), node)
-    node = _Rewriter().visit(node)
-    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-    node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    free = [each for each in code.co_freevars if each != READER]  # (a function within one that runs has it)
-    return _code_of(node, [*free, READER], code).replace(co_name=code.co_name)
-
-
-def _code_of(node: Any, free: list[str], like: types.CodeType) -> types.CodeType:
-    """Return the code of a function or lambda that closes over some names, and stands in the same file as another."""
-    names = ast.arguments([], [ast.arg(each) for each in free], None, [], [], None, [])
-    body = [ast.Expr(node)] if isinstance(node, ast.Lambda) else [node]
-    if isinstance(node, ast.FunctionDef):
-        node.name = "<lambda>"  # so that a function that calls itself finds what has its name
-    outer = ast.copy_location(_definition("outer", names, body), node)
-    # (How names are called depends on what a file imports.)
-    ours = like.co_filename.startswith(FOLDER)
-    imports = [] if ours else _parts("".join(linecache.getlines(like.co_filename))).imports
-    module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
-    future = like.co_flags & _FUTURE
-    whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
-    (of_outer,) = _codes_in(whole)
-    return next(each for each in _codes_in(of_outer) if each.co_name == "<lambda>")
-
-
-def _is_of(code: types.CodeType, node: Any) -> bool:
-    """Return whether a source is that of a code: files are edited while programs run."""
-    rewritten = any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames))  # by pytest
-    if rewritten or READER in code.co_freevars or code.co_filename.startswith(FOLDER):
-        return True
-    return _alike(code, _code_of(node, list(code.co_freevars), code))
-
-
-def _alike(code: types.CodeType, other: types.CodeType) -> bool:
-    """Return whether two codes do the same."""
-    if (code.co_code, code.co_names, code.co_varnames) != (other.co_code, other.co_names, other.co_varnames):
-        return False
-    pairs = zip(code.co_consts, other.co_consts, strict=True)
-    return all(_alike(x, y) if isinstance(x, types.CodeType) else repr(x) == repr(y) for x, y in pairs)
-
-
-def _codes_in(code: types.CodeType) -> list[types.CodeType]:
-    return [each for each in code.co_consts if isinstance(each, types.CodeType)]
-
-
 def _static(kind: type, name: str) -> Any:
     """Return what a class has by a name, without asking it."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
@@ -436,7 +78,7 @@ def _globals_of(code: types.CodeType) -> Iterator[str]:
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield instruction.argval
-    for each in _codes_in(code):
+    for each in codes_in(code):
         yield from _globals_of(each)
 
 
@@ -1266,15 +908,15 @@ class Reader:
             return function(*args, **kwargs)
         linecache.lazycache(code.co_filename, function.__globals__)  # (it may lie in an archive)
         try:
-            changed = _changed(code, function.__qualname__)
+            again_code = changed(code, function.__qualname__)
         except Unreadable as reason:
             self.stop(str(reason))
             return function(*args, **kwargs)
         self._surroundings(function)
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[READER] = types.CellType(self)
-        closure = tuple([cells[name] for name in changed.co_freevars])
-        again = types.FunctionType(changed, function.__globals__, function.__name__, function.__defaults__, closure)
+        closure = tuple([cells[name] for name in again_code.co_freevars])
+        again = types.FunctionType(again_code, function.__globals__, function.__name__, function.__defaults__, closure)
         again.__kwdefaults__, again.__qualname__ = function.__kwdefaults__, function.__qualname__
         if function.__defaults__:
             self.see(function.__defaults__, f"{self.refer(function)}.__defaults__", True, "default")

@@ -30,6 +30,8 @@ from tinytorch.kernels.random import Source
 #: gradient of a leaf; calls something that changes Python's objects; makes sure that a truth value is as it was.
 NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
 
+PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments that are no arrays, and hold none
+
 #: Ops whose results' shapes are the data's affair.
 UNSHAPED = frozenset(
     """
@@ -259,9 +261,10 @@ class Recorder(DispatchMode):
         name: str = "",
     ) -> Value:  # fmt: skip
         """Return a new value for an array."""
-        owner = root(array)
-        memory = self._memory(owner)
-        whole = array.base is None and array.flags.c_contiguous
+        alone = array.base is None
+        owner = array if alone else root(array)
+        memory = self._memories.get(id(owner)) or self._new_memory(owner)
+        whole = alone and array.flags.c_contiguous
         value = Value(array.shape, array.dtype, array.strides, memory, whole, source, output, place, name)
         if source is None:
             value.array = array
@@ -273,12 +276,10 @@ class Recorder(DispatchMode):
             self._watch(array)
         return value
 
-    def _memory(self, owner: Any) -> Memory:
-        """Return the memory that an array owns."""
-        found = self._memories.get(id(owner))
-        if found is None:
-            found = self._memories[id(owner)] = Memory()
-            self._watch(owner)
+    def _new_memory(self, owner: Any) -> Memory:
+        """Return the memory that an array owns, which has not been seen yet."""
+        found = self._memories[id(owner)] = Memory()
+        self._watch(owner)
         return found
 
     def _watch(self, array: Any) -> None:
@@ -295,8 +296,9 @@ class Recorder(DispatchMode):
         self._values.pop(number, None)
         self._creations.discard(number)
         memory = self._memories.pop(number, None)
-        for where in memory.places if memory is not None else ():
-            self._places.pop(where, None)
+        if memory is not None:
+            for where in memory.places:
+                self._places.pop(where, None)
 
     def take(self, x: Tensor, name: str) -> None:
         """Note a tensor that comes from outside."""
@@ -369,7 +371,8 @@ class Recorder(DispatchMode):
 
     def add(self, kind: int, function: Any, args: tuple[Any, ...], name: str, kwargs: Any = None) -> Call:
         """Return a new step."""
-        call = Call(kind, function, self._taken(args), self._taken(kwargs) if kwargs else {}, name)
+        taken = tuple([x if type(x) in PLAIN else self._taken(x) for x in args])
+        call = Call(kind, function, taken, self._taken(kwargs) if kwargs else {}, name)
         call.line = self.line
         self.calls.append(call)
         return call
@@ -492,11 +495,13 @@ class Recorder(DispatchMode):
         """Note what a call has made."""
         if call.kind == WRITE:
             return
-        tensors = tensors_of(result) if op.outputs != 1 else [result]
         hidden = len(op.residuals)
         call.several = op.outputs != 1 or bool(hidden)
-        made: list[Any] = [(each._array, each._edge) for each in tensors]
-        made += [(None, None)] * hidden
+        if not call.several:
+            self._enter_result(call, result._array, result._edge, None)
+            return
+        tensors = tensors_of(result)
+        made: list[Any] = [(each._array, each._edge) for each in tensors] + [(None, None)] * hidden
         for each in tensors if hidden else ():
             node = each._edge and each._edge[0]
             if node is not None and getattr(node, "op", None) is op and node.saved is not None:
@@ -505,17 +510,20 @@ class Recorder(DispatchMode):
                         made[len(tensors) + of] = kept[0], None
                 break
         for k, (array, edge) in enumerate(made):
-            if array is not None and id(array) not in self._values:
-                value = self.enter(array, call, k if call.several else None)
-                if value.memory in [each.memory for each in call.inputs()]:
-                    call.kind = VIEW
-                call.outputs.append(value)
-                if edge is not None:
-                    self._outputs[id(edge[0]), edge[1]] = value
-            elif call.several:
-                call.outputs.append(None)
-            else:  # it was given back as it is
-                self.calls.remove(call)
+            self._enter_result(call, array, edge, k)
+
+    def _enter_result(self, call: Call, array: Any, edge: Any, output: int | None) -> None:
+        if array is not None and id(array) not in self._values:
+            value = self.enter(array, call, output)
+            if value.memory in [each.memory for each in call.inputs()]:
+                call.kind = VIEW
+            call.outputs.append(value)
+            if edge is not None:
+                self._outputs[id(edge[0]), edge[1]] = value
+        elif call.several:
+            call.outputs.append(None)
+        else:  # it was given back as it is
+            self.calls.remove(call)
 
     def off(self) -> tuple[Any, Any]:
         """Turn it off; return this thread's state, and its modes to be put back."""

@@ -31,8 +31,9 @@ LARGE = 1 << 18
 # Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
 # smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
 BLOCK = 1 << 18
-# The same for several steps that are short: their operands fit into the cache of a core.
-CACHED = 1 << 16
+# The same for a block that is several calls of NumPy: 9 steps on 9 million elements take 26 ms one by one, in blocks of
+# 2 to the power of 15, 16, 17, 18 elements 18, 16, 11, 12.
+CACHED = 1 << 17
 
 
 def _available() -> int:

@@ -1,0 +1,89 @@
+"""What is computed again on the way backward rather than kept for it: large elementwise results of what is kept anyway.
+
+A GELU's input is needed for its own gradient, its result for that of the layer after it: to compute the result a second
+time costs less than the memory that it would take while most is in use. It is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Collection
+
+from tinytorch.compiler.fusing import is_elementwise
+from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written
+from tinytorch.kernels import parallel
+
+
+def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
+    """Return the calls, some of them twice.
+
+    Args:
+        calls: all there are.
+        stays: memory that is needed before and after them.
+    """
+    last: dict[Memory, int] = {}
+    uses: dict[int, list[int]] = collections.defaultdict(list)  # by id of values, the calls that read them
+    shown: dict[Memory, list[tuple[int, Value]]] = collections.defaultdict(list)  # what calls show of it, and where
+    for number, call in enumerate(calls):
+        for value in call.inputs():
+            last[value.memory] = number
+            uses[id(value)].append(number)
+        for value in call.outputs:
+            if value is not None:
+                last[value.memory] = number
+                shown[value.memory].append((number, value))
+    top = _top(calls, last, stays)
+    written = memories_written(calls)
+    changes = [number for number, call in enumerate(calls) if call.kind == STATE]  # of what was there before, that is
+    kept = set(stays) | written
+    again: dict[int, list[Call]] = collections.defaultdict(list)  # by the call before which it is needed
+    for number, call in enumerate(calls[:top]):
+        if call.kind != NEW or call.several or call.random or not is_elementwise(call):
+            continue
+        value = call.outputs[0]
+        if value.size < parallel.LARGE or not value.whole or value.memory in kept:
+            continue
+        views = [(at, each) for at, each in shown[value.memory] if each is not value]
+        later = [at for at in uses[id(value)] if at > top]
+        if not later or later == uses[id(value)]:
+            continue
+        if any(at <= top and max(uses[id(each)], default=0) > top for at, each in views):
+            continue
+        changed = any(number < each < later[0] for each in changes)
+        if any(
+            x.memory in written or (changed if x.memory in stays else last[x.memory] < later[0]) for x in call.inputs()
+        ):
+            continue
+        copy = Call(NEW, call.function, call.args, call.kwargs, call.name)
+        copy.line, made = call.line, Value(value.shape, value.dtype, value.strides, Memory(), True, copy)
+        made.name = value.name or call.name
+        copy.outputs.append(made)
+        for reader in calls[top + 1 :]:
+            reader.replace({id(value): made})
+        for at, each in views:
+            if at > top:
+                each.memory = made.memory
+        kept |= {x.memory for x in call.inputs()}
+        last[value.memory] = top
+        again[later[0]].append(copy)
+    return [each for number, call in enumerate(calls) for each in (*again[number], call)]
+
+
+def _top(calls: list[Call], last: dict[Memory, int], stays: Collection[Memory]) -> int:
+    """Return the number of the call while which most memory is in use."""
+    change = [0] * (len(calls) + 2)
+    for number, call in enumerate(calls):
+        for value in call.outputs if call.kind != VIEW else ():
+            if value is not None and value.memory not in stays:
+                size = value.size * value.dtype.itemsize
+                change[number] += size
+                change[last[value.memory] + 1] -= size
+    used = most = top = 0
+    for number in range(len(calls)):
+        used += change[number]
+        if used > most:
+            most, top = used, number
+    return top
+
+
+__all__ = ["recomputed"]

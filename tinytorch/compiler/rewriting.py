@@ -1,0 +1,271 @@
+"""The changed form of a function: its own source, in which all that it reads and calls goes by a reader."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from typing import Any
+
+from tinytorch.compiler.sources import code_of, definition, source_of
+
+#: What the changed form closes over, and a name of its own.
+READER, VALUE = "__reader__", "__value__"
+_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
+
+
+class Unreadable(Exception):
+    """Why a function cannot be run in the changed form."""
+
+
+@functools.lru_cache(1024)
+def changed(code: types.CodeType, name: str) -> types.CodeType:
+    """Return the code of a function in the changed form."""
+    node: Any = source_of(code, READER in code.co_freevars)
+    if node is None:
+        raise Unreadable(f"the source of {name} is not to be found, or has changed")
+    if isinstance(node, ast.Lambda):
+        returned = ast.copy_location(ast.Return(node.body), node.body)
+        node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
+    node = _Rewriter().visit(node)
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
+    free = [each for each in code.co_freevars if each != READER]  # (a function within one that runs has it)
+    return code_of(node, [*free, READER], code).replace(co_name=code.co_name)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Lets what a function does go by the reader."""
+
+    def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
+        function = ast.Attribute(ast.Name(READER, ast.Load()), name, ast.Load())
+        return ast.copy_location(ast.Call(function, list(args), []), at)
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for each in body:
+            made = self.visit(each)
+            found += made if isinstance(made, list) else [made]
+        return found
+
+    def refuse(self, node: ast.AST) -> Any:
+        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not followed")
+
+    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
+    visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
+    visit_Try = visit_TryStar = refuse  # an error that is caught decides what is done
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if node.decorator_list:
+            self.refuse(node)
+        node.body = self.block(node.body)
+        node.args = self.visit(node.args)
+        node.returns = None
+        return node
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id.startswith("__") and not node.id.endswith("__"):
+            self.refuse(node)  # a class changes such names
+        return node
+
+    def visit_List(self, node: ast.List) -> Any:
+        self.generic_visit(node)
+        return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
+
+    def display(self, node: Any) -> Any:
+        """Let the reader know of what a list, set or dictionary in the program makes."""
+        self.generic_visit(node)
+        return self.hook("make", node, node)
+
+    visit_Dict = visit_Set = visit_ListComp = visit_SetComp = visit_DictComp = display
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        if node.value is not None:
+            node.value = self.result(node.value)
+        return node
+
+    def result(self, node: Any) -> Any:
+        """Change what is returned: `x.item()` in it may be read later."""
+        if isinstance(node, ast.Tuple):
+            node.elts = [self.result(each) for each in node.elts]
+            return node
+        function = getattr(node, "func", None)
+        if isinstance(function, ast.Attribute) and function.attr == "item" and not (node.args or node.keywords):
+            return self.hook("late", node, self.visit(function.value))
+        changed = self.visit(node)
+        if isinstance(node, ast.Call) and isinstance(changed, ast.Call) and len(changed.args) > 1:
+            changed.func = ast.copy_location(ast.Attribute(ast.Name(READER, ast.Load()), "last", ast.Load()), node)
+        return changed
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if node.attr.startswith("__") and not node.attr.endswith("__"):
+            self.refuse(node)
+        if not isinstance(node.ctx, ast.Load):
+            self.refuse(node)
+        return self.hook("attribute", node, self.visit(node.value), ast.Constant(node.attr))
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            self.refuse(node)
+        return self.hook("item", node, self.visit(node.value), self.visit(node.slice))
+
+    def visit_Slice(self, node: ast.Slice) -> Any:
+        parts = [node.lower, node.upper, node.step]
+        return self.hook("slice", node, *[ast.Constant(None) if each is None else self.visit(each) for each in parts])
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
+            if node.func.id != "super" or node.args:
+                self.refuse(node)
+            return node
+        args = [self.visit(each) for each in node.args]
+        keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        call = self.hook("call", node, ast.Constant(node.lineno), self.visit(node.func), *args)
+        call.keywords = keywords
+        return call
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        return self.hook("binary", node, ast.Constant(type(node.op).__name__), ast.Constant(node.lineno),
+                         self.visit(node.left), self.visit(node.right))  # fmt: skip
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.hook("negated", node, self.visit(node.operand))
+        node.operand = self.hook("plain", node, self.visit(node.operand))
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+        sides = [self.visit(each) for each in (node.left, *node.comparators)]
+        if not identity:
+            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each is asked whether it holds)
+            sides = [self.hook(kind, node, each) for each in sides]
+        node.left, *node.comparators = sides
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        *others, last = node.values
+        node.values = [*[self.hook("decides", each, self.visit(each)) for each in others], self.visit(last)]
+        return node
+
+    def test(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.test(each) for each in node.values]
+            return node
+        return self.hook("truth", node, self.visit(node))
+
+    def visit_If(self, node: Any) -> Any:
+        node.test = self.test(node.test)
+        node.body = self.block(node.body)
+        node.orelse = self.block(node.orelse)
+        return node
+
+    visit_While = visit_If
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        node.test, node.body, node.orelse = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        node.test = self.test(node.test)
+        node.msg = node.msg and self.visit(node.msg)
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
+        self.check_target(node.target)
+        node.body = self.block(node.body)
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        if node.is_async:
+            self.refuse(node)
+        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
+        self.check_target(node.target)
+        node.ifs = [self.test(each) for each in node.ifs]
+        return node
+
+    def check_target(self, target: ast.AST) -> None:
+        for each in ast.walk(target):
+            if isinstance(each, (ast.Attribute, ast.Subscript)):
+                self.refuse(each)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        for each in ast.walk(node):
+            if isinstance(each, ast.FormattedValue) and each.value is not None:
+                each.value = self.hook("shown", node, self.visit(each.value))
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        if isinstance(node.ctx, ast.Load):
+            node.value = self.hook("iterate", node, self.visit(node.value))
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        value = self.visit(node.value)
+        if len(node.targets) > 1 and any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in node.targets):
+            first = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], value), node)
+            others = [ast.copy_location(ast.Assign([each], ast.Name(VALUE, ast.Load())), node) for each in node.targets]
+            return [first, *[self.visit(each) for each in others]]
+        if len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                node.value = self.hook("named", node, ast.Constant(target.id), value)
+                return node
+            stored = self.stored(target, value, node)
+            if stored is not None:
+                return stored
+        for target in node.targets:
+            self.check_target(target)
+        node.value = self.hook("iterate", node, value) if isinstance(node.targets[0], (ast.Tuple, ast.List)) else value
+        return node
+
+    def stored(self, target: ast.AST, value: Any, node: ast.AST) -> Any:
+        if isinstance(target, ast.Attribute):
+            call = self.hook("set_attribute", node, self.visit(target.value), ast.Constant(target.attr), value)
+        elif isinstance(target, ast.Subscript):
+            call = self.hook("set_item", node, self.visit(target.value), self.visit(target.slice), value)
+        else:
+            return None
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        name = ast.Constant(type(node.op).__name__)
+        value = self.visit(node.value)
+        target = node.target
+        if isinstance(target, ast.Name):
+            read = ast.copy_location(ast.Name(target.id, ast.Load()), node)
+            call = self.hook("augmented", node, name, read, value)
+            return ast.copy_location(ast.Assign([target], call), node)
+        if isinstance(target, ast.Attribute):
+            of, key, kind = target.value, ast.Constant(target.attr), "augment_attribute"
+        else:
+            of, key, kind = target.value, self.visit(target.slice), "augment_item"
+        call = self.hook(kind, node, name, self.visit(of), key, value)
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        for target in node.targets:
+            self.check_target(target)
+        return node
+
+    def visit_With(self, node: ast.With) -> Any:
+        for item in node.items:
+            item.context_expr = self.hook("context", node, self.visit(item.context_expr))
+            if item.optional_vars is not None:
+                self.check_target(item.optional_vars)
+        node.body = self.block(node.body)
+        return node
+
+
+__all__ = ["READER", "Unreadable", "changed"]
