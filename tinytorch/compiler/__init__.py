@@ -1,19 +1,19 @@
 """`torch.compile`, and what `torch.compiler` has: functions that run as the NumPy programs that they were seen to be.
 
 The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
-that it read, `recorder` notes the kernels that ran and where their arguments came from. `program` makes Python source
-of that, with `lowering`'s help, and `compiled` calls it where the guards hold. `checked` compares each call with the
-function as it is.
+that it read (by a form of it that `sources` and `rewriting` make), `recorder` notes the kernels that ran and where their
+arguments came from. `program` makes Python source of that, with the help of `lowering`, `fusing` and `recomputing`, and
+`compiled` calls it where the guards hold. `checked` compares each call with the function as it is.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sized
 from typing import Any, cast
 
 from tinytorch.compiler import compiled as _compiled
-from tinytorch.compiler.checked import Checked
 from tinytorch.compiler.compiled import Compiled, CompileError, stance
 from tinytorch.nn.modules.module import Module
 
@@ -87,7 +87,9 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     how = os.environ.get("TINYTORCH_COMPILE")
     plain = disable or (backend not in _BACKENDS) or how == "0"
-    kind = Checked if how == "check" else Compiled
+    kind = Compiled
+    if how == "check":  # (few ask for it)
+        kind = importlib.import_module("tinytorch.compiler.checked").Checked
     if isinstance(model, Module):
         return OptimizedModule(model, None if plain else kind(model, fullgraph, recompile_limit))
     return model if plain else kind(model, fullgraph, recompile_limit)
