@@ -143,6 +143,22 @@ def test_what_has_changed_is_not_computed_again() -> None:
     assert losses(True) == losses(False)
 
 
+def test_threads_do_not_wait_for_each_other_nor_use_up_the_limit() -> None:
+    f = torch.compile(lambda x: x * 2 + 1)
+    locks = []
+    for k in range(12):
+        assert f(torch.tensor([float(k)])).item() == 2 * k + 1  # all programs are busy
+        for entry in f.variants[len(locks) :]:
+            locks.append(entry.enter.__globals__["LOCK"])
+            locks[-1].acquire()
+    assert [entry.extra for entry in f.variants] == [False] + [True] * 8 and not f.failed
+    for lock in locks:
+        lock.release()
+    for size in range(2, 9):
+        assert f(torch.ones(size)).tolist() == [3] * size
+    assert len(f.variants) == 16 and not f.reasons
+
+
 def test_a_program_that_python_does_not_take_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     write = Program._write
 

@@ -1,9 +1,9 @@
 """`torch.compile`, and what `torch.compiler` has: functions that run as the NumPy programs that they were seen to be.
 
 The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
-that it read (by a form of it that `sources` and `rewriting` make), `recorder` notes the kernels that ran and where their
-arguments came from. `program` makes Python source of that, with the help of `lowering`, `fusing` and `recomputing`, and
-`compiled` calls it where the guards hold. `checked` compares each call with the function as it is.
+that it read (in a form of it that `sources` and `rewriting` make), `recorder` notes the kernels that ran and where
+their arguments came from. `program` makes Python source of that, with the help of `lowering`, `fusing` and
+`recomputing`, and `compiled` calls it where the guards hold. `checked` compares each call with the function as it is.
 """
 
 from __future__ import annotations

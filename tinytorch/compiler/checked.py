@@ -11,7 +11,7 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.compiler.backward import Spent
 from tinytorch.compiler.compiled import Compiled, recording, stance
-from tinytorch.compiler.entry import LEFT, MISSED, Entry
+from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.recorder import tensors_of
 from tinytorch.compiler.visible import Unseen, Visible, described, difference
 from tinytorch.core.graph import FREED
@@ -53,7 +53,7 @@ class Checked(Compiled):
             return self.function(*args, **kwargs)
         put_back, inputs = seen.keep(), seen.tensors()
         found = Outcome(lambda: variant.enter(args, kwargs), inputs)
-        if found.result is MISSED:
+        if found.result is MISSED or found.result is BUSY:
             return MISSED
         if found.result is LEFT:
             return self._leave(variant, args, kwargs)
@@ -89,7 +89,7 @@ class Outcome:
         except Exception as error:  # every class: it is compared
             self.error = error
             self.what["the error"] = f"{type(error).__name__}"
-        if self.result is not MISSED and self.result is not LEFT:
+        if not any(self.result is each for each in (MISSED, LEFT, BUSY)):
             _enter(self.what, "the result", self.result)
             self._take_gradients(inputs)
 

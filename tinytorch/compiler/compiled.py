@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.compiler.entry import LEFT, MISSED, Entry
+from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.reading import Late, Reader, disabled
 from tinytorch.compiler.recorder import NotRecorded, Recorder
@@ -83,18 +83,22 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""
+        busy = False
         if stance.name != "force_eager":
             for variant in self.variants:
                 result = variant.enter(args, kwargs)
+                if result is MISSED:
+                    continue
                 if result is LEFT:
                     return self._leave(variant, args, kwargs)
-                if result is not MISSED:
+                if result is not BUSY:
                     variant.runs += 1
                     return result
+                busy = True
             if not (self.failed or local.state.modes is not None or overrides.state.modes or local.state.inference):
                 if stance.name == "default" and not recording.count and self._lock.acquire(False):
                     try:
-                        return self._record(args, kwargs)
+                        return self._record(args, kwargs, busy)
                     finally:
                         self._lock.release()
                 if stance.name == "fail_on_recompile":
@@ -160,8 +164,11 @@ class Compiled:
         saved = importlib.import_module("tinytorch.compiler.saved")  # (few need it, and it is large)
         saved.save(self.variants[-1], getattr(self.function, "__name__", type(self.function).__name__), path)
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if len(self.variants) >= self.limit:
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
+        """Call the function, and make a program of that; another one if one is busy in another thread."""
+        if sum(variant.extra is busy for variant in self.variants) >= self.limit:
+            if busy:
+                return self.function(*args, **kwargs)
             self.failed = True
             warnings.warn(
                 f"torch.compile: {self.function!r} was called in more than {self.limit} ways and runs as it is from "
@@ -179,7 +186,7 @@ class Compiled:
             with recorder:
                 result = reader.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                self._enter(recorder, reader, args, kwargs, result)
+                self._enter(recorder, reader, args, kwargs, result, busy)
         finally:
             recording.count -= 1
             reader.close()
@@ -193,10 +200,12 @@ class Compiled:
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
         return _without_late(result)
 
-    def _enter(self, recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any) -> None:
+    def _enter(
+        self, recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any, busy: bool
+    ) -> None:  # fmt: skip
         """Make a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, recorder, reader, args, kwargs, result))
+            self.variants.append(Entry(self.function, recorder, reader, args, kwargs, result, busy))
         except NotRecorded as reason:
             recorder.stop(str(reason))
         except Exception as error:  # the call has its result: what fails here is ours

@@ -29,6 +29,7 @@ from tinytorch.ops import overrides
 #: What `Entry.enter` returns for a call that is not like the one that was recorded: by its guards, or by a truth value.
 MISSED: Any = object()
 LEFT: Any = object()
+BUSY: Any = object()  # another thread runs the program
 
 
 class Given(NamedTuple):
@@ -60,6 +61,7 @@ class Entry:
         guards: what must hold for that, as text.
         programs: the program, and that of its gradient; `inputs` are the first one's arguments.
         broken: why the program cannot run, if so.
+        extra: it is for calls that another program is for, too, while that runs in another thread.
         returned: the text of what a call returns.
         source: their texts.
         runs: how often it was run.
@@ -69,8 +71,9 @@ class Entry:
     """
 
     def __init__(
-        self, function: Callable[..., Any], recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any
-    ) -> None:
+        self, function: Callable[..., Any], recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any,
+        extra: bool = False,
+    ) -> None:  # fmt: skip
         inputs = list(reader.inputs.values())
         tensors = [each.tensor for each in inputs]
         recorder.check()
@@ -122,7 +125,7 @@ class Entry:
             "    except (AttributeError, LookupError, TypeError, ValueError):",  # something is not there any more
             "        return MISSED",
             "    if not LOCK.acquire(False):",
-            "        return MISSED",
+            "        return BUSY",
             *prepare,
             "    try:",
             f"        {names + '= ' if names else ''}step({', '.join(given)})",
@@ -146,10 +149,10 @@ class Entry:
         self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
-            "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED, "SOURCES": program.sources,
-            "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "line_of": _line_of,
-            "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back, "spent": _spent,
-            "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
+            "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
+            "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
+            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
+            "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
@@ -158,7 +161,7 @@ class Entry:
         self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
-        self.broken = ""
+        self.broken, self.extra = "", extra
         self.runs = 0
         self.returned = returned
         self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
@@ -387,4 +390,4 @@ def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
     return made
 
 
-__all__ = ["LEFT", "MISSED", "Entry"]
+__all__ = ["BUSY", "LEFT", "MISSED", "Entry"]
