@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Collection
 
-from tinytorch.compiler.fusing import is_elementwise
+from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written
 from tinytorch.kernels import parallel
 
@@ -38,7 +38,7 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
     kept = set(stays) | written
     again: dict[int, list[Call]] = collections.defaultdict(list)  # by the call before which it is needed
     for number, call in enumerate(calls[:top]):
-        if call.kind != NEW or call.several or call.random or not is_elementwise(call):
+        if call.kind != NEW or call.several or call.random or not _is_cheap(call):
             continue
         value = call.outputs[0]
         if value.size < parallel.LARGE or not value.whole or value.memory in kept:
@@ -67,6 +67,12 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
         last[value.memory] = top
         again[later[0]].append(copy)
     return [each for number, call in enumerate(calls) for each in (*again[number], call)]
+
+
+def _is_cheap(call: Call) -> bool:
+    """Return whether a step is elementwise, and neither a power nor another function that takes long."""
+    function, _ = function_of(call)
+    return is_elementwise(call) and (function in parallel.CHEAP or hasattr(function, "elementwise"))
 
 
 def _top(calls: list[Call], last: dict[Memory, int], stays: Collection[Memory]) -> int:

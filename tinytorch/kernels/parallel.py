@@ -19,7 +19,7 @@ import numpy as np
 from tinytorch.kernels import blas
 
 __all__ = [
-    "BLOCK", "LARGE", "blocks", "each", "elementwise", "get_threads", "has_out", "in_blocks", "large", "rows",
+    "BLOCK", "CHEAP", "LARGE", "blocks", "each", "elementwise", "get_threads", "has_out", "in_blocks", "large", "rows",
     "set_threads", "share", "tell", "writes",
 ]  # fmt: skip
 
@@ -106,7 +106,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
     into = has_out(function)
-    if size < (2 * LARGE if function in _CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
+    if size < (2 * LARGE if function in CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)
@@ -126,7 +126,7 @@ def large(function: Callable[..., Array]) -> Callable[..., Array]:
     return elementwise(shared)
 
 
-_CHEAP = frozenset(
+CHEAP = frozenset(
     (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum, np.negative, np.absolute, np.sqrt,
      np.square, np.reciprocal, np.sign, np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
 )  # fmt: skip
