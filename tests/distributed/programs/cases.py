@@ -461,4 +461,5 @@ if __name__ == "__main__":
             found[case.__name__] = case()
     with open(f"{FOLDER}/{LIBRARY}{rank}.pickle", "wb") as file:
         pickle.dump(found, file)
+    dist.barrier()  # both have saved, whatever an end does
     dist.destroy_process_group()

@@ -115,4 +115,5 @@ for name in MODELS:
 if rank == 0:
     np.savez(OUTPUT, **saved)
 if not alone:
+    dist.barrier()  # both have saved, whatever an end does
     dist.destroy_process_group()
