@@ -460,20 +460,38 @@ def attentions(grad: bool) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
-def cells(rng: np.random.Generator) -> Iterator[Arguments]:
-    """Draw steps of an LSTM, which write into columns of a matrix and rows of another one."""
-    for size, width in [(1, 1), (3, 5), (20, 16), (33, 20), (7, 1500), (300, 64), (4, 0)]:
-        gates, before, c, t = (3 * rng.standard_normal((n * size, width), np.float32) for n in (4, 1, 1, 1))
-        h, out = np.zeros((size, width + 3), np.float32)[:, 1 : width + 1], np.zeros((width, size), np.float32)
-        yield gates, before, c, t, h, out
-        yield gates, before, c, t, None, None
+def recurrent(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw layers of an LSTM: of even and uneven widths, in one and in two parts, in both directions."""
+
+    def numbers(*shape: int) -> Any:
+        return 0.5 * rng.standard_normal(shape, np.float32)
+
+    def empty(*shape: int) -> Any:
+        return np.zeros(shape, np.float32)
+
+    for size, features, widths, bounds in [
+        (1, 1, (1,), (0, 1)), (5, 3, (4, 4, 4), (0, 2, 4)), (20, 7, (33, 20, 20, 1), (0, 33)),
+        (33, 5, (70, 70), (0, 35, 70)), (7, 2, (300, 300, 300), (0, 150, 300)), (130, 16, (20, 17), (0, 20)),
+        (4, 3, (0, 0), (0, 0)),
+    ]:  # fmt: skip
+        depth, columns, batch = features + 1 + size, sum(widths), widths[0]
+        for reverse in (False, True):
+            weights, matrix = numbers(4 * size, depth), numbers(depth, columns)
+            states = [numbers(batch, size), numbers(batch, size)]
+            begin, end = rnn.spans(widths, reverse)[0]
+            matrix[-size:, begin:end] = states[0][: end - begin].T
+            kept = [empty(4 * size * columns), empty(size * columns), empty(size * columns)]
+            last = [empty(columns, size), empty(batch, size), empty(batch, size)]
+            yield weights, None, *states, widths, reverse, np.array(bounds), matrix, *kept, *last
 
 
-def cell_grads(rng: np.random.Generator) -> Iterator[Arguments]:
-    for gates, before, c, t, _, out in cells(rng):
-        slopes = np.zeros((gates.shape[0], gates.shape[1] + 2), np.float32)[:, 2:]
-        upstream = None if out is None else rng.standard_normal(out.shape, np.float32)
-        yield abs(np.tanh(gates)), before, np.tanh(t), upstream, c, c + 1, slopes
+def recurrent_grads(rng: np.random.Generator) -> Iterator[Arguments]:
+    for arguments in recurrent(rng):
+        weights, _, h, c, widths, reverse, bounds, matrix, *kept, out, h_n, c_n = arguments
+        rnn.lstm_steps(*arguments)
+        w_hh, slopes = weights[:, -h.shape[1] :].copy(), np.zeros((weights.shape[0], matrix.shape[1]), np.float32)
+        for upstream in (out, None):
+            yield w_hh, None, upstream, h, c, widths, reverse, bounds, *kept, slopes, h_n, c_n
 
 
 #: Every kernel has a line here.
@@ -536,8 +554,8 @@ SAMPLES = {
     "addcmul": Samples(arithmetic.addcmul, pointwise(3, 1.5, special=False)),
     "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
-    "lstm_cell": Samples(rnn.lstm_cell, cells, writes=True),
-    "lstm_cell_grad": Samples(rnn.lstm_cell_grad, cell_grads, writes=True),
+    "lstm_steps": Samples(rnn.lstm_steps, recurrent, 1e-5, 1e-6, writes=True),
+    "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 1e-5, 1e-6, writes=True),
     "sgd": Samples(
         optim.sgd,
         steps(

@@ -183,30 +183,6 @@ def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     return whole
 
 
-@twin
-def lstm_cell(gates: Array, before: Array, c: Array, t: Array, h: Array | None, out: Array | None) -> None:
-    """Do a step of an LSTM but for its products: from the gates i, f, o (negated) and n, which become their values.
-
-    Args:
-        gates, before: (4 * size, width), and c before the step, (size, width).
-        c, t, h: what is written: c, its tanh, and the hidden state, (size, width).
-        out: the transpose of `h` is written to it. With a projection both are None.
-    """
-    size = before.shape[0]
-    three, n = gates[: 3 * size], gates[3 * size :]
-    np.exp(three, out=three)
-    np.add(three, number(1, gates.dtype), out=three)
-    np.reciprocal(three, out=three)
-    np.tanh(n, out=n)
-    np.multiply(three[size : 2 * size], before, out=c)
-    np.multiply(three[:size], n, out=t)
-    np.add(c, t, out=c)
-    np.tanh(c, out=t)
-    if h is not None and out is not None:
-        np.multiply(three[2 * size :], t, out=h)
-        out[...] = h.T
-
-
 def lstm(
     x: Array, h0: Array, c0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, w_hr: Array,
     widths: Sequence[int], reverse: bool,
@@ -226,42 +202,69 @@ def lstm(
     if b_ih is not None:
         b_ih, b_hh = widened(b_ih), widened(b_hh)
     w_hr = None if w_hr is None else widened(w_hr)
-    size, features = w_hh.shape[0] // 4, x.shape[-1]
-    steps = spans(widths, reverse)
-    matrix = _with_inputs(x, h0, steps[0])
-    weights = _lstm_weights(w_ih, w_hh, b_ih, b_hh)
+    size = w_hh.shape[0] // 4
+    matrix = _with_inputs(x, h0, spans(widths, reverse)[0])
+    weights, bounds = _lstm_weights(w_ih, w_hh, b_ih, b_hh), _bounds(widths, size)
     columns = matrix.shape[1]
     gates = _empty(x, 4 * size * columns)
     before, squashed = _empty(x, size * columns), _empty(x, size * columns)
     out, h_n, c_n = _empty(x, columns, h0.shape[1]), _empty(x, *h0.shape), _empty(x, *c0.shape)
-    hidden, bounds = matrix[features + 1 :], _bounds(widths, size)
+    lstm_steps(weights, w_hr, h0, c0, widths, reverse, bounds, matrix, gates, before, squashed, out, h_n, c_n)
+    out = out.reshape(*leading, out.shape[1])
+    results = (out, h_n, c_n)
+    if dtype != out.dtype:
+        results = tuple(each.astype(dtype) for each in results)
+    return (*results, matrix, gates, before, squashed, bounds)
+
+
+@twin
+def lstm_steps(
+    weights: Array, w_hr: Array | None, h0: Array, c0: Array, widths: Sequence[int], reverse: bool, bounds: Array,
+    matrix: Array, gates: Array, before: Array, squashed: Array, out: Array, h_n: Array, c_n: Array,
+) -> None:  # fmt: skip
+    """Do the steps of `lstm`, from the matrix of their inputs, of which hidden states after the first are open.
+
+    Args:
+        weights: of the product of a step, (4 * size, rows of the matrix), the rows of i, f and o negated.
+        bounds: the sequences that are treated side by side, the steps of each in one piece of memory.
+        matrix: (features + 1 + hidden, columns).
+        gates, before, squashed: take i, f, o and n of all steps, c before each, and the tanh of c after it.
+        out, h_n, c_n: take the hidden states of all steps, (columns, hidden), and the last states.
+        the others: as for `lstm`.
+    """
+    size = c0.shape[1]
+    hidden, one = matrix[matrix.shape[0] - h0.shape[1] :], number(1, matrix.dtype)
 
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
         _block(before, size, begin, end)[...] = c0[low : low + end - begin].T
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
-            product(weights, matrix[:, begin:end], out=four)
+            np.matmul(weights, matrix[:, begin:end], out=four)
+            three, n = four[: 3 * size], four[3 * size :]
+            np.exp(three, out=three)
+            np.add(three, one, out=three)
+            np.reciprocal(three, out=three)
+            np.tanh(n, out=n)
             next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
             same = last - first == end - begin
-            c = next_c if same else _empty(x, size, end - begin)
+            c = next_c if same else _empty(matrix, size, end - begin)
             t = _block(squashed, size, begin, end)
-            h = next_h if same else _empty(x, hidden.shape[0], end - begin)
-            states = (None, None) if w_hr is not None else (h, out[begin:end])
-            lstm_cell(four, _block(before, size, begin, end), c, t, *states)
-            if w_hr is not None:
-                product(w_hr, four[2 * size : 3 * size] * t, out=h)
-                out[begin:end] = h.T
+            np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
+            np.multiply(three[:size], n, out=t)
+            np.add(c, t, out=c)
+            np.tanh(c, out=t)
+            h = next_h if same else _empty(matrix, hidden.shape[0], end - begin)
+            if w_hr is None:
+                np.multiply(three[2 * size :], t, out=h)
+            else:
+                np.matmul(w_hr, three[2 * size :] * t, out=h)
+            out[begin:end] = h.T
             if not same:
                 _hand_on(h, next_h, h0[low:high].T, h_n[low:high].T)
                 _hand_on(c, next_c, c0[low:high].T, c_n[low:high].T)
 
-    _side_by_side(run, bounds, steps)
-    out = out.reshape(*leading, out.shape[1])
-    results = (out, h_n, c_n)
-    if dtype != out.dtype:
-        results = tuple(each.astype(dtype) for each in results)
-    return (*results, matrix, gates, before, squashed, bounds)
+    _side_by_side(run, bounds, spans(widths, reverse))
 
 
 def lstm_grad(
@@ -277,70 +280,112 @@ def lstm_grad(
         the others: as for `lstm`, and what it returned.
     """
     w_ih, w_hh = widened(w_ih), widened(w_hh)
-    w_hr = None if w_hr is None else widened(w_hr)
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
-    steps = spans(widths, reverse)[::-1]
     batch = max(widths)
     g_out = None if g[0] is None else widened(g[0]).reshape(columns, width)
-    g_h, g_c = (_zeros_unless(each, matrix, batch, n).T for each, n in zip(g[1:], (width, size), strict=True))
+    g_h, g_c = (_zeros_unless(each, matrix, batch, n) for each, n in zip(g[1:], (width, size), strict=True))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
+    projection = None
     if w_hr is not None:
-        unprojected, projected = _empty(matrix, size, columns), _empty(matrix, width, columns)
-        w_rh = w_hr.T
-    back = w_hh.T
-
-    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
-        begin, end = steps[0]
-        dh, dc = (each[:, low : low + end - begin].copy("C") for each in (g_h, g_c))
-        for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-            four, t = _block(gates, 4 * size, begin, end), _block(squashed, size, begin, end)
-            upstream = None if g_out is None else g_out[begin:end]
-            if w_hr is not None:
-                projected[:, begin:end] = dh if upstream is None else dh + upstream.T
-                np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
-                dh, upstream = product(w_rh, projected[:, begin:end]), None
-            lstm_cell_grad(four, _block(before, size, begin, end), t, upstream, dh, dc, slopes[:, begin:end])
-            dh = product(back, slopes[:, begin:end])
-            if last - first != end - begin:
-                h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
-                _hand_on(dh, h, g_h[:, low:high], grad_h0[low:high].T)
-                _hand_on(dc, c, g_c[:, low:high], grad_c0[low:high].T)
-                dh, dc = h, c
-
-    _side_by_side(run, bounds, steps)
+        projection = widened(w_hr), _empty(matrix, size, columns), _empty(matrix, width, columns)
+    lstm_steps_grad(
+        w_hh, projection, g_out, g_h, g_c, widths, reverse, bounds, gates, before, squashed, slopes, grad_h0, grad_c0
+    )
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[3:7]))
-    grad_w_hr = product(projected, unprojected.T) if needs[7] and w_hr is not None else None
+    grad_w_hr = product(projection[2], projection[1].T) if needs[7] and projection else None
     return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
 
 
 @twin
-def lstm_cell_grad(
-    gates: Array, before: Array, t: Array, upstream: Array | None, dh: Array, dc: Array, slopes: Array
-) -> None:
-    """Do a step of `lstm_grad` but for its product.
+def lstm_steps_grad(
+    w_hh: Array, projection: tuple[Array, Array, Array] | None, g_out: Array | None, g_h: Array, g_c: Array,
+    widths: Sequence[int], reverse: bool, bounds: Array, gates: Array, before: Array, squashed: Array, slopes: Array,
+    grad_h0: Array, grad_c0: Array,
+) -> None:  # fmt: skip
+    """Do the steps of `lstm_grad`, from the last to the first.
 
     Args:
-        gates, before, t: as `lstm_cell` has left them.
-        upstream: the gradient of the step's output, (width, size), which is added to `dh`, or None.
-        dh, dc: the gradients of h and c after the step; `dc` becomes that before it.
-        slopes: takes the gradients of the gates before their nonlinearity, in PyTorch's order, (4 * size, width).
+        projection: W_hr, and what takes the hidden states before it, and the gradients of those after it; or None.
+        g_out, g_h, g_c: the gradients of all hidden states, (columns, hidden), or None, and of the last states.
+        slopes: takes the gradients of the gates before their nonlinearity, in PyTorch's order, (4 * size, columns).
+        grad_h0, grad_c0: take the gradients of the first states.
+        the others: as `lstm_steps` has left them.
     """
-    one, size = number(1, gates.dtype), before.shape[0]
-    three, n = gates[: 3 * size], gates[3 * size :]
-    i, f, o = (three[k * size : (k + 1) * size] for k in range(3))
-    if upstream is not None:
-        np.add(dh, upstream.T, out=dh)
-    bend = one - t * t
-    np.multiply(bend, o, out=bend)
-    np.add(dc, np.multiply(bend, dh, out=bend), out=dc)
+    size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], slopes.shape[1]
+    steps, batch = spans(widths, reverse)[::-1], max(widths)
+    by_gate = slopes.reshape(4, size, columns)
+    back, even = w_hh.T, min(widths) == batch
+
+    def factors(begin: int, end: int, count: int) -> tuple[Array, Array]:
+        """Return `_lstm_factors` of a step's columns; or of those of the first of `count` steps, and of all others."""
+
+        def block(flat: Array, parts: int) -> Array:
+            rows = parts * size
+            whole = flat.reshape(count, flat.size // count)[:, rows * begin : rows * end]
+            return whole.reshape(count, parts, size, end - begin)
+
+        return _lstm_factors(block(gates, 4), block(before, 1)[:, 0], block(squashed, 1)[:, 0])
+
+    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
+        begin, end = steps[0]
+        dh, dc = (each[low : low + end - begin].T.copy("C") for each in (g_h, g_c))
+        upstream = None
+        if even:
+            of_gates, of_c = factors(low, high, len(steps))
+            if g_out is not None:
+                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
+        for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+            four = _block(gates, 4 * size, begin, end)
+            step = begin // batch if even and batch else 0
+            if g_out is not None:
+                np.add(dh, g_out[begin:end].T if upstream is None else upstream[step], out=dh)
+            if projection is not None:
+                w_hr, unprojected, projected = projection
+                projected[:, begin:end] = dh
+                t = _block(squashed, size, begin, end)
+                np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
+                dh = np.matmul(w_hr.T, dh)
+            if not even:
+                of_gates, of_c = factors(begin, end, 1)
+            np.add(dc, of_c[step] * dh, out=dc)
+            into = by_gate[:, :, begin:end]
+            np.multiply(of_gates[step, :3], dc, out=into[:3])
+            np.multiply(of_gates[step, 3], dh, out=into[3])
+            np.multiply(dc, four[size : 2 * size], out=dc)
+            dh = np.matmul(back, slopes[:, begin:end])
+            if last - first != end - begin:
+                h, c = _empty(slopes, width, last - first), _empty(slopes, size, last - first)
+                _hand_on(dh, h, g_h[low:high].T, grad_h0[low:high].T)
+                _hand_on(dc, c, g_c[low:high].T, grad_c0[low:high].T)
+                dh, dc = h, c
+
+    _side_by_side(run, bounds, steps)
+
+
+def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
+    """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
+
+    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
+    the factor that takes the gradient of h to that of c.
+
+    Args:
+        gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
+        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
+    """
+    one = number(1, gates.dtype)
+    three, n = gates[:, :3], gates[:, 3]
     work = one - three
     np.multiply(work, three, out=work)  # the slopes of the sigmoids
-    for k, (slope, other, g) in enumerate(((0, n, dc), (1, before, dc), (None, i, dc), (2, t, dh))):
-        into = slopes[k * size : (k + 1) * size]
-        by = one - n * n if slope is None else work[slope * size : (slope + 1) * size]
-        np.multiply(np.multiply(by, other, out=by), g, out=into)
-    np.multiply(dc, f, out=dc)
+    out = _empty(gates, *gates.shape)
+    for to, gate, other in ((0, 0, n), (1, 1, before), (3, 2, squashed)):
+        np.multiply(work[:, gate], other, out=out[:, to])
+    of_n, of_c = out[:, 2], squashed * squashed  # the slope of tanh is 1 - tanh²
+    np.multiply(n, n, out=of_n)
+    for slope, gate in ((of_n, 0), (of_c, 2)):
+        np.subtract(one, slope, out=slope)
+        np.multiply(slope, three[:, gate], out=slope)
+    return out, of_c
 
 
 # GRU ----------------------------------------------------------------------------------------------

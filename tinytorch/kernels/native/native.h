@@ -40,6 +40,8 @@ void tt_set_threads(int count);
 // Do all of `blocks` parts, on up to `threads` threads, and wait for them. What a part is must not depend on the number
 // of threads; then neither do results. `elements` says how much there is: for little, the interpreter's lock is kept.
 void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads);
+// The same, in work that was shared out and so has no lock of the interpreter's.
+void tt_share_unlocked(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads);
 
 // Arrays (module.c) -----------------------------------------------------------------------------
 

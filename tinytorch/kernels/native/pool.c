@@ -27,6 +27,8 @@ static struct {
 
 enum { MOMENT = 200000 };  // nanoseconds: what Python does between two kernels of a step mostly takes less
 
+enum { LITTLE = 1 << 13 };  // elements that are not worth another thread
+
 static bool awaits(const atomic_int *what, bool some) {
     struct timespec begin, now;
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -107,13 +109,17 @@ static void share(Work work, void *context, Py_ssize_t blocks, int threads) {
 }
 
 void tt_share(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads) {
-    if (elements < 1 << 13) {
-        for (Py_ssize_t block = 0; block < blocks; block++) work(context, block, 0);
+    if (elements < LITTLE) {
+        share(work, context, blocks, 1);
         return;
     }
     PyThreadState *state = PyEval_SaveThread();
     share(work, context, blocks, threads);
     PyEval_RestoreThread(state);
+}
+
+void tt_share_unlocked(Work work, void *context, Py_ssize_t blocks, int64_t elements, int threads) {
+    share(work, context, blocks, elements < LITTLE ? 1 : threads);
 }
 
 // A forked process has none of the threads, and may have been made while others held the locks.

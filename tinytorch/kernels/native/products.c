@@ -174,6 +174,18 @@ static void plan(Product *p, const Stack *a, const Stack *b) {
     p->in_place = p->y.column_at == 1 && p->x.rows < FEW;
 }
 
+// Cut a product that is planned, of so many matrices, into parts; return how many.
+static int64_t cut(Product *p, int64_t count, int64_t threads) {
+    int64_t parts = threads * (p->in_place || p->x.rows > 4 * FEW ? 8 : 2);  // each of which makes its panel
+    p->row_part = threads > 1 ? over(over(p->x.rows, over(parts, p->panels * count)), WIDTH) * WIDTH : p->x.rows;
+    p->row_parts = over(p->x.rows, p->row_part);
+    return p->panels * p->row_parts * count;
+}
+
+static Stack matrix_in(float *data, int64_t rows, int64_t columns, int64_t row_at, int64_t column_at) {
+    return (Stack){data, {0}, row_at, column_at, {1, 1, 1, 1}, rows, columns};
+}
+
 // Compute `a b` of single matrices, in work that has been shared out.
 static void multiply_one(Stack a, Stack b, Stack result, Triangle triangle, int64_t diagonal, float *scratch) {
     Product p = {.result = result, .triangle = triangle, .diagonal = diagonal};
@@ -228,16 +240,14 @@ static PyObject *multiply(PyObject *like, Stack a, Stack b, const float *bias, P
     for (int d = 0; d < LEADING; d++) fits = fits && p.result.leading[d] == a.leading[d];
 
     plan(&p, &a, &b);
-    int64_t parts = threads * (p.in_place || p.x.rows > 4 * FEW ? 8 : 2);  // each of which makes its panel
-    p.row_part = threads > 1 ? over(over(p.x.rows, over(parts, p.panels * count)), WIDTH) * WIDTH : p.x.rows;
-    p.row_parts = over(p.x.rows, p.row_part);
+    int64_t parts = cut(&p, count, threads);
     p.scratch_size = product_scratch(k);
     p.scratch = fits ? aligned((size_t)(threads * p.scratch_size)) : NULL;
     if (!p.scratch) {
         Py_DECREF(result);
         return PASS;
     }
-    tt_share(product_part, &p, p.panels * p.row_parts * count, count * m * n * k / WIDTH, (int)threads);
+    tt_share(product_part, &p, parts, count * m * n * k / WIDTH, (int)threads);
     free(p.scratch);
     return result;
 }
