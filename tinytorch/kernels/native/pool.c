@@ -25,7 +25,7 @@ static struct {
     atomic_ptrdiff_t next;
 } job;
 
-enum { MOMENT = 200000 };  // nanoseconds: what Python does between two kernels of a step mostly takes less
+enum { MOMENT = 300000 };  // nanoseconds: what Python does between two kernels of a step mostly takes less
 
 enum { LITTLE = 1 << 13 };  // elements that are not worth another thread
 
