@@ -33,6 +33,7 @@ from tinytorch.kernels import (
     reduce,
     rnn,
 )  # fmt: skip
+from tinytorch.kernels.shape import concatenated
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -460,6 +461,17 @@ def attentions(grad: bool) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
+def joined(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw arrays to join."""
+    for sizes, dim, lengths in [
+        ((3,), 0, (3, 5)), ((2, 3), 1, (1, 0, 4)), ((4, 1, 7), -2, (3, 3)), ((0, 5), 1, (2, 2)), ((2, 2), 0, (0, 0)),
+        ((300, 5, 40), 1, (3, 5, 1, 2)), ((70_001,), 0, (70_001, 3, 40_000)), ((2, 3, 2, 2, 3), 4, (5, 1)),
+        ((9,), 0, (9,)),
+    ]:  # fmt: skip
+        arrays = [rng.standard_normal([*sizes[:dim], n, *sizes[dim % len(sizes) + 1 :]], np.float32) for n in lengths]
+        yield (arrays if dim else tuple(arrays)), dim
+
+
 def recurrent(rng: np.random.Generator) -> Iterator[Arguments]:
     """Draw layers of an LSTM: of even and uneven widths, in one and in two parts, in both directions."""
 
@@ -554,6 +566,7 @@ SAMPLES = {
     "addcmul": Samples(arithmetic.addcmul, pointwise(3, 1.5, special=False)),
     "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
+    "concatenated": Samples(concatenated, joined, 0, 0),
     "lstm_steps": Samples(rnn.lstm_steps, recurrent, 1e-5, 1e-6, writes=True),
     "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 1e-5, 1e-6, writes=True),
     "sgd": Samples(

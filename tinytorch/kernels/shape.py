@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.native import twin
 from tinytorch.kernels.places import storage_offset
 from tinytorch.kernels.reduce import axis_of
 
@@ -211,6 +212,7 @@ def _as_joined(out: Array, xs: Sequence[Array]) -> Array:
     return out.copy("C")
 
 
+@twin
 def concatenated(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays joined along `dim`; empty ones of one dimension fit everywhere, as ever in PyTorch."""
     if xs:

@@ -51,7 +51,7 @@ const Kernel KERNELS[] = {
     ENTRY(place), ENTRY(maxima), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(attend), ENTRY(attend_grad),
-    ENTRY(lstm_steps), ENTRY(lstm_steps_grad),
+    ENTRY(concatenated), ENTRY(lstm_steps), ENTRY(lstm_steps_grad),
     {0},
 };
 // clang-format on

@@ -1,7 +1,8 @@
-// Twins of kernels/indexing.py, of running sums and of what pooling puts back: along one dimension, with `before` places in those ahead of it and
-// `after` in those that follow. Sums of what meets at a place are taken in the order of the indices.
+// Twins of kernels/indexing.py, of running sums, of what pooling puts back and of joined arrays: along one dimension,
+// with `before` places in those ahead of it and `after` in those that follow. Sums of what meets at a place are taken in
+// the order of the indices.
 
-enum { SHARED = 1 << 15, LINE_WIDTH = 128 };
+enum { SHARED = 1 << 15, LINE_WIDTH = 128, MOST_DIMS = 8 };
 
 typedef struct {
     const float *x;
@@ -29,9 +30,13 @@ static float *floats_of(PyObject *x) { return PyArray_DATA((PyArrayObject *)x); 
 
 // The dimension, from 0; -1 for what is none.
 static int dim_of(PyObject *number, int dims) {
-    if (!PyLong_Check(number)) return -1;
+    if (!PyLong_CheckExact(number)) return -1;
     long dim = PyLong_AsLong(number);
-    if (dim == -1 && PyErr_Occurred()) PyErr_Clear();
+    if (dim == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return -1;
+    }
+    if (dim < 0) dim += dims;
     return dim >= 0 && dim < dims ? (int)dim : -1;
 }
 
@@ -363,5 +368,66 @@ KERNEL(running_sums) {
     lines.x = floats_of(args[0]);
     lines.out = floats_of(result);
     share_lines(running_part, &lines);
+    return result;
+}
+
+// Arrays joined along a dimension. A row of the result is a row of each, one after another.
+typedef struct {
+    const float *data;
+    Py_ssize_t length;  // of a row
+} Piece;
+
+typedef struct {
+    Piece *pieces;
+    float *out;
+    Py_ssize_t row, size;
+} Joined;
+
+static void join_part(void *context, Py_ssize_t part, int worker) {
+    const Joined *joined = context;
+    Py_ssize_t at = part * SHARED, end = at + SHARED < joined->size ? at + SHARED : joined->size;
+    Py_ssize_t row = at / joined->row, column = at % joined->row;
+    (void)worker;
+    for (const Piece *piece = joined->pieces; at < end; row++, column = 0, piece = joined->pieces) {
+        for (; column >= piece->length; piece++) column -= piece->length;
+        for (Py_ssize_t left = joined->row - at % joined->row; left && at < end; piece++, column = 0) {
+            Py_ssize_t there = piece->length - column, count = there < end - at ? there : end - at;
+            memcpy(joined->out + at, piece->data + row * piece->length + column, 4 * (size_t)count);
+            at += count, left -= count;
+        }
+    }
+}
+
+KERNEL(concatenated) {
+    if (count != 2 || out || !(PyList_Check(args[0]) || PyTuple_Check(args[0]))) return PASS;
+    bool list = PyList_Check(args[0]);
+    Py_ssize_t pieces = list ? PyList_Size(args[0]) : PyTuple_Size(args[0]);
+    PyObject *first = !pieces ? NULL : list ? PyList_GetItem(args[0], 0) : PyTuple_GetItem(args[0], 0);
+    if (!first || !float_array(first, false)) return PASS;
+    int dims = PyArray_NDIM((PyArrayObject *)first), dim = dim_of(args[1], dims);
+    if (dim < 0 || dims > MOST_DIMS) return PASS;
+    int64_t shape[MOST_DIMS], after = 1;
+    for (int d = 0; d < dims; d++) {
+        shape[d] = PyArray_DIM((PyArrayObject *)first, d);
+        if (d > dim) after *= shape[d];
+    }
+    shape[dim] = 0;
+    Joined joined = {.pieces = malloc((size_t)pieces * sizeof(Piece)), .size = 1};
+    bool fits = joined.pieces;
+    for (Py_ssize_t k = 0; fits && k < pieces; k++) {
+        PyObject *x = list ? PyList_GetItem(args[0], k) : PyTuple_GetItem(args[0], k);
+        fits = float_array(x, false) && PyArray_NDIM((PyArrayObject *)x) == dims;
+        for (int d = 0; fits && d < dims; d++) fits = d == dim || PyArray_DIM((PyArrayObject *)x, d) == shape[d];
+        if (!fits) break;
+        joined.pieces[k] = (Piece){floats_of(x), PyArray_DIM((PyArrayObject *)x, dim) * after};
+        shape[dim] += PyArray_DIM((PyArrayObject *)x, dim);
+    }
+    PyObject *result = fits ? tt_new(first, dims, shape) : PASS;
+    if (fits && result) {
+        for (int d = 0; d < dims; d++) joined.size *= shape[d];
+        joined.row = shape[dim] * after, joined.out = floats_of(result);
+        if (joined.size) tt_share(join_part, &joined, (joined.size + SHARED - 1) / SHARED, joined.size, tt_threads());
+    }
+    free(joined.pieces);
     return result;
 }
