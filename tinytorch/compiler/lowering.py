@@ -35,7 +35,7 @@ def named(function: Any, name: str) -> str:
 
 def has_out(call: Call) -> bool:
     """Return whether a function has an argument `out`, to write its result into."""
-    return (is_elementwise(call.function) or call.function in (dot, products.product)) and not call.kwargs
+    return (may_overwrite(call.function) or call.function in (dot, products.product)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:
@@ -43,7 +43,7 @@ def is_pure(call: Call) -> bool:
     return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.each))
 
 
-def is_elementwise(function: Any) -> bool:
+def may_overwrite(function: Any) -> bool:
     """Return whether a function may write its result over an operand of the same shape."""
     return isinstance(function, np.ufunc) or function in _TWINS
 
@@ -141,4 +141,4 @@ def lowered(calls: list[Call]) -> list[Call]:
     return found
 
 
-__all__ = ["TEXTS", "has_out", "is_elementwise", "is_pure", "lowered", "named"]
+__all__ = ["TEXTS", "has_out", "is_pure", "lowered", "may_overwrite", "named"]

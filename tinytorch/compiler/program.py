@@ -260,7 +260,7 @@ class Program:
                     free.setdefault(value.dtype, []).append(self.name(value))
                     del last[value.memory]
             out = step.outputs[0]
-            if id(out) not in stays and free.get(out.dtype) and lowering.is_elementwise(function):
+            if id(out) not in stays and free.get(out.dtype) and lowering.may_overwrite(function):
                 self._names[id(out)] = free[out.dtype].pop()
             elif id(out) not in stays:
                 within[self.name(out)] = out.dtype
@@ -371,7 +371,7 @@ class Program:
             self._lines.append(f"{self._object(call.function, call.name)}()")
         elif call.kind == WRITE:
             # (An elementwise function writes its result over its first operand.)
-            over = lowering.is_elementwise(call.function)
+            over = lowering.may_overwrite(call.function)
             self._lines.append(self._call(call, self.name(call.args[0]) if over else None))
         elif call.kind == TRUTH:
             if id(call.args[0]) not in self._folded:
@@ -473,7 +473,7 @@ class Program:
 
     def _may_write_over(self, call: Call, number: int) -> Memory | None:
         """Return the memory of an operand that an elementwise function may write its result into."""
-        if not lowering.is_elementwise(call.function) or not call.outputs:
+        if not lowering.may_overwrite(call.function) or not call.outputs:
             return None
         shape = call.outputs[0].shape
         for x in call.args:
