@@ -488,7 +488,7 @@ def recurrent(rng: np.random.Generator) -> Iterator[Arguments]:
     ]:  # fmt: skip
         depth, columns, batch = features + 1 + size, sum(widths), widths[0]
         for reverse in (False, True):
-            weights, matrix = numbers(4 * size, depth), numbers(depth, columns)
+            weights, matrix = numbers(4 * size, depth) / np.sqrt(np.float32(depth)), numbers(depth, columns)
             states = [numbers(batch, size), numbers(batch, size)]
             begin, end = rnn.spans(widths, reverse)[0]
             matrix[-size:, begin:end] = states[0][: end - begin].T
@@ -567,8 +567,8 @@ SAMPLES = {
     "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
     "concatenated": Samples(concatenated, joined, 0, 0),
-    "lstm_steps": Samples(rnn.lstm_steps, recurrent, 1e-5, 1e-6, writes=True),
-    "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 1e-5, 1e-6, writes=True),
+    "lstm_steps": Samples(rnn.lstm_steps, recurrent, 2e-5, 2e-6, writes=True),
+    "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 2e-5, 2e-6, writes=True),
     "sgd": Samples(
         optim.sgd,
         steps(
