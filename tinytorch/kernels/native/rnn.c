@@ -174,7 +174,7 @@ static bool read_steps(Recurrent *l, PyObject *const *args, int64_t **sizes) {
         l->columns += l->widths[k];
         l->batch = most(l->batch, l->widths[k]);
     }
-    return l->size && l->bounds[l->parts] == l->batch;
+    return l->size && l->weights.columns <= DEEPEST && l->bounds[l->parts] == l->batch;
 }
 
 // Do all steps, and free what was made for them.
