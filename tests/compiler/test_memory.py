@@ -144,6 +144,29 @@ def test_what_has_changed_is_not_computed_again() -> None:
     assert losses(True) == losses(False)
 
 
+@pytest.mark.usefixtures("small_is_large")
+@pytest.mark.parametrize("function", [F.relu, torch.tanh, torch.sigmoid, torch.sin])
+def test_what_nobody_uses_any_more_is_written_over(
+    function: Callable[[torch.Tensor], torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tinytorch.compiler.program.LARGE", 64)
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = x.cumsum(0)
+        turned = x.cumsum(1)
+        y = function(x.cumsum(0)).cumsum(0)
+        return y + function(kept) + function(turned.T), kept
+
+    x = torch.randn(12, 12)
+    expected, run = f(x), torch.compile(f)
+    for _ in range(3):
+        for each, other in zip(run(x), expected, strict=True):
+            assert each.numpy().tobytes() == other.numpy().tobytes()
+    over = re.findall(r"^[^#]*each\((\w+), (\w+).*out=\2\)", run.source, re.MULTILINE)
+    assert [name == "add" for name, _ in over] == [False, True], run.source
+    assert len(re.findall(r"^[^#]*each\(", run.source, re.MULTILINE)) == 3, run.source
+
+
 def test_threads_do_not_wait_for_each_other_nor_use_up_the_limit() -> None:
     f = torch.compile(lambda x: x * 2 + 1)
     locks = []

@@ -66,8 +66,11 @@ def share(work: Any, size: int) -> None:
 
 
 def each(function: Any, *operands: Any, out: Any = None) -> Any:
-    """Return `function(*operands)`."""
-    return function(*operands) if out is None else function(*operands, out=out)
+    """Return `function(*operands)`, in `out` if that is given."""
+    if out is None:
+        return function(*operands)
+    out[...] = function(*operands)
+    return out
 
 
 def rows(function: Any, x: Any, *others: Any) -> Any:

@@ -48,6 +48,14 @@ def may_overwrite(function: Any) -> bool:
     return isinstance(function, np.ufunc) or function in _TWINS
 
 
+def shared_may_overwrite(call: Call) -> bool:
+    """Return whether a call shares the work of a function that may write its result over an operand."""
+    if call.function is not parallel.each or call.kwargs:
+        return False
+    function = call.args[0]
+    return may_overwrite(function) or parallel.has_out(function) or hasattr(function, "shares")
+
+
 def _transposed(x: Value, line: Any) -> Call:
     call = Call(VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed")
     call.line = line
@@ -141,4 +149,4 @@ def lowered(calls: list[Call]) -> list[Call]:
     return found
 
 
-__all__ = ["TEXTS", "has_out", "is_pure", "lowered", "may_overwrite", "named"]
+__all__ = ["TEXTS", "has_out", "is_pure", "lowered", "may_overwrite", "named", "shared_may_overwrite"]

@@ -380,7 +380,7 @@ class Program:
             text = self._assigned(call) + _shapes(call)
             self._before += [*self._taken_definitions(), text]
         else:
-            out = self._buffer(number, call)
+            out = self._target(number, call)
             text = (self._assigned(call) if out is None else self._call(call, out)) + _shapes(call)
             self._lines += [*self._taken_definitions(), text]
             for value in call.outputs if out is None else ():
@@ -428,29 +428,50 @@ class Program:
         self._there.update(memories)
         return True
 
-    def _buffer(self, number: int, call: Call) -> str | None:
+    def _target(self, number: int, call: Call) -> str | None:
         """Return the name of the memory that a call shall write its result into, or None if it makes its own."""
-        if call.kind != NEW or call.several or not lowering.has_out(call):
+        if call.kind != NEW or call.several or not (lowering.has_out(call) or lowering.shared_may_overwrite(call)):
             return None
         value = call.outputs[0]
-        memory = value.memory
-        if memory in self._leaving or not value.whole:
+        name = self._operand(number, call, value) or self._buffer(call, value)
+        if name is not None:
+            self._names[id(value)] = name
+            self._held.append(value)
+        return name
+
+    def _operand(self, number: int, call: Call, value: Value) -> str | None:
+        """Return the name of an operand that nobody else uses, and have an elementwise function write over it."""
+        if not value.whole or not (lowering.may_overwrite(call.function) or lowering.shared_may_overwrite(call)):
+            return None
+        for x in call.inputs():
+            alike = x.whole and x.shape == value.shape and x.dtype == value.dtype
+            if not alike or self._last[x.memory] != number or x.memory in self._leaving:
+                continue
+            if x.memory in self._large:
+                self._large[value.memory] = self._large.pop(x.memory)
+                self._made[value.memory] = self._made.pop(x.memory)
+                return self.name(x)
+            key, _ = self._buffers.get(x.memory, (None, ""))
+            if key == (x.shape, x.dtype) and value.memory not in self._leaving:
+                self._buffers[value.memory] = self._buffers.pop(x.memory)
+                self._there.add(value.memory)
+                return self._buffers[value.memory][1]
+        return None
+
+    def _buffer(self, call: Call, value: Value) -> str | None:
+        """Return the name of a buffer for what a call makes, if it may be one."""
+        if value.memory in self._leaving or not value.whole or not lowering.has_out(call):
             return None
         key = value.shape, value.dtype
-        over = self._may_write_over(call, number)
-        if over is not None and over in self._buffers and self._buffers[over][0] == key:
-            name = self._buffers.pop(over)[1]
-        elif self._free.get(key):
+        if self._free.get(key):
             name = self._free[key].pop()
         else:
             name = self._new_name(value.name or call.name)
             self.bytes += value.size * value.dtype.itemsize
             dtype = self._object(value.dtype, value.dtype.name)
             self._before.append(f"{name} = np.empty({value.shape}, {dtype})")
-        self._names[id(value)] = name
-        self._held.append(value)
-        self._buffers[memory] = key, name
-        self._there.add(memory)
+        self._buffers[value.memory] = key, name
+        self._there.add(value.memory)
         return name
 
     def _can_be_seen(self, call: Call) -> bool:
@@ -470,18 +491,6 @@ class Program:
         if not value.shape and call.kind == NEW:
             text = f"as_array({text})"
         return f"{self.name(value)} = {text}"
-
-    def _may_write_over(self, call: Call, number: int) -> Memory | None:
-        """Return the memory of an operand that an elementwise function may write its result into."""
-        if not lowering.may_overwrite(call.function) or not call.outputs:
-            return None
-        shape = call.outputs[0].shape
-        for x in call.args:
-            if isinstance(x, Value):
-                memory = x.memory
-                if self._last[memory] == number and x.shape == shape and x.whole:
-                    return memory
-        return None
 
     def _leaf(self, leaf: Tensor) -> str | None:
         """Return the name of a leaf that comes from outside."""

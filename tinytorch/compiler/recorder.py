@@ -50,7 +50,7 @@ class Value:
     Attributes:
         shape, dtype, strides: as NumPy has them.
         memory: what it shows; the same for all that shows it, too.
-        whole: whether it owns its memory, in the order of C.
+        whole: whether it shows all of its memory, in the order of C.
         source: the call that made it, or None; `output` is which of its results it is, None for its only one.
         place: of what comes from outside, its place among the inputs; None for constants and results.
         name: a wish for its name.
@@ -264,7 +264,7 @@ class Recorder(DispatchMode):
         alone = array.base is None
         owner = array if alone else root(array)
         memory = self._memories.get(id(owner)) or self._new_memory(owner)
-        whole = alone and array.flags.c_contiguous
+        whole = array.flags.c_contiguous and (alone or (owner.base is None and owner.nbytes == array.nbytes))
         value = Value(array.shape, array.dtype, array.strides, memory, whole, source, output, place, name)
         if source is None:
             value.array = array

@@ -128,9 +128,9 @@ def relu(x: Array, out: Array | None = None) -> Array:
 
 @twin
 @large
-def relu_grad(g: Array, out: Array) -> Array:
-    """Return g where `relu` has put out anything but 0, else 0."""
-    return keep(g, out != 0)
+def relu_grad(g: Array, y: Array) -> Array:
+    """Return g where y, which `relu` has put out, is anything but 0, else 0."""
+    return keep(g, y != 0)
 
 
 @twin
@@ -557,16 +557,16 @@ def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
 
 @twin
 @large
-def sigmoid_slope(g: Array, out: Array) -> Array:
-    """Return `g * (1 - out) * out`, the gradient through sigmoid."""
-    return g * ((1 - out) * out)
+def sigmoid_slope(g: Array, y: Array) -> Array:
+    """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x)."""
+    return g * ((1 - y) * y)
 
 
 @twin
 @large
-def tanh_slope(g: Array, out: Array) -> Array:
-    """Return `g * (1 - out * out)`, the gradient through tanh."""
-    slope = np.multiply(out, out)
+def tanh_slope(g: Array, y: Array) -> Array:
+    """Return `g * (1 - y * y)`, the gradient through y = tanh(x)."""
+    slope = np.multiply(y, y)
     if slope.ndim == 0 or slope.shape != g.shape or slope.dtype != g.dtype:
         return g * (1 - slope)
     np.subtract(1, slope, out=slope)

@@ -97,30 +97,43 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
     Args:
         function: a ufunc; or a function, which allocates its result.
         *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
-        out: an array to write into, for a ufunc.
+        out: an array to write into, of the result's shape and dtype; it may be one of the operands.
     """
-    if out is None and hasattr(function, "shares"):  # by itself: `large` has made it, or its twin has threads
-        return function(*operands)
+    if hasattr(function, "shares"):  # by itself: `large` has made it, or its twin has threads
+        return function(*operands) if out is None else function(*operands, out=out)
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     if out is not None:
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
     into = has_out(function)
     if size < (2 * LARGE if function in CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
-        return function(*operands) if out is None else function(*operands, out=out)
+        return _into(function, operands, out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)
     return _in_pieces(function, flat, size, 0 if into else BLOCK, result).reshape(shape)
 
 
+def _into(function: Callable[..., Array], operands: Sequence[Any], out: Array | None) -> Array:
+    """Return `function(*operands)`, in `out` if that is given."""
+    if out is None:
+        return function(*operands)
+    if has_out(function):
+        return function(*operands, out=out)
+    out[...] = function(*operands)
+    return out
+
+
 def large(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays."""
+    """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays.
+
+    It has an argument `out`, an array to write into, which may be one of the operands.
+    """
 
     @functools.wraps(function)
-    def shared(x: Array, *others: Any) -> Array:
+    def shared(x: Array, *others: Any, out: Array | None = None) -> Array:
         if x.size < LARGE or not isinstance(x, np.ndarray):
-            return function(x, *others)
-        return each(function, x, *others)
+            return _into(function, (x, *others), out)
+        return each(function, x, *others, out=out)
 
     shared.shares = True  # type: ignore[attr-defined]
     return elementwise(shared)
