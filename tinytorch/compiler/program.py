@@ -107,9 +107,9 @@ class Program:
         used = {id(value) for value in self.results}
         kept = []
         for call in reversed(self.calls):
-            if lowering.is_pure(call) and not any(value is not None and id(value) in used for value in call.outputs):
+            if lowering.is_pure(call) and used.isdisjoint(map(id, call.outputs)):
                 continue
-            used.update(id(value) for value in call.inputs())
+            used.update(map(id, call.inputs()))
             kept.append(call)
         self.calls = kept[::-1]
 

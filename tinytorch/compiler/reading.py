@@ -367,7 +367,7 @@ class Reader:
                 hasattr(type(x), "__bool__") or hasattr(type(x), "__len__")
             ):
                 if isinstance(x, Module):
-                    self.see(x._modules, f"{self.refer(x)}._modules", True, "")
+                    self._see_own(x, "_modules")
                 else:
                     self.stop(f"a {type(x).__name__} decides what is done")
         return x
@@ -403,8 +403,7 @@ class Reader:
             return x
         walks = getattr(type(x), "__iter__", None)
         if isinstance(x, Module) and walks is not None and walks.__module__.startswith("tinytorch.nn"):
-            self.see(x._modules, f"{self.refer(x)}._modules", True, "")
-            self.see(x._parameters, f"{self.refer(x)}._parameters", True, "")
+            self._see_own(x, "_modules", "_parameters")
             return x
         if type(x) in _LAZY or (
             isinstance(x, types.GeneratorType) and (self.made(x) or READER in x.gi_code.co_freevars)
@@ -476,6 +475,10 @@ class Reader:
         own = getattr(x, "__dict__", None)
         if own is not None:
             self.guard(f"{name!r} not in {self.refer(own)}")
+        static = _static(kind, name)
+        if type(kind) is type and isinstance(static, types.FunctionType):
+            self.guard(f"{self.refer(kind)}.{name} is {self.refer(static)}")
+            return
         for base in kind.__mro__:
             if name not in base.__dict__:
                 if not base.__module__.startswith("tinytorch"):
@@ -485,11 +488,16 @@ class Reader:
                 self.guard(f"{self.refer(base)}.__dict__.get({name!r}) is {self.refer(function)}")
                 return
 
+    def _see_own(self, x: Module, *kinds: str) -> None:
+        """See which modules, say, a module has."""
+        for kind in kinds:
+            self.see(x.__dict__[kind], f"{self.refer(x.__dict__)}[{kind!r}]", True, "")
+
     def _of_module(self, x: Module, name: str, value: Any) -> None:
         own = x.__dict__
         for kind in ("_parameters", "_buffers", "_modules"):
             if name in own[kind]:
-                where = f"{self.refer(own[kind])}.get({name!r})"
+                where = f"{self.refer(own[kind])}[{name!r}]"
                 self.see(value, where, True, self._path(x, name))
                 if isinstance(value, Module):
                     self._paths[id(value)] = self._path(x, name)
@@ -869,7 +877,7 @@ class Reader:
                 own = each.__dict__[kind]
                 self.guard(f"len({self.refer(own)}) == {len(own)}")
                 for key, value in own.items():
-                    self.see(value, f"{self.refer(own)}.get({key!r})", True, self._path(each, key))
+                    self.see(value, f"{self.refer(own)}[{key!r}]", True, self._path(each, key))
         self._steady = False
 
     # Running --------------------------------------------------------------------------------------

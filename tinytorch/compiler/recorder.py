@@ -248,7 +248,8 @@ class Recorder(DispatchMode):
     def close(self) -> None:
         """Let go of all that was seen."""
         for call in self.calls:
-            call.clear()
+            if call.args or call.outputs:  # (a program may have let go of them)
+                call.clear()
         self.meets = lambda leaf: None
         self.calls, self.constants = [], []
         self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
@@ -398,9 +399,10 @@ class Recorder(DispatchMode):
         if name in UNSHAPED:
             raise NotRecorded("the shape of its result depends on values")
         values = op.bind(args, kwargs)
-        for x in tensors_of(values):
-            if type(x) is not Tensor and not is_ours(type(x)):
-                raise NotRecorded(f"a {type(x).__name__} answers itself")
+        for given in values:
+            for x in () if type(given) is Tensor or type(given) in PLAIN else tensors_of(given):
+                if not is_ours(type(x)):
+                    raise NotRecorded(f"a {type(x).__name__} answers itself")
         writes = getattr(caller, "writes", None)
         if callable(writes):
             arrays = self._arrays(op, values)
