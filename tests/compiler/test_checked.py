@@ -165,7 +165,7 @@ def test_gradients_of_a_module_are_looked_at() -> None:
     model = torch.compile(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
     for _ in range(3):
         model(torch.randn(5, 3)).sum().backward()
-    scope = model._compiled.variants[-1].enter.__globals__["graph"].__self__._step.__globals__
+    scope = model._compiled.variants[-1].enter.__globals__["graph"].__self__.walks[1].step.__globals__
     right = scope["column_sums"]
     scope["column_sums"] = lambda x: right(x) * 2
     with pytest.raises(CheckError, match=r"the gradients of the result\[\d\] has other numbers in"):

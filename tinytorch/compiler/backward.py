@@ -1,108 +1,157 @@
-"""The graph of what a compiled function returns: one node, with a program of its own for the way backward."""
+"""The graph of what a compiled function returns: one node, with programs of its own for the way backward."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.compiler.program import Program, written
-from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, memories_written, tensors_of
-from tinytorch.core.engine import walk
+from tinytorch.compiler.recorder import VIEW, Call, Memory, NotRecorded, Recorder, Value, memories_written, tensors_of
+from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.op import modified
 from tinytorch.core.tensor import Tensor, wrap
 
+MOST = 3  # results that have a graph: there is a program for each choice of them
+
+
+class Walk(NamedTuple):
+    """What the walk backward from some of the results is as a program.
+
+    Attributes:
+        step: returns the gradients that arrive, given arrays: some of what the function's program hands over, some
+            inputs, the gradients of the results.
+        saved, read: the places of the first ones, and of the inputs.
+        arrives: whether there is a gradient, for each edge of the node.
+        watched: the results that must be as they were, as places among the tensors of what the function returned.
+        frees: the results, bit by bit, that nobody can walk from when it has freed what it needed.
+    """
+
+    step: Callable[..., tuple[Any, ...]]
+    saved: list[int]
+    read: list[int]
+    arrives: list[bool]
+    watched: list[int]
+    frees: int
+
 
 class Backward:
-    """The program of the walk backward from the result of a compiled function to what it was given.
+    """The programs of the walks backward from the results of a compiled function to what it was given.
 
     Args:
         function: what is compiled.
         recorder: has seen a call of it.
-        result: what the call returned that has a graph.
+        result: what the call returned; `outputs` are the tensors in it that have a graph.
         inputs: the tensors that it was given, or read.
 
     Attributes:
         calls: what the program of the function itself does.
-        saved: the values that it hands over to this one.
-        program: this one.
+        saved: the values that it hands over to these.
+        programs: these; `walks` has what they do, by the results that they begin at, bit by bit.
         written: the places of inputs that the function writes to: running statistics, say.
+        watched: those of the results that one of the walks needs as they were.
         holds: whether the guards hold for a call's arguments.
 
     Raises:
-        NotRecorded: the walk cannot be a program.
+        NotRecorded: the walks cannot be programs.
     """
 
     holds: Callable[..., bool]
 
     def __init__(
-        self, function: Callable[..., Any], recorder: Recorder, result: Tensor, inputs: Sequence[Tensor]
-    ) -> None:
-        calls = list(recorder.calls)
+        self, function: Callable[..., Any], recorder: Recorder, result: Any, outputs: Sequence[Tensor],
+        inputs: Sequence[Tensor],
+    ) -> None:  # fmt: skip
+        if len(outputs) > MOST:
+            raise NotRecorded(f"more than {MOST} results have a graph")
+        self._function, self.calls = function, list(recorder.calls)
+        self._random = any(call.random for call in self.calls)
+        self._running = threading.Lock()
         memories = [recorder.value(x._array).memory for x in inputs]
-        changing = memories_written(calls) & {*memories}
+        changing = memories_written(self.calls) & {*memories}
         self.written = [k for k, memory in enumerate(memories) if memory in changing]
         wanted = [k for k, x in enumerate(inputs) if x._requires_grad]
         if any(inputs[k]._hooks is not None for k in wanted):
             raise NotRecorded("a tensor has hooks")
-        gradient = np.empty_like(result._array, order="C")
-        gradient.fill(0.5)
-        given = recorder.enter(gradient, place=len(inputs), name="grad")
-        # (A pseudo-leaf is walked to, not through: hooks and `.grad` see nothing of this.)
-        edges: list[Any] = [inputs[k]._edge or leaf_edge(inputs[k]) for k in wanted]
-        edge: Any = result._edge
-        if _meets_twice(edge[0], {each[0] for each in edges}):
-            raise NotRecorded("a tensor that is given is used twice, and the result has a graph")
-        with recorder:
-            found = walk(Start((edge,), [wrap(gradient)]), True, False, edges, capture=True)
-        if recorder.stopped is not None:
-            raise NotRecorded(recorder.stopped)
-        after = recorder.calls[len(calls) :]
-        results = [found.get(each) for each in edges]
-        made = [recorder.value(g._array) for g in results if g is not None]
-        saved = _saved(calls, after, made, given)
-        if not changing.isdisjoint([memories[k] for k in wanted] + [value.memory for value in saved]):
-            raise NotRecorded("what is given is written to, and the gradient needs it")
-        kept = [value for value in saved if value.place is None]
-        read = [value for value in saved if value.place is not None]
-        as_it_came = {k for k, value in enumerate(made) if value is given}
-        values = [*kept, *read, given]
-        self.program = Program(after, values, [False] * len(values), made, as_it_came)
-        self._step = self.program.binding([])()
-        self._function, self.calls, self.saved = function, calls, kept
-        self._shape, self._dtype = gradient.shape, gradient.dtype
-        self._wanted, self._read = wanted, [value.place for value in read]
-        self._used = [g is not None for g in results]
-        self._random = any(call.random for call in calls)
-        self._running = threading.Lock()
+        if not changing.isdisjoint([memories[k] for k in wanted]):
+            raise NotRecorded("what is given is written to, and has a gradient")
+        shown = [recorder.value(x._array).memory for x in tensors_of(result)]
+        gradients = [wrap(np.full_like(x._array, 0.5, order="C")) for x in outputs]
+        given = [
+            recorder.enter(g._array, place=len(inputs) + k, name="grad" if len(outputs) == 1 else f"grad_{k + 1}")
+            for k, g in enumerate(gradients)
+        ]
+        self._shapes, self._dtypes = [value.shape for value in given], [value.dtype for value in given]
+        roots: list[Any] = [x._edge for x in outputs]
+        ends = {inputs[k]._edge or leaf_edge(inputs[k]): k for k in wanted}
+        freed = [_freed(root, ends) for root in roots]
+        self.saved: list[Value] = []
+        self.programs: list[Program] = []
+        self.walks: dict[int, Walk] = {}
+        with _arriving(roots, ends) as arrivals:
+            self._ends = [ends[end] for end in arrivals.values()]
+            for bits in range(1, 1 << len(outputs)):
+                chosen = [k for k in range(len(outputs)) if bits >> k & 1]
+                begins = [given[k] for k in chosen]
+                start = Start(tuple([roots[k] for k in chosen]), [gradients[k] for k in chosen])
+                after, found = _walked_back(recorder, start, [*arrivals])
+                made = [value for value in found if value is not None]
+                needed = _saved(self.calls, after, made, begins)
+                views = _views(self.calls, needed, memories)
+                if views:  # (a program hands over no views of what it is given: they are made again)
+                    after = views + after
+                    needed = _saved(self.calls, after, made, begins)
+                kept = [value for value in needed if value.place is None]
+                read = [value for value in needed if value.place is not None]
+                if not changing.isdisjoint([value.memory for value in needed]):
+                    raise NotRecorded("what is given is written to, and the gradient needs it")
+                as_it_came = {k for k, value in enumerate(made) if value.memory in [each.memory for each in begins]}
+                values = [*kept, *read, *begins]
+                program = Program(after, values, [False] * len(values), made, as_it_came)
+                self.programs.append(program)
+                self.saved += [value for value in kept if value not in self.saved]
+                self.walks[bits] = Walk(
+                    program.binding([])(),
+                    [self.saved.index(value) for value in kept],
+                    [value.place for value in read],  # type: ignore[misc]
+                    [value is not None for value in found],
+                    [k for k, memory in enumerate(shown) if memory in [value.memory for value in kept]],
+                    sum([1 << k for k, nodes in enumerate(freed) if any(nodes & freed[each] for each in chosen)]),
+                )
+        self.watched = sorted({k for each in self.walks.values() for k in each.watched})
 
     def node(
         self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], args: Any, kwargs: Any
     ) -> CompiledFunctionBackward:
         """Return the node of a call; what it writes to held `before`."""
         node = CompiledFunctionBackward()
-        node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._wanted])
+        node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._ends])
         node.hooks, node.number = None, next(numbers)
-        node.shape, node.dtype = self._shape, self._dtype
-        node.saved = saved, [(tensors[k], tensors[k]._version) for k in self._read]  # type: ignore[index]
-        node.made = self
+        node.shape, node.dtype = self._shapes[0], self._dtypes[0]
+        if len(self._shapes) > 1:
+            node.outputs, node.shape, node.dtype = len(self._shapes), tuple(self._shapes), tuple(self._dtypes)
+        node.saved, node.made, node.watched = saved, self, {}
+        node.bits, node.freed = (1 << node.outputs) - 1, 0
         node.call = tensors, [x._version for x in tensors], before, args, kwargs
         return node
 
-    def gradients(self, saved: Sequence[Any], read: Sequence[Any], g: Any) -> list[Any]:
-        """Return the gradients of the inputs that require them, given arrays."""
+    def gradients(self, walk: Walk, saved: Sequence[Any], tensors: Sequence[Tensor], given: Any) -> list[Any]:
+        """Return the gradients of the inputs that require them, by one of the walks."""
+        arrays = [saved[k] for k in walk.saved] + [tensors[k]._array for k in walk.read]
         with self._running:
-            found = iter(self._step(*saved, *read, g))
-        return [wrap(next(found)) if used else None for used in self._used]
+            found = iter(walk.step(*arrays, *[g._array for g in given]))
+        return [wrap(next(found)) if arrives else None for arrives in walk.arrives]
 
-    def once_more(self, call: Any) -> Edge:
-        """Call the function as it is; return where its result came from, whose gradients are differentiable."""
+    def once_more(self, call: Any) -> tuple[Edge, ...]:
+        """Call the function as it is; return where its results came from, whose gradients are differentiable."""
         if self._random:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
@@ -124,10 +173,8 @@ class Backward:
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version
-        (output,) = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
-        edge = output._current()._edge
-        assert edge is not None
-        return edge
+        outputs = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
+        return tuple([x._current()._edge for x in outputs])  # type: ignore[misc]
 
 
 class CompiledFunctionBackward(Node):
@@ -136,39 +183,63 @@ class CompiledFunctionBackward(Node):
     Where the gradients' own derivatives are wanted it becomes the graph of the function as it is: its edge leads there.
     """
 
-    __slots__ = ("call", "made")
+    __slots__ = ("bits", "call", "freed", "made", "watched")
+    bits: int  # of the results that the last walk began at
     call: Any
+    freed: int  # bits of the results that there is no walk from any more
     made: Backward | None
+    watched: dict[int, tuple[Any, Any, int]]  # of results whose memory was saved, by place: array, cell, version
     __init__ = object.__init__
 
     def name(self) -> str:
         """Return PyTorch's name."""
         return type(self).__name__
 
-    def output(self, array: Any, version: int) -> Tensor:
-        """Return the result, which was written to so often."""
+    def output(self, array: Any, version: int, number: int) -> Tensor:
+        """Return one of the results, which was written to so often."""
         made: Tensor = written(array, version)
-        made._edge, made._requires_grad = (self, 0), True
+        made._edge, made._requires_grad = (self, number), True
         return made
 
+    def watch(self, result: Any) -> None:
+        """Note what was returned: of what was saved of it nothing may be written to."""
+        found = tensors_of(result)
+        for k in self.made.watched:  # type: ignore[union-attr]
+            x = found[k]
+            self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which knows this node)
+
     def release(self) -> None:
-        """Free what was saved."""
-        self.saved = self.call = None
+        """Free what was saved, but what walks from other results still need."""
+        walks = {} if self.made is None or self.saved is None else self.made.walks
+        self.freed |= walks[self.bits].frees if walks else 0
+        left = [walk for bits, walk in walks.items() if not bits & self.freed]
+        needed = {k for walk in left for k in walk.saved}
+        self.saved = tuple([x if k in needed else None for k, x in enumerate(self.saved)]) if left else None
+        if not left:
+            self.call, self.watched = None, {}
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
         """Return the gradients of the inputs."""
+        given = [g] if self.outputs == 1 else g
         if self.made is None:
-            return (g,)
-        if self.saved is None:
+            return given
+        self.bits = sum([1 << k for k, each in enumerate(given) if each is not None])
+        if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
-        saved, tensors = self.saved
-        for tensor, version in tensors:
-            if tensor._version != version:
-                raise modified(self, tensor._array, "an input of a compiled function", tensor._version, version)
+        walk = self.made.walks[self.bits]
+        tensors, versions, *_ = self.call
+        for k in walk.read:
+            x = tensors[k]
+            if x._version != versions[k]:
+                raise modified(self, x._array, "an input of a compiled function", x._version, versions[k])
+        for k in walk.watched:
+            array, cell, version = self.watched[k]
+            if cell[0] != version:
+                raise modified(self, array, "a result of a compiled function", cell[0], version)
         if create_graph or local.state.modes is not None:
             self._become(needed)
-            return (g,)
-        return self.made.gradients(saved, [tensor._array for tensor, _ in tensors], g._array)
+            return given
+        return self.made.gradients(walk, self.saved, tensors, [each for each in given if each is not None])
 
     def _become(self, needed: set[Node] | None) -> None:
         """Let the walk go on through the graph of the function as it is: so sums are taken in the order of that.
@@ -177,13 +248,14 @@ class CompiledFunctionBackward(Node):
         """
         first = next(numbers)
         with grad_recording(True):
-            edge = self.made.once_more(self.call)  # type: ignore[union-attr]
-        inner = sorted([node for node in _walked(edge[0], set()) if node.number > first], key=lambda node: node.number)
+            edges = self.made.once_more(self.call)  # type: ignore[union-attr]
+        nodes = _walked([edge[0] for edge in edges], ())
+        inner = sorted([node for node in nodes if node.number > first], key=_number)
         for k, node in enumerate(inner, 1):
             node.number = self.number - 1 + k / (len(inner) + 1)
             if needed is not None and any(to is not None and to[0] in needed for to in node.edges):
                 needed.add(node)
-        self.edges, self.made, self.saved, self.call = (edge,), None, None, None
+        self.edges, self.made, self.saved, self.call, self.watched = edges, None, None, None, {}
         if running.watch is not None:
             running.watch.look(self, needed)
 
@@ -212,10 +284,55 @@ def _spent(name: str) -> Any:
     return type(name, (Spent,), {"__slots__": ()})
 
 
-def _saved(calls: list[Call], after: list[Call], made: list[Value], given: Value) -> list[Value]:
-    """Return what the walk (the calls `after`, which end in `made`) needs of what went before it."""
+class Arrival(Node):
+    """Where the gradient of an input arrives by one of the edges that lead there."""
+
+    __slots__ = ()
+
+    def __init__(self, edge: Edge) -> None:
+        self.shape, self.dtype = shape_and_kind(edge)
+        self.edges = self.saved = ()
+        self.hooks, self.number = None, -next(numbers)
+
+
+@contextlib.contextmanager
+def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edge, Edge]]:
+    """Let the edges that lead to some ends lead to an `Arrival` each: what arrives at an end is not summed up yet.
+
+    Yields:
+        The edges to these, in the order in which a walk comes there, and those that they take the place of.
+    """
+    nodes = sorted(_walked([edge[0] for edge in roots], ends), key=_number, reverse=True)
+    before = [(node, node.edges) for node in nodes]
+    found: dict[Edge, Edge] = {}
+    try:
+        for node, edges in before:
+            own = [(Arrival(edge), 0) if edge in ends else edge for edge in edges]
+            found.update({arrival: end for arrival, end in zip(own, edges, strict=True) if arrival is not end})
+            node.edges = tuple(own)
+        yield found
+    finally:
+        for node, edges in before:
+            node.edges = edges
+
+
+def _walked_back(recorder: Recorder, start: Start, ends: list[Edge]) -> tuple[list[Call], list[Value | None]]:
+    """Return the calls of a walk, and the gradients that arrive; the recorder forgets it."""
+    count, constants = len(recorder.calls), len(recorder.constants)
+    with recorder:
+        found = walk(start, True, False, ends, capture=True)
+    if recorder.stopped is not None:
+        raise NotRecorded(recorder.stopped)
+    made = [recorder.value(found[end]._array) if end in found else None for end in ends]
+    calls = recorder.calls[count:]
+    recorder.take_back(count, constants)
+    return calls, made
+
+
+def _saved(calls: list[Call], after: list[Call], made: list[Value], given: list[Value]) -> list[Value]:
+    """Return what a walk (the calls `after`, which end in `made`) needs of what went before it."""
     written_to = memories_written(calls)
-    own = {id(given)} | {id(value) for call in after for value in call.outputs if value is not None}
+    own = {id(value) for value in given} | {id(value) for call in after for value in call.outputs if value is not None}
     saved: dict[int, Value] = {}
     for value in [*made, *[value for call in after for value in call.inputs()]]:
         changes = value.constant and value.memory in written_to  # what was drawn at random, say
@@ -224,26 +341,47 @@ def _saved(calls: list[Call], after: list[Call], made: list[Value], given: Value
     return list(saved.values())
 
 
+def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[Call]:
+    """Return the calls, once more, that make those of some values that show what is given."""
+    waiting = [value for value in saved if value.place is None and value.memory in given]
+    sources = {id(value.source) for value in waiting}
+    for value in waiting:  # grows
+        for each in value.source.inputs() if value.source is not None else ():
+            if each.place is None and each.memory in given and id(each.source) not in sources:
+                sources.add(id(each.source))
+                waiting.append(each)
+    found = []
+    for call in calls:
+        if call.kind == VIEW and id(call) in sources:
+            again = Call(VIEW, call.function, call.args, call.kwargs, call.name)
+            again.outputs, again.several, again.line = call.outputs, call.several, call.line
+            found.append(again)
+    return found
+
+
 def is_freed(node: Any) -> bool:
     """Return whether a walk backward from a node would come to one whose saved tensors are freed."""
-    return any(each.saved is None for each in _walked(node, set()))
+    return any(each.saved is None for each in _walked([node], ()))
 
 
-def _meets_twice(node: Any, ends: set[Any]) -> bool:
-    """Return whether several edges lead to one of some nodes: sums of gradients would be taken in another order."""
-    met = [edge for each in _walked(node, ends) for edge in each.edges if edge is not None and edge[0] in ends]
-    return len(met) > len(set(met))
+def _freed(root: Edge, ends: Container[Edge]) -> set[Any]:
+    """Return the nodes that a walk from one of the results to some ends frees: a second one would raise an error."""
+    nodes = _walked([root[0]], ends)
+    return {node for node in nodes if getattr(getattr(node, "plan", None), "holds_tensors", node.saved)}
 
 
-def _walked(node: Any, ends: set[Any]) -> list[Any]:
-    """Return the nodes that a walk backward comes to, before some where it ends."""
-    found, seen = [node], {node} | ends
+def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
+    """Return the nodes that a walk backward from some comes to, not beyond some edges, where it ends."""
+    found = list(dict.fromkeys(nodes))
+    seen = set(found)
     for each in found:  # grows
         for edge in each.edges:
-            if edge is not None and edge[0] not in seen:
+            if edge is not None and edge not in ends and edge[0] not in seen:
                 seen.add(edge[0])
                 found.append(edge[0])
     return found
 
+
+_number = operator.attrgetter("number")
 
 __all__ = ["Backward", "Spent", "is_freed"]

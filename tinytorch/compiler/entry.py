@@ -21,7 +21,7 @@ from tinytorch.compiler.reading import Input, Late, Reader
 from tinytorch.compiler.recorder import STATE, Left, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.core.view import make_view, needs_grad
+from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
@@ -81,8 +81,8 @@ class Entry:
         results = Results(recorder, reader, tensors)
         returned = results.text(result)
         backward = None
-        if results.differentiable is not None:
-            backward = Backward(function, recorder, results.differentiable, tensors)
+        if results.differentiable:
+            backward = Backward(function, recorder, result, results.differentiable, tensors)
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
         program = Program(calls, values, [each.stays for each in inputs], shown, results.views)
@@ -145,7 +145,10 @@ class Entry:
             saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
             lines.append(f"    node = graph(({saved}), ({whole}), before, args, kwargs)")
-        lines.append(f"    return {returned}")
+        if backward is not None and backward.watched:
+            lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
+        else:
+            lines.append(f"    return {returned}")
         self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
         scope: dict[str, Any] = {
             **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
@@ -157,7 +160,7 @@ class Entry:
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
-        self.programs = [program] if backward is None else [program, backward.program]
+        self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
@@ -193,13 +196,13 @@ class Results:
     Attributes:
         values: the arrays, in that order.
         views: which of them show the memory of an input.
-        differentiable: the result that has a graph.
+        differentiable: the results that have a graph.
     """
 
     def __init__(self, recorder: Recorder, reader: Reader, inputs: list[Tensor]) -> None:
         self.values: list[Value] = []
         self.views: set[int] = set()
-        self.differentiable: Tensor | None = None
+        self.differentiable: list[Tensor] = []
         self._recorder, self._reader, self._inputs = recorder, reader, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
@@ -255,7 +258,7 @@ class Results:
         if value.memory in self._shared:
             raise NotRecorded("two results share memory")
         self._shared.add(value.memory)
-        if x._view is not None:
+        if x._view is not None and not (x._edge is not None and x._version == 0 and x._view.kind == USUAL):
             return self._view(x, k)
         version = x._cell[0]
         made = f"wrap(r{k})" if not version else f"written(r{k}, {version})"
@@ -269,10 +272,8 @@ class Results:
             return f"spent({made}, {self._reader.refer((x._edge[0].name(), x._array.shape, x._array.dtype))})"
         if self._recorder.released:
             raise NotRecorded("a result has a graph, and backward was called")
-        if self.differentiable is not None:
-            raise NotRecorded("several results have a graph")
-        self.differentiable = x
-        return f"node.output(r{k}, {version})"
+        self.differentiable.append(x)
+        return f"node.output(r{k}, {version}, {len(self.differentiable) - 1})"
 
     def _view(self, x: Tensor, k: int) -> str:
         """Return the text for a view of memory that the call has made."""

@@ -617,7 +617,7 @@ class Recorder(DispatchMode):
             self.stop("a formula computes past the operations, and its own derivatives are wanted")
             return grads
         self.stopped = None
-        self._take_back(count, constants)
+        self.take_back(count, constants)
         items = [
             item[0]._array if kind == INPUT else item[0] if kind in (OUTPUT, RESIDUAL) else item
             for (kind, _), item in zip(node.plan.sources, saved, strict=True)
@@ -639,7 +639,7 @@ class Recorder(DispatchMode):
             if of is not None and of.name and value is not None and value.source is not None and not value.name:
                 value.name = f"{of.name}_grad"
 
-    def _take_back(self, count: int, constants: int) -> None:
+    def take_back(self, count: int, constants: int) -> None:
         """Forget the last calls and constants."""
         gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
