@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import linecache
 import random
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import tests.autograd.test_random_programs as ops
@@ -155,6 +157,37 @@ def flat(x: Any) -> list[Any]:
     )
 
 
+def _sum_backward(outputs: list[Any], keep: bool) -> None:
+    sum((x**2).sum() for x in outputs).backward(retain_graph=keep)
+
+
+def backward(rng: random.Random, given: list[Any], outputs: list[Any]) -> list[Any]:
+    """Walk back from some of what a function has returned, some of it written to; return what is seen then."""
+    found: list[Any] = []
+
+    def fails(action: Callable[[], Any]) -> bool:
+        try:
+            action()
+        except Exception as error:
+            found.append(type(error).__name__)
+            for x in given:  # (after an error a part of the gradients is there, and a part of the graph is freed)
+                x.grad = None
+            return True
+        found.append([seen(x) for x in [*given, *outputs]])
+        return False
+
+    own = [x for x in outputs if not any(x is y for y in given) and x.is_floating_point()]
+    while own and rng.random() < 0.15:
+        x = rng.choice(own)
+        fails(functools.partial(rng.choice([x, x.detach()]).mul_, 2))
+    differentiable = [x for x in own if x.requires_grad]
+    while differentiable:
+        some = rng.sample(differentiable, rng.randint(1, len(differentiable)))
+        if fails(functools.partial(_sum_backward, some, rng.random() < 0.5)) or rng.random() < 0.5:
+            break
+    return found
+
+
 def run(text: str, compiles: bool) -> tuple[list[Any], Any]:
     """Return what can be seen of some calls of a function."""
     step = defined(text)
@@ -163,6 +196,9 @@ def run(text: str, compiles: bool) -> tuple[list[Any], Any]:
     kind = int(text[2])
     found: list[Any] = []
     kept = []
+    watched = torch.ones(1, requires_grad=True)
+    if random.Random(text).random() < 0.2:
+        watched.register_hook(lambda g: g)  # as long as there is a hook, walks look ahead
     torch.manual_seed(1)
     given = arguments(0, kind)
     state = torch.get_rng_state()
@@ -179,15 +215,8 @@ def run(text: str, compiles: bool) -> tuple[list[Any], Any]:
                 result = ()
             outputs = flat(result)
             found.append((seen(result), [seen(x) for x in given], [any(x is y for y in given) for x in outputs]))
-            differentiable = [
-                x for x in outputs if x.requires_grad and not any(x is y for y in given) and x.is_floating_point()
-            ]
-            if len(differentiable) == 1 and k != 3:
-                try:
-                    (differentiable[0] ** 2).sum().backward()
-                except Exception as error:
-                    found.append(type(error).__name__)
-                found.append([seen(x) for x in given])
+            if k != 3:
+                found += backward(random.Random(f"{k} {text}"), given, outputs)
             state = torch.get_rng_state()
             found.append(state.numpy().tobytes())
             kept.append((result, values(result)))

@@ -17,7 +17,7 @@ from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
-from tinytorch.core.op import modified
+from tinytorch.core.op import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
 
 MOST = 3  # results that have a graph: there is a program for each choice of them
@@ -31,7 +31,9 @@ class Walk(NamedTuple):
             inputs, the gradients of the results.
         saved, read: the places of the first ones, and of the inputs.
         arrives: whether there is a gradient, for each edge of the node.
-        watched: the results that must be as they were, as places among the tensors of what the function returned.
+        unreached: the edges that these results do not lead to, as places.
+        unchanged, watched: inputs and results that must be as they were, as places; of results those among the tensors
+            in what the function returned.
         frees: the results, bit by bit, that nobody can walk from when it has freed what it needed.
     """
 
@@ -39,6 +41,8 @@ class Walk(NamedTuple):
     saved: list[int]
     read: list[int]
     arrives: list[bool]
+    unreached: list[int]
+    unchanged: list[int]
     watched: list[int]
     frees: int
 
@@ -92,7 +96,9 @@ class Backward:
         self._shapes, self._dtypes = [value.shape for value in given], [value.dtype for value in given]
         roots: list[Any] = [x._edge for x in outputs]
         ends = {inputs[k]._edge or leaf_edge(inputs[k]): k for k in wanted}
-        freed = [_freed(root, ends) for root in roots]
+        nodes = [_walked([root[0]], ends) for root in roots]
+        freed = [{node for node in each if _holds_tensors(node)} for each in nodes]
+        looked_at = [_looked_at(recorder, each) for each in nodes]
         self.saved: list[Value] = []
         self.programs: list[Program] = []
         self.walks: dict[int, Walk] = {}
@@ -102,7 +108,11 @@ class Backward:
                 chosen = [k for k in range(len(outputs)) if bits >> k & 1]
                 begins = [given[k] for k in chosen]
                 start = Start(tuple([roots[k] for k in chosen]), [gradients[k] for k in chosen])
-                after, found = _walked_back(recorder, start, [*arrivals])
+                reached = {(node, 0): node for node in _walked([roots[k][0] for k in chosen], ())}
+                led_to = {end for arrival, end in arrivals.items() if arrival in reached}
+                # (As a walk of the function as it is comes to all that there is, for its errors' sake.)
+                others = [edge for edge, node in reached.items() if not any(node.edges) and edge not in arrivals]
+                after, found = _walked_back(recorder, start, [*arrivals], others)
                 made = [value for value in found if value is not None]
                 needed = _saved(self.calls, after, made, begins)
                 views = _views(self.calls, needed, memories)
@@ -111,7 +121,8 @@ class Backward:
                     needed = _saved(self.calls, after, made, begins)
                 kept = [value for value in needed if value.place is None]
                 read = [value for value in needed if value.place is not None]
-                if not changing.isdisjoint([value.memory for value in needed]):
+                same = {value.memory for value in needed}.union(*[looked_at[k] for k in chosen])
+                if not changing.isdisjoint(same):
                     raise NotRecorded("what is given is written to, and the gradient needs it")
                 as_it_came = {k for k, value in enumerate(made) if value.memory in [each.memory for each in begins]}
                 values = [*kept, *read, *begins]
@@ -123,8 +134,10 @@ class Backward:
                     [self.saved.index(value) for value in kept],
                     [value.place for value in read],  # type: ignore[misc]
                     [value is not None for value in found],
-                    [k for k, memory in enumerate(shown) if memory in [value.memory for value in kept]],
-                    sum([1 << k for k, nodes in enumerate(freed) if any(nodes & freed[each] for each in chosen)]),
+                    [k for k, end in enumerate(arrivals.values()) if end not in led_to],
+                    [k for k, memory in enumerate(memories) if memory in same],
+                    [k for k, memory in enumerate(shown) if memory in same and memory not in memories],
+                    sum([1 << k for k, each in enumerate(freed) if any(each & freed[j] for j in chosen)]),
                 )
         self.watched = sorted({k for each in self.walks.values() for k in each.watched})
 
@@ -139,7 +152,7 @@ class Backward:
         if len(self._shapes) > 1:
             node.outputs, node.shape, node.dtype = len(self._shapes), tuple(self._shapes), tuple(self._dtypes)
         node.saved, node.made, node.watched = saved, self, {}
-        node.bits, node.freed = (1 << node.outputs) - 1, 0
+        node.bits, node.freed, node.unreached = (1 << node.outputs) - 1, 0, ()
         node.call = tensors, [x._version for x in tensors], before, args, kwargs
         return node
 
@@ -183,7 +196,8 @@ class CompiledFunctionBackward(Node):
     Where the gradients' own derivatives are wanted it becomes the graph of the function as it is: its edge leads there.
     """
 
-    __slots__ = ("bits", "call", "freed", "made", "watched")
+    __slots__ = ("bits", "call", "freed", "made", "unreached", "watched")
+    edges: tuple[Edge, ...]
     bits: int  # of the results that the last walk began at
     call: Any
     freed: int  # bits of the results that there is no walk from any more
@@ -227,8 +241,9 @@ class CompiledFunctionBackward(Node):
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
         walk = self.made.walks[self.bits]
+        self.unreached = {self.edges[k] for k in walk.unreached}
         tensors, versions, *_ = self.call
-        for k in walk.read:
+        for k in walk.unchanged:
             x = tensors[k]
             if x._version != versions[k]:
                 raise modified(self, x._array, "an input of a compiled function", x._version, versions[k])
@@ -238,6 +253,7 @@ class CompiledFunctionBackward(Node):
                 raise modified(self, array, "a result of a compiled function", cell[0], version)
         if create_graph or local.state.modes is not None:
             self._become(needed)
+            self.unreached = {self.edges[k] for k, each in enumerate(given) if each is None}
             return given
         return self.made.gradients(walk, self.saved, tensors, [each for each in given if each is not None])
 
@@ -316,11 +332,16 @@ def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edg
             node.edges = edges
 
 
-def _walked_back(recorder: Recorder, start: Start, ends: list[Edge]) -> tuple[list[Call], list[Value | None]]:
-    """Return the calls of a walk, and the gradients that arrive; the recorder forgets it."""
+def _walked_back(
+    recorder: Recorder, start: Start, ends: list[Edge], others: list[Edge]
+) -> tuple[list[Call], list[Value | None]]:
+    """Return the calls of a walk to some edges and to others, and the gradients that arrive at the first ones.
+
+    The recorder forgets it.
+    """
     count, constants = len(recorder.calls), len(recorder.constants)
     with recorder:
-        found = walk(start, True, False, ends, capture=True)
+        found = walk(start, True, False, [*ends, *others], capture=True)
     if recorder.stopped is not None:
         raise NotRecorded(recorder.stopped)
     made = [recorder.value(found[end]._array) if end in found else None for end in ends]
@@ -364,10 +385,22 @@ def is_freed(node: Any) -> bool:
     return any(each.saved is None for each in _walked([node], ()))
 
 
-def _freed(root: Edge, ends: Container[Edge]) -> set[Any]:
-    """Return the nodes that a walk from one of the results to some ends frees: a second one would raise an error."""
-    nodes = _walked([root[0]], ends)
-    return {node for node in nodes if getattr(getattr(node, "plan", None), "holds_tensors", node.saved)}
+def _holds_tensors(node: Any) -> bool:
+    """Return whether a walk frees something of a node: a second one would raise an error."""
+    release = type(node).release
+    return node.plan.holds_tensors if release is OpNode.release else release is not Node.release
+
+
+def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
+    """Return the memory of tensors of which some nodes make sure that nobody has written to them."""
+    arrays = []
+    for node in nodes:
+        for (kind, _), item in zip(getattr(getattr(node, "plan", None), "sources", ()), node.saved or (), strict=False):
+            if kind == INPUT:
+                arrays.append(item[0]._array)
+            elif kind in (OUTPUT, RESIDUAL) and item[1] is not None:
+                arrays.append(item[0])
+    return {value.memory for value in map(recorder.find, arrays) if value is not None}
 
 
 def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:

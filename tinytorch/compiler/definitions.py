@@ -946,12 +946,6 @@ def literal(array: Any) -> str | None:
     return None
 
 
-def turned(array: Any) -> tuple[list[int], list[int]]:
-    """Return the order of dimensions in which an array lies in memory, and the order that turns it back."""
-    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))
-    return order, [order.index(dim) for dim in range(array.ndim)]
-
-
 def laid_down(array: Any) -> tuple[Any, Callable[..., list[Any]]]:
     """Return an array that a file can hold, and a function that makes of its text that of the array as it is laid out.
 
@@ -959,10 +953,11 @@ def laid_down(array: Any) -> tuple[Any, Callable[..., list[Any]]]:
         NotSaved: its dtype is none of NumPy's own.
     """
     kind = dtype_name(array.dtype)
-    order, back = turned(array)
+    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # in which it lies in memory
     if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
         return array, lambda *text: [*text]
     if array.transpose(order).flags.c_contiguous:
+        back = [order.index(dim) for dim in range(array.ndim)]
         return array.transpose(order), lambda *text: [*text, f".transpose({', '.join(map(str, back))})"]
     if min(array.strides) < 0 or any(step % array.itemsize for step in array.strides):
         return array, lambda *text: [*text]
@@ -1111,5 +1106,5 @@ def _tidied(parts: list[Any], indent: int) -> list[Any]:
 
 __all__ = [
     "NOTHING", "Definition", "Definitions", "Edits", "LookUp", "NotSaved", "Text", "dtype_name", "laid_down", "literal",
-    "looker", "turned",
+    "looker",
 ]  # fmt: skip

@@ -258,7 +258,12 @@ class Results:
         if value.memory in self._shared:
             raise NotRecorded("two results share memory")
         self._shared.add(value.memory)
-        if x._view is not None and not (x._edge is not None and x._version == 0 and x._view.kind == USUAL):
+        view = x._view
+        # (What shows nobody else's memory may be written to, as if it was none.)
+        alone = view is None or (
+            view.kind == USUAL and x._version == 0 and x._edge is not None and view.base._edge is not None
+        )
+        if not alone:
             return self._view(x, k)
         version = x._cell[0]
         made = f"wrap(r{k})" if not version else f"written(r{k}, {version})"

@@ -354,9 +354,10 @@ class Program:
             self._lines.append(f"{name} = {self._object(initial, 'initial')}.copy('K')")
             return
         # At random, before anything else: what it holds does not matter.
-        made = f"np.empty({array.shape}, {self._object(array.dtype, array.dtype.name)})"
-        if not array.flags.c_contiguous:
-            made = f"np.empty_like({self._object(array, 'laid_out')})"
+        dtype = self._object(array.dtype, array.dtype.name)
+        made = f"np.empty({array.shape}, {dtype})"
+        if array.strides != np.empty(array.shape, array.dtype).strides:  # (of dimensions of size 1, too)
+            made = f"np.ndarray({array.shape}, {dtype}, strides={array.strides})"
         if value.memory in self._leaving:
             self._lines.append(f"{name} = {made}")
         else:

@@ -318,6 +318,8 @@ class Recorder(DispatchMode):
             known = id(x) in self._changed or value.memory in written
             if not known and (value.place != place or self._sums[place] != _sum(x._array)):
                 raise NotRecorded("what is given is written to past the operations")
+        if any(leaf._grad is not None and leaf._grad._requires_grad for leaf in self.leaves.values()):
+            raise NotRecorded("a gradient has a graph")
 
     def known(self, x: Any) -> None:
         """Note that a tensor's numbers follow from what is guarded: it is a constant."""

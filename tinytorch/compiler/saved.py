@@ -33,7 +33,6 @@ from tinytorch.compiler.definitions import (
     dtype_name,
     laid_down,
     literal,
-    turned,
 )
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.recorder import Formula
@@ -99,19 +98,12 @@ class _Step(Edits):
         return self.gradients.get(node.id, node.id) if isinstance(node, ast.Name) else "None"
 
     def visit_Call(self, node: ast.Call) -> None:
-        """See a call; `np.empty` knows dtypes by shorter names."""
-        if ast.unparse(node.func) == "np.empty" and len(node.args) == 2:
+        """See a call; `np.empty` and `np.ndarray` know dtypes by shorter names."""
+        if ast.unparse(node.func) in ("np.empty", "np.ndarray") and len(node.args) == 2:
             dtype, _ = self.value(node.args[1])
             if isinstance(dtype, np.dtype):
                 self.cut(self.text.start(node.args[1]), self.text.end(node.args[1]), dtype_name(dtype))
                 return
-        if ast.unparse(node.func) == "np.empty_like":
-            like, _ = self.value(node.args[0])
-            order, back = turned(like)
-            shape, dtype = tuple([like.shape[dim] for dim in order]), dtype_name(like.dtype)
-            text = f"np.empty({shape}, {dtype}).transpose({', '.join(map(str, back))})"
-            self.cut(self.text.start(node), self.text.end(node), text)
-            return
         super().visit_Call(node)
 
 

@@ -99,7 +99,7 @@ def walk(
                     continue
                 order = -target.number
                 if g is None:  # the node is visited all the same: hooks and a `Function` notice
-                    if order not in waiting:
+                    if order not in waiting and edge not in node.unreached:
                         waiting[order] = [target, None, False]
                         push(heap, order)
                     continue

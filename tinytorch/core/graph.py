@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +137,7 @@ class Node(metaclass=_NodeMeta):
     op: Op
     outputs = 1  # how many; where there are several, gradients come as a tuple
     requires_grad = True
+    unreached: Container[Edge] = ()  # edges that the outputs which the walk came from do not lead to
 
     edges: tuple[Edge | None, ...]
     saved: Any
@@ -479,6 +480,8 @@ class Watch:
                 if entry is not None:
                     waiting[_FIRST + k] = entry
                     heappush(heap, _FIRST + k)
+        if not heap:  # leaves that still wait for nodes which the walk has not come to after all (`Node.unreached`)
+            heap += sorted(waiting)
 
 
 _FIRST = -(1 << 62)  # before minus any creation number
