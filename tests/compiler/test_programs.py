@@ -2434,6 +2434,17 @@ def of_all(x: Any) -> Any:
 
 
 @program
+def one_row_of_columns(compiled: Compile) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        row = x[:1]
+        return torch.rand_like(row), torch.full_like(row, 2), torch.zeros_like(row).add_(1)
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(4, 3).T), f(torch.randn(3, 4))
+
+
+@program
 def a_result_is_shown(compiled: Compile) -> Iterator[Any]:
     net = Net()
     step = compiled(trainer(net, torch.optim.SGD(net.parameters(), lr=0.1)))

@@ -349,18 +349,19 @@ class Program:
     def _make_anew(self, value: Value) -> None:
         """Write how a constant that is written to, or leaves, is made in each step."""
         name, array = self.name(value), value.array
-        if not value.fills:
-            initial = array if value.initial is None else value.initial
+        initial = array if value.initial is None else value.initial
+        if not value.fills and np.empty_like(initial).strides == array.strides:
             self._lines.append(f"{name} = {self._object(initial, 'initial')}.copy('K')")
             return
-        # At random, before anything else: what it holds does not matter.
         dtype = self._object(array.dtype, array.dtype.name)
         made = f"np.empty({array.shape}, {dtype})"
         if array.strides != np.empty(array.shape, array.dtype).strides:  # (of dimensions of size 1, too)
             made = f"np.ndarray({array.shape}, {dtype}, strides={array.strides})"
-        if value.memory in self._leaving:
+        if not value.fills:
+            self._lines += [f"{name} = {made}", f"{name}[...] = {self._object(initial, 'initial')}"]
+        elif value.memory in self._leaving:
             self._lines.append(f"{name} = {made}")
-        else:
+        else:  # (filled at random, before anything else: what it holds does not matter)
             self._before.append(f"{name} = {made}")
             self._there.add(value.memory)
 
