@@ -89,9 +89,17 @@ def function(seed: int) -> str:
     names = list(NAMES)
     lines = [f"def step({', '.join(NAMES)}):"]
     count = 0
+    about_a_copy = rng.random() < 0.4  # views of it, and writes to them
+    if about_a_copy:
+        x = rng.choice(NAMES)
+        lines.append(f"    v0 = {x}.clone()")
+        scope["v0"], count = scope[x].clone(), 1
+        names.append("v0")
     for _ in range(rng.randint(2, 14)):
         x, y = rng.choice(names[-6:]), rng.choice(names)
         table = rng.choice([VIEWS, WRITES, READS, MORE, MORE])
+        if about_a_copy and rng.random() < 0.7:
+            x, table = rng.choice(names[6:]), rng.choice([VIEWS, WRITES, WRITES])
         if isinstance(table, list):
             body = ast.parse(rng.choice(table), mode="eval").body
         else:
@@ -119,15 +127,19 @@ def function(seed: int) -> str:
                 continue
         lines.append(f"    {text}")
         made = scope.get(f"v{count}")
-        if isinstance(made, tuple):
+        if isinstance(made, tuple) and made:
             lines.append(f"    v{count} = v{count}[0]")
             made = scope[f"v{count}"] = made[0]
         if isinstance(made, torch.Tensor):
             names.append(f"v{count}")
             count += 1
-    picked = rng.sample(names, rng.randint(1, min(3, len(names))))
-    if rng.random() < 0.5:
+    with_graph = [name for name in names[6:] if scope[name].requires_grad]
+    if with_graph and rng.random() < 0.6:
+        picked = rng.sample(with_graph, rng.randint(1, min(3, len(with_graph))))
+    elif rng.random() < 0.5:
         picked = [names[-1]]
+    else:
+        picked = rng.sample(names, rng.randint(1, min(3, len(names))))
     form = rng.choice(["({},)", "[{}]", "{}" if len(picked) == 1 else "({})"])
     lines.append(f"    return {form.format(', '.join(picked))}")
     return f"# {kind}\n" + "\n".join(lines) + "\n"

@@ -117,6 +117,48 @@ def test_modules(name: str) -> None:
     same(steps)
 
 
+def a_row(b: Any, w: Any) -> Any:
+    v = b.clone()
+    v[0] = w
+    return v.exp()
+
+
+def rows_by_index(b: Any, w: Any) -> Any:
+    v = b * 2
+    v.T[torch.tensor([0, 1])] = w[:3]
+    return v.sin(), v
+
+
+def a_view_of_a_view(b: Any, w: Any) -> Any:
+    v = torch.zeros(3, 4)
+    v[1:].T.copy_(b[1:].T)
+    v[2].sub_(w)
+    v.select(1, 3).add_(w[0])
+    return v * w
+
+
+def a_mask(b: Any, w: Any) -> Any:
+    v = b.clone()
+    v[1:].masked_fill_(b[1:] > 0, w.sum())
+    v[0].neg_().sub_(w)
+    return v[0] * 3, v[1:] * 2
+
+
+@pytest.mark.parametrize("function", [a_row, rows_by_index, a_view_of_a_view, a_mask])
+def test_writes_to_views(function: Callable[..., Any]) -> None:
+    def steps(compiled: Compile) -> Iterator[Any]:
+        run = compiled(function)
+        for k in range(4):
+            b, w = torch.randn(3, 4, requires_grad=True), torch.randn(4, requires_grad=True)
+            y = run(b, w)
+            ys = [y] if isinstance(y, torch.Tensor) else list(y)
+            sum([(x**2).sum() for x in ys[: k or None]]).backward(retain_graph=True)
+            yield ys, b, w
+            yield tried(ys[-1].sum().backward), b, w
+
+    same(steps)
+
+
 @pytest.mark.parametrize("hooks", [False, True])
 def test_a_walk_comes_to_what_its_results_lead_to_alone(hooks: bool) -> None:
     """What comes before the function, and leads to other results, is neither walked through nor freed."""

@@ -319,17 +319,26 @@ def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edg
         The edges to these, in the order in which a walk comes there, and those that they take the place of.
     """
     nodes = sorted(_walked([edge[0] for edge in roots], ends), key=_number, reverse=True)
-    before = [(node, node.edges) for node in nodes]
+    before = [(node, node.edges) for node in [*nodes, *_inner(nodes)]]
     found: dict[Edge, Edge] = {}
     try:
-        for node, edges in before:
+        for node in nodes:
+            edges = node.edges
             own = [(Arrival(edge), 0) if edge in ends else edge for edge in edges]
             found.update({arrival: end for arrival, end in zip(own, edges, strict=True) if arrival is not end})
             node.edges = tuple(own)
+            for inner in _inner([node]):
+                at = node.position
+                inner.edges = tuple([x if k == at else y for k, (x, y) in enumerate(zip(inner.edges, own, strict=True))])
         yield found
     finally:
         for node, edges in before:
             node.edges = edges
+
+
+def _inner(nodes: list[Any]) -> list[Any]:
+    """Return the steps that are within some others (`CopySlices`)."""
+    return [node.inner for node in nodes if getattr(node, "inner", None) is not None]
 
 
 def _walked_back(
@@ -394,7 +403,7 @@ def _holds_tensors(node: Any) -> bool:
 def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
     """Return the memory of tensors of which some nodes make sure that nobody has written to them."""
     arrays = []
-    for node in nodes:
+    for node in [*nodes, *_inner(nodes)]:
         for (kind, _), item in zip(getattr(getattr(node, "plan", None), "sources", ()), node.saved or (), strict=False):
             if kind == INPUT:
                 arrays.append(item[0]._array)
