@@ -328,8 +328,9 @@ def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edg
             found.update({arrival: end for arrival, end in zip(own, edges, strict=True) if arrival is not end})
             node.edges = tuple(own)
             for inner in _inner([node]):
-                at = node.position
-                inner.edges = tuple([x if k == at else y for k, (x, y) in enumerate(zip(inner.edges, own, strict=True))])
+                if node.position is not None:  # that of the view, which is the inner step's own
+                    own[node.position] = inner.edges[node.position]
+                inner.edges = tuple(own)
         yield found
     finally:
         for node, edges in before:
