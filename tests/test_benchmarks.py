@@ -53,9 +53,11 @@ def test_losses_are_those_without_native_kernels(name: str, without: dict[str, l
 
 @needs_oracle
 @pytest.mark.parametrize("name", TRAINING)
-def test_losses_are_pytorchs(name: str) -> None:
+def test_losses_are_pytorchs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
+    # on a processor without AVX-512 oneDNN's convolutions are 6e-5 from what float64 gives for `dcgan`; ours, 3e-7
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     same(losses(tinytorch, name), losses(torch, name))
 
 
