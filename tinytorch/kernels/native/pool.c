@@ -18,12 +18,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static int started;                  // threads there are
 static atomic_int seats, working;    // how many more the work takes; how many are at it: changed with the lock held
+enum { RANGES = 64 };
+
+// Each worker has a range of the blocks that it begins with, the same ones in the next kernel: what it has made it finds
+// in its cache. Then it takes what is left of the others' ranges.
 static struct {
     Work work;
     void *context;
     Py_ssize_t blocks;
-    atomic_ptrdiff_t next;
+    int ranges;
+    struct {
+        _Alignas(64) atomic_ptrdiff_t next;
+    } range[RANGES];
 } job;
+
+static Py_ssize_t begin_of(int range) { return job.blocks * range / job.ranges; }
 
 enum { MOMENT = 300000 };  // nanoseconds: what Python does between two kernels of a step mostly takes less
 
@@ -49,7 +58,11 @@ int tt_threads(void) { return wanted; }
 void tt_set_threads(int count) { wanted = count; }
 
 static void take_blocks(int worker) {
-    for (Py_ssize_t block; (block = job.next++) < job.blocks;) job.work(job.context, block, worker);
+    for (int k = 0; k < job.ranges; k++) {
+        int range = (worker + k) % job.ranges;
+        for (Py_ssize_t block; (block = job.range[range].next++) < begin_of(range + 1);)
+            job.work(job.context, block, worker);
+    }
 }
 
 static void *run(void *unused) {
@@ -93,7 +106,8 @@ static void share(Work work, void *context, Py_ssize_t blocks, int threads) {
     job.work = work;
     job.context = context;
     job.blocks = blocks;
-    job.next = 0;
+    job.ranges = threads < RANGES ? threads : RANGES;
+    for (int range = 0; range < job.ranges; range++) job.range[range].next = begin_of(range);
     seats = threads - 1 < started ? threads - 1 : started;
     pthread_cond_broadcast(&wake);
     pthread_mutex_unlock(&lock);
