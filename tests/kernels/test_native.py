@@ -100,7 +100,7 @@ def along(inputs: int) -> Callable[..., Iterator[Arguments]]:
 
 def matrices(rng: np.random.Generator) -> Iterator[Arguments]:
     sizes = [(4, 40, 513), (64, 28, 512), (33, 100, 17), (512, 30, 10), (100, 300, 100), (7, 1000, 9), (16, 16, 128)]
-    for m, k, n in [*sizes, *rng.integers(30, 130, (6, 3)).tolist()]:
+    for m, k, n in [*sizes, (1029, 1030, 50), *rng.integers(30, 130, (6, 3)).tolist()]:
         a, b = normal(rng, m, k), normal(rng, k, n)
         columns = np.asfortranarray(b)
         yield from ((x, y) for x in (a, np.asfortranarray(a), normal(rng, m, k + 9)[:, 5:-4]) for y in (b, columns))

@@ -1,5 +1,5 @@
-// Threads that wait for work: a moment awake, for a step has its next kernel soon, and to wake a thread takes longer than
-// many kernels do; then parked on a condition. They die with the process.
+// Threads that wait for work: a moment awake, for a step has its next kernel soon, and to wake a thread takes longer
+// than many kernels do; then parked on a condition. They die with the process.
 #include "native.h"
 
 #include <pthread.h>
@@ -16,12 +16,12 @@ static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
-static int started;                  // threads there are
-static atomic_int seats, working;    // how many more the work takes; how many are at it: changed with the lock held
+static int started;                // threads there are
+static atomic_int seats, working;  // how many more the work takes; how many are at it: changed with the lock held
 enum { RANGES = 64 };
 
-// Each worker has a range of the blocks that it begins with, the same ones in the next kernel: what it has made it finds
-// in its cache. Then it takes what is left of the others' ranges.
+// Each worker has a range of the blocks that it begins with, the same ones in the next kernel: what it has made it
+// finds in its cache. Then it takes what is left of the others' ranges.
 static struct {
     Work work;
     void *context;

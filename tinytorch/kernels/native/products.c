@@ -9,10 +9,11 @@
 //
 // An element's sum is the same whatever the parts are, so these may depend on the number of threads.
 
-// Rows below which vectors are read in place; matrices for each thread from which on these make their own panels; products
-// that are worth another thread, and to make panels first; elements of x that do not stay in the cache, and of what is
-// copied first at most. Few products in all, or in a matrix, and long sums are left to NumPy.
-enum { FEW = 24, MANY = 4, WORTH = 1 << 19, MUCH = 1 << 21, LARGE = 1 << 18, PACKED = 1 << 24 };
+// Rows below which vectors are read in place; matrices for each thread from which on these make their own panels;
+// products that are worth another thread, and to make panels first; elements of x whose columns do not stay in the
+// cache, and of what is copied first at most; how many numbers of a sum ahead what it needs is fetched. Few products in
+// all, or in a matrix, and long sums are left to NumPy.
+enum { FEW = 24, MANY = 4, WORTH = 1 << 19, MUCH = 1 << 21, LARGE = 1 << 20, PACKED = 1 << 24, AHEAD = 8 };
 enum { LEAST = 1 << 15, SMALLEST = 1 << 11, DEEPEST = 1 << 12, LEADING = 4 };
 
 // A stack of matrices, and its strides: of leading dimensions, from row to row, from column to column.
@@ -96,7 +97,11 @@ INLINE void meet(int vectors, const float *const *x, int64_t step, const float *
     }
     for (int64_t k = 0, at = 0; k < depth; k++, at += step, y += apart) {
         vec b[VECTORS_IN_TILE];
-        for (int j = 0; j < vectors; j++) b[j] = load(y + j * WIDTH);
+        __builtin_prefetch(row[0] + at + AHEAD * step);  // the other rows' numbers lie beside it, where they need that
+        for (int j = 0; j < vectors; j++) {
+            b[j] = load(y + j * WIDTH);
+            __builtin_prefetch(y + AHEAD * apart + j * WIDTH);
+        }
         for (int i = 0; i < ROWS; i++)
             for (int j = 0; j < vectors; j++) found[i][j] += row[i][at] * b[j];
     }
@@ -118,7 +123,8 @@ static void write_across(const float *tiles, int64_t rows, int64_t columns, floa
     }
 }
 
-// Where the panel of a matrix is, from column `first` on, and where its rows are from `row` on, if they are copied first.
+// Where the panel of a matrix is, from column `first` on, and where its rows are from `row` on, if they are copied
+// first.
 static float *panel_at(const Product *p, int64_t number, int64_t first) {
     return p->panel + p->y.rows * (number * over(p->y.columns, WIDTH) * WIDTH + first);
 }
@@ -239,8 +245,9 @@ static void plan(Product *p, const Stack *a, const Stack *b) {
 static int64_t cut(Product *p, int64_t matrices, int64_t threads) {
     int64_t panels = matrices * p->panels, all = panels * p->bands;
     p->matrices = matrices;
-    p->part = p->panel || p->in_place ? over(all, 16 * threads) : panels < MANY * threads ? over(all, 2 * threads) : p->bands;
-    if (threads == 1) p->part = p->bands;
+    p->part = p->bands;
+    if (threads > 1 && (p->panel || p->in_place)) p->part = over(all, 16 * threads);
+    else if (panels < MANY * threads && threads > 1) p->part = over(all, 2 * threads);  // each makes its panel
     return over(all, p->part);
 }
 
