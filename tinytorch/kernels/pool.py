@@ -287,6 +287,7 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
 # A corner is kept as two truth values: whether it is the right one, and whether it is the lower one.
 
 
+@twin
 def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
     """Return the maxima of squares of 2 x 2 of planes, and if `known` which corner each is: right, lower."""
     planes, height, width = x.shape
@@ -327,6 +328,7 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
     return out, right, lower
 
 
+@twin
 def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) -> Array:
     """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
     planes, height, width = g.shape

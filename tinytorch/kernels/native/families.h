@@ -48,7 +48,7 @@ const Kernel KERNELS[] = {
     ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(take_rows), ENTRY(add_rows), ENTRY(running_sums), ENTRY(column_sums), ENTRY(total),
     ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
     ENTRY(add_to_rows),
-    ENTRY(place), ENTRY(maxima), ENTRY(few),
+    ENTRY(place), ENTRY(maxima), ENTRY(max_corners), ENTRY(corner_grad), ENTRY(few),
     ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop),
     ENTRY(attend), ENTRY(attend_grad),
     ENTRY(concatenated), ENTRY(lstm_steps), ENTRY(lstm_steps_grad),

@@ -95,6 +95,10 @@ INLINE void store_some(float *to, vec x, Py_ssize_t count) {
     copy_some(to, from, count);
 }
 
+// The same for as many as there are, up to a whole vector.
+INLINE vec part_of(const float *from, int64_t count) { return count >= WIDTH ? load(from) : load_some(from, count); }
+INLINE void put_part(float *to, vec x, int64_t count) { count >= WIDTH ? store(to, x) : store_some(to, x, count); }
+
 // Copy some floats: short runs, too, by two vectors that overlap.
 INLINE void copy(float *to, const float *from, Py_ssize_t count) {
     typedef float four __attribute__((vector_size(16), aligned(4), may_alias));

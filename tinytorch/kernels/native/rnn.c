@@ -22,9 +22,6 @@ typedef struct {
     float *gates, *before, *squashed, *h, *c;
 } CellStep;
 
-INLINE vec part_of(const float *from, int64_t count) { return count >= WIDTH ? load(from) : load_some(from, count); }
-INLINE void put_part(float *to, vec x, int64_t count) { count >= WIDTH ? store(to, x) : store_some(to, x, count); }
-
 // tanh(x), to 2 ulp: near 0 x + x^3 q(x^2), with a polynomial that interpolates q at Chebyshev's points.
 INLINE vec squashed(vec x) {
     vec s = x * x, far = 1 - 2 / (exp_of(x + x) + 1);
