@@ -216,6 +216,8 @@ class Recorder(DispatchMode):
         tensors: by place, the inputs.
     """
 
+    keeps_residuals = True
+
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.line: tuple[str, int] | None = None

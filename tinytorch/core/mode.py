@@ -62,6 +62,7 @@ class DispatchMode:
     """
 
     differentiates = False  # whether it takes derivatives of what it sees
+    keeps_residuals = False  # whether formulas are given what a kernel has kept for them
 
     def __enter__(self) -> Any:
         state = local.state

@@ -357,7 +357,7 @@ def max_pool(
     ):
         if not recording:
             return _max_corner_values(input)
-        if local.state.modes is None:  # forward mode and packing hooks hand out no residuals
+        if all(mode.keeps_residuals for mode in local.state.modes or ()):  # (forward mode does not, nor packing hooks)
             return _max_corners(input)
     windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
     if not recording:
