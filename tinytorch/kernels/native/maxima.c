@@ -51,8 +51,7 @@ static Py_ssize_t first_of(const Slide *slide, Py_ssize_t window) {
     return start < 0 ? start + (-start + slide->dilation - 1) / slide->dilation * slide->dilation : start;
 }
 
-// Every second lane of two vectors, from the first or from the second on; and two vectors, lane by lane: the first
-// half.
+// From lane i on: every second lane of two vectors that follow each other; two vectors, lane by lane.
 #define SECOND(i) (i), (i) + 2, (i) + 4, (i) + 6
 #define BY_LANE(i) (i), (i) + WIDTH, (i) + 1, (i) + WIDTH + 1
 #if WIDTH == 16
