@@ -1007,6 +1007,32 @@ def writes_before_an_error(compiled: Compile) -> Iterator[Any]:
 
 
 @program
+def gradients_are_kept_after_an_error(compiled: Compile) -> Iterator[Any]:
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    x = torch.randn(4, 3)
+
+    @compiled
+    def step(x: Any) -> Any:
+        loss = model(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    yield step(x), step(x), step(x)
+    for rate in ("none", 0.1, "none"):
+        kept = [p.grad for p in model.parameters()]
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        yield tried(step, 2 * x), kept, [p.grad for p in model.parameters()]
+    optimizer.param_groups[0]["lr"] = 0.1
+    optimizer.zero_grad()
+    yield step(x), step(x)
+
+
+@program
 def draws_before_an_error(compiled: Compile) -> Iterator[Any]:
     table = nn.Embedding(3, 2)
 

@@ -166,6 +166,7 @@ class Compiled:
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
         """Call the function, and make a program of that; another one if one is busy in another thread."""
+        self.variants = [variant for variant in self.variants if not variant.retired]
         if sum(variant.extra is busy for variant in self.variants) >= self.limit:
             if busy:
                 return self.function(*args, **kwargs)

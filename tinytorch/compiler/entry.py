@@ -61,6 +61,7 @@ class Entry:
         guards: what must hold for that, as text.
         programs: the program, and that of its gradient; `inputs` are the first one's arguments.
         broken: why the program cannot run, if so.
+        retired: it is not run any more.
         extra: it is for calls that another program is for, too, while that runs in another thread.
         returned: the text of what a call returns.
         source: their texts.
@@ -133,9 +134,12 @@ class Entry:
             "    except Left:",
             *["        put_back(SOURCES, marks)"] * bool(program.sources),
             "        return LEFT",
-            "    except Exception as error:",
+            "    except BaseException as error:",
             f"        if line_of(error) >= {program.effect}:",  # something has been done that can be seen
             *[f"            t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
+            *["            retire()"] * program.lends,
+            "            raise",
+            "        if not isinstance(error, Exception):",
             "            raise",
             "        return MISSED",  # it runs as it is, and raises its own error
             "    finally:",
@@ -155,8 +159,8 @@ class Entry:
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
-            "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
-            "written_before": _written_before,
+            "retire": self._retire, "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap,
+            "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
@@ -164,7 +168,7 @@ class Entry:
         self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
-        self.broken, self.extra = "", extra
+        self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
         self.returned = returned
         self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
@@ -175,6 +179,10 @@ class Entry:
         step = self._bind()
         del self._bind
         return step
+
+    def _retire(self) -> None:
+        """See to it that the program is not run again: somebody may keep what lies in its buffers."""
+        self.retired, self.enter = True, lambda args, kwargs: MISSED
 
     def _first_step(self, *given: Any) -> Any:
         """Run the program the first time."""

@@ -58,6 +58,7 @@ class Program:
         file: the name by which tracebacks find it.
         bytes: how much the buffers take.
         peak: how much they and what is made in a call take at most.
+        lends: gradients that are not there at the end may lie in buffers: after an error somebody may keep them.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Program:
         self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
         self._held: list[Any] = []
         self.bytes = self.peak = 0
+        self.lends = False
         self.leaves: list[Value] = []  # inputs of which the tensor itself is needed, too
         self.constants: list[Value] = []
         self._find_constants()
@@ -512,12 +514,11 @@ class Program:
             return []
         if value is None:
             return [f"{leaf}._grad = None"]
-        if self.final[id(call.function)] is call:
-            version = call.function._grad._cell[0]
-            made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
-            return [f"{leaf}._grad = {made}"]
-        made = self._object(wrap(np.empty(0, value.dtype)), f"{self.name(value)}_tensor")
-        return [f"{made}._array = {self.name(value)}", f"{leaf}._grad = {made}"]
+        final = self.final[id(call.function)] is call
+        self.lends = self.lends or not final
+        version = call.function._grad._cell[0] if final else 0
+        made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
+        return [f"{leaf}._grad = {made}"]
 
     def summary(self) -> str:
         """Return how large it is."""

@@ -63,15 +63,11 @@ class _Step(Edits):
     Args:
         text, look_up, definitions: as for `Edits`.
         leaves: by the name of a tensor, that of the array whose `.grad` is set.
-        tensors: names of other tensors.
     """
 
-    def __init__(
-        self, text: Text, look_up: LookUp, definitions: Definitions, leaves: dict[str, str], tensors: set[str]
-    ) -> None:
+    def __init__(self, text: Text, look_up: LookUp, definitions: Definitions, leaves: dict[str, str]) -> None:
         super().__init__(text, look_up, "step", definitions)
-        self.leaves, self.tensors = leaves, tensors
-        self.gradients: dict[str, str] = {}  # of tensors, by name: the array that they hold
+        self.leaves = leaves
         self.sets: list[str] = []
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -79,23 +75,15 @@ class _Step(Edits):
         target = node.targets[0]
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             name = target.value.id
-            if target.attr == "_array" and name in self.tensors:
-                self.gradients[name] = ast.unparse(node.value)
-                self.cut_line(node)
-                return
             if target.attr == "_grad" and name in self.leaves:
                 self.sets.append(self.leaves[name])
-                value = self._gradient(node.value)
+                # (It is `wrap(x)`, `written(x, version)` or None.)
+                value = ast.unparse(node.value.args[0]) if isinstance(node.value, ast.Call) else "None"
                 self.cut(self.text.start(node), self.text.end(node), f'gradients["{self.leaves[name]}"] = {value}')
                 return
         for each in node.targets:
             self.visit(each)
         self.visit(node.value)
-
-    def _gradient(self, node: Any) -> str:
-        if isinstance(node, ast.Call):  # `wrap(x)`, `written(x, version)`
-            return ast.unparse(node.args[0])
-        return self.gradients.get(node.id, node.id) if isinstance(node, ast.Name) else "None"
 
     def visit_Call(self, node: ast.Call) -> None:
         """See a call; `np.empty` and `np.ndarray` know dtypes by shorter names."""
@@ -182,7 +170,7 @@ class Saved:
 
     def _module(self) -> str:
         leaves = self._leaves()
-        edits = _Step(self._program, self._look_up, self.definitions, leaves, {*self._tensors} - {*leaves})
+        edits = _Step(self._program, self._look_up, self.definitions, leaves)
         before = self._before(edits)
         edits.visit(self._step)
         last: Any = self._step.body[-1]
