@@ -50,7 +50,7 @@ def sgd(params, lr, batch_size):
             param.grad.zero_()
 
 
-lr = 0.03
+lr = 0.01
 num_epochs = 3
 net = linreg
 loss = squared_loss
