@@ -135,13 +135,12 @@ class Entry:
             *["        put_back(SOURCES, marks)"] * bool(program.sources),
             "        return LEFT",
             "    except BaseException as error:",
-            f"        if line_of(error) >= {program.effect}:",  # something has been done that can be seen
-            *[f"            t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
-            *["            retire()"] * program.lends,
-            "            raise",
-            "        if not isinstance(error, Exception):",
-            "            raise",
-            "        return MISSED",  # it runs as it is, and raises its own error
+            # Unless something has been done that can be seen, it runs as it is, and raises its own error.
+            f"        if line_of(error) < {program.effect} and isinstance(error, Exception):",
+            "            return MISSED",
+            *[f"        t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
+            *["        retire()"] * program.lends,
+            "        raise",
             "    finally:",
             "        LOCK.release()",
         ]

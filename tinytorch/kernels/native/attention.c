@@ -37,7 +37,6 @@ INLINE Ends ends_in(int64_t seen, int64_t keys) {
 
 // Return what is added to some rows of scores; what it has to make of the mask goes to `spare`.
 static Stack bias_of(const Attention *a, int64_t head, int64_t begin, int64_t rows, float *spare) {
-    typedef char bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
     if (!a->mask.data) return (Stack){0};
     int64_t keys = a->weights.columns, at = place_of(&a->mask, head) + begin * a->mask.row_at,
             apart = a->mask.column_at;

@@ -200,26 +200,14 @@ static void lay_out(const Correlation *c, const Block *b, const float *source, i
 
 // Transpose WIDTH vectors: each round interleaves those of the first half with those of the second.
 INLINE void transpose(vec *rows) {
-#if WIDTH == 4
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#elif WIDTH == 8
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#endif
     vec next[WIDTH];
     for (int round = 1; round < WIDTH; round *= 2) {
         for (int i = 0; i < WIDTH / 2; i++) {
-            next[2 * i] = __builtin_shufflevector(rows[i], rows[i + WIDTH / 2], LOW);
-            next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + WIDTH / 2], HIGH);
+            next[2 * i] = LOW(rows[i], rows[i + WIDTH / 2]);
+            next[2 * i + 1] = HIGH(rows[i], rows[i + WIDTH / 2]);
         }
         for (int i = 0; i < WIDTH; i++) rows[i] = next[i];
     }
-#undef LOW
-#undef HIGH
 }
 
 static void *aligned(size_t floats) {

@@ -51,18 +51,14 @@ static Py_ssize_t first_of(const Slide *slide, Py_ssize_t window) {
     return start < 0 ? start + (-start + slide->dilation - 1) / slide->dilation * slide->dilation : start;
 }
 
-// From lane i on: every second lane of two vectors that follow each other; two vectors, lane by lane.
+// Every second lane of two vectors that follow each other, from lane i on.
 #define SECOND(i) (i), (i) + 2, (i) + 4, (i) + 6
-#define BY_LANE(i) (i), (i) + WIDTH, (i) + 1, (i) + WIDTH + 1
 #if WIDTH == 16
 #define FROM(i, x, y) __builtin_shufflevector(x, y, SECOND(i), SECOND(i + 8), SECOND(i + 16), SECOND(i + 24))
-#define MIXED(i, x, y) __builtin_shufflevector(x, y, BY_LANE(i), BY_LANE(i + 2), BY_LANE(i + 4), BY_LANE(i + 6))
 #elif WIDTH == 8
 #define FROM(i, x, y) __builtin_shufflevector(x, y, SECOND(i), SECOND(i + 8))
-#define MIXED(i, x, y) __builtin_shufflevector(x, y, BY_LANE(i), BY_LANE(i + 2))
 #else
 #define FROM(i, x, y) __builtin_shufflevector(x, y, SECOND(i))
-#define MIXED(i, x, y) __builtin_shufflevector(x, y, BY_LANE(i))
 #endif
 
 // Return the elements `x[0]`, `x[stride]` ..., of which `count` are asked for; up to `end` something may be read.
@@ -153,8 +149,6 @@ KERNEL(maxima) {
 }
 
 // Squares ---------------------------------------------------------------------------------------
-
-typedef int8_t bytes __attribute__((vector_size(WIDTH)));
 
 typedef struct {
     const float *x;  // planes, or gradients of squares
@@ -261,10 +255,9 @@ static void spread_corners(void *context, Py_ssize_t part, int worker) {
             for (int k = 0; k < 2; k++) {
                 vec own = where(k ? lower : ~lower, g, zero), x = where(right, zero, own), y = where(right, own, zero);
                 float both[2 * WIDTH];
-                store(both, MIXED(0, x, y));
-                store(both + WIDTH, MIXED(WIDTH / 2, x, y));
-                if (left == WIDTH) copy(to + k * s->row_at, both, 2 * WIDTH);
-                else copy(to + k * s->row_at, both, 2 * left);
+                store(both, LOW(x, y));
+                store(both + WIDTH, HIGH(x, y));
+                copy(to + k * s->row_at, both, 2 * left);
             }
         }
     }

@@ -67,6 +67,7 @@ PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, i
 typedef float vec __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t ints __attribute__((vector_size(4 * WIDTH)));
 typedef float anywhere __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef char bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 
 INLINE vec load(const float *from) { return *(const anywhere *)from; }
 INLINE void store(float *to, vec x) { *(anywhere *)to = x; }
@@ -166,6 +167,18 @@ enum { TOGETHER = 4, ABREAST = TOGETHER * WIDTH, PART = 1 << 13 };  // vectors, 
 #define TURNED(x, by) __builtin_shufflevector(x, x, FOUR_LANES(0, by), FOUR_LANES(4, by))
 #else
 #define TURNED(x, by) __builtin_shufflevector(x, x, FOUR_LANES(0, by))
+#endif
+
+// Two vectors lane by lane, each first one's before the second one's: of the first halves, of the second ones.
+#if WIDTH == 4
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
+#elif WIDTH == 8
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #endif
 
 INLINE float sum_of(vec x) {

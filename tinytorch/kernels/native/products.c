@@ -244,10 +244,9 @@ static void plan(Product *p, const Stack *a, const Stack *b) {
 // Cut a product that is planned, of so many matrices, into parts; return how many.
 static int64_t cut(Product *p, int64_t matrices, int64_t threads) {
     int64_t panels = matrices * p->panels, all = panels * p->bands;
+    int64_t parts = p->panel || p->in_place ? 16 * threads : panels < MANY * threads ? 2 * threads : panels;
     p->matrices = matrices;
-    p->part = p->bands;
-    if (threads > 1 && (p->panel || p->in_place)) p->part = over(all, 16 * threads);
-    else if (panels < MANY * threads && threads > 1) p->part = over(all, 2 * threads);  // each makes its panel
+    p->part = over(all, threads > 1 ? parts : panels);  // (else each part makes its panel)
     return over(all, p->part);
 }
 
