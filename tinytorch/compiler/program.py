@@ -41,6 +41,7 @@ from tinytorch.kernels.random import Source
 
 FILE = "<compiled step"  # what the names of programs' files begin with
 _numbers = itertools.count()
+_gone: list[str] = []  # files of programs that have died, perhaps while `linecache` goes through its entries
 LARGE = 2**16  # bytes of arrays that are let go of as soon as nobody uses them
 
 
@@ -87,8 +88,10 @@ class Program:
         self.source = "\n".join(self._write())
         self.peak += self.bytes
         self.file = f"{FILE} {next(_numbers)}>"
+        while _gone:
+            linecache.cache.pop(_gone.pop(), None)
         linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
-        weakref.finalize(self, linecache.cache.pop, self.file, None).atexit = False
+        weakref.finalize(self, _gone.append, self.file).atexit = False
 
     # What depends on what -------------------------------------------------------------------------
 
