@@ -13,7 +13,7 @@ __all__ = ["linear", "product"]
 
 Array = Any
 
-#: Multiplications below which a product of matrices is BLAS's alone (`LEAST` of native/products.c).
+#: Multiplications below which a product of matrices is left to BLAS; equal to MIN_PRODUCT of native/native.h.
 SMALL = 1 << 15
 
 
