@@ -25,7 +25,7 @@ from tinytorch.autograd.node import SavedTensor, attached, packed, unpacked
 from tinytorch.core.graph import FREED, Hook, Node, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
-from tinytorch.core.op import INFERENCE_NOT_SAVED, modified
+from tinytorch.core.node import INFERENCE_NOT_SAVED, modified
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
 from tinytorch.kernels.dtypes import FLOATS

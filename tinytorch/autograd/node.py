@@ -14,7 +14,8 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook
 from tinytorch.core.device import cpu, device
 from tinytorch.core.graph import FREED, AccumulateGrad, Edge, Hook, Node, within
 from tinytorch.core.mode import local
-from tinytorch.core.op import INPUT, OUTPUT, PACKED, PLAIN, RESIDUAL, SHAPE, TENSORS, Op, OpNode, Plan
+from tinytorch.core.node import INPUT, OUTPUT, PACKED, PLAIN, RESIDUAL, SHAPE, TENSORS, OpNode, Plan
+from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS

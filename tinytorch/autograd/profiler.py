@@ -195,7 +195,7 @@ def _name(op: Any, caller: Any) -> str:
     if not name[0].isalpha() or name in ("kernel", "spread"):  # the node's name is PyTorch's
         known = re.fullmatch(r"(\w+?)Backward(?:s|\d+)(\w*)", op.node_class.__name__)
         name = re.sub(r"(?<=.)(?=[A-Z])", "_", known[1] + known[2]).lower() if known else name.strip("_")
-    return f"aten::{name}" if caller is op.caller else f"aten::{name}_"
+    return f"aten::{name}_" if caller.writes else f"aten::{name}"
 
 
 def _events(recorder: Recorder, origin: int, with_flops: bool) -> Iterator[FunctionEvent]:

@@ -183,7 +183,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Copy what a write in place would change, then do as all hooks do."""
-        if getattr(op, "caller", caller) is not caller:
+        if getattr(caller, "writes", False):
             self.before_write(args[0])
         return super().call(op, caller, args, kwargs)
 

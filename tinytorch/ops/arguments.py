@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tinytorch.core.op import NUMPY_DIMS, op
+from tinytorch.core.declaration import NUMPY_DIMS
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.call import refuse_booleans, translated
+from tinytorch.core.declaration import as_array
 from tinytorch.core.mode import tell_of_reading
-from tinytorch.core.op import as_array, op, refuse_booleans, translated
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import activation, arithmetic, dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number

@@ -11,9 +11,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.core.inplace import copy_slices, restrided, strided
 from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op
+from tinytorch.core.strided import copy_slices, restrided, strided
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -27,7 +28,7 @@ from tinytorch.ops.arguments import check_tensor, numpy_names, refused
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
-from tinytorch.ops.writing import on_one_memory, writing
+from tinytorch.ops.writing import writing
 
 _ALL = slice(None)
 #: Up to which number all can be written, by NumPy's letter for a dtype: whole numbers have 64 bits.

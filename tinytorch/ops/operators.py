@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core.inplace import check_overlap, in_place
-from tinytorch.core.op import operator_of, refuse_booleans
+from tinytorch.core.call import refuse_booleans
+from tinytorch.core.inplace import check_overlap
+from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
 from tinytorch.ops.linalg import products as linalg

@@ -22,7 +22,7 @@ import numpy as np
 
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
-from tinytorch.core.inplace import written
+from tinytorch.core.inplace import record_write
 from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -303,9 +303,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        node = made.record(edges, (*tensors, None), (x._array,), x._cell)
-        if node is not None:
-            written(x, (node, 0))
+        record_write(made, edges, (*tensors, None), x)
     return x
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import NUMPY_DIMS, op
+from tinytorch.core.declaration import NUMPY_DIMS
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels

@@ -22,8 +22,7 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
-from tinytorch.core.inplace import in_place as in_place_of
-from tinytorch.core.op import NUMPY
+from tinytorch.core.declaration import NUMPY, Op
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
@@ -165,10 +164,10 @@ class Function(Builtin):
         return f"torch.{'functional.' if self.name in PYTHON else 'nn.functional.' if shared else ''}{self.name}"
 
     @property
-    def op(self) -> core.Op:
+    def op(self) -> Op:
         """The op, of a function that is one."""
-        found: core.Op = self.raw.op
-        return found
+        op: Op = self.raw.op
+        return op
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -412,7 +411,7 @@ def public(
         for each in method.split() if isinstance(method, str) else own * method:
             _bind(each, lowered)
         if in_place:
-            written = in_place_of(raw)
+            written = core.in_place(raw)
             for each in own:
                 _bind(f"{each}_", written)
                 if in_place == "function":

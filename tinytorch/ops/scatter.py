@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import check_overlap, in_place
-from tinytorch.core.op import op
+from tinytorch.core.inplace import check_overlap
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import strided
 from tinytorch.core.op import op
+from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as kernels

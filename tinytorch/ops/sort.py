@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import as_array, op
+from tinytorch.core.declaration import as_array
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels

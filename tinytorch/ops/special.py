@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import bessel, dtypes, gamma, polynomials
 from tinytorch.kernels import special as kernels

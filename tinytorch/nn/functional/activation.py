@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (it has `relu_`)
 from tinytorch.ops.arguments import check_floating, check_tensor, renamed
