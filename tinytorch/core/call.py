@@ -170,7 +170,7 @@ class Caller:
         scope = self.scope
         call = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
-            scope.get("RECORDED"), scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
         if not self.writes:  # give the arguments their own names
             code = call.__code__
@@ -184,7 +184,7 @@ class Caller:
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT RECORDED WRITE REPEATS READS"
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT WRITE REPEATS READS"
 _factories: dict[Facts, Callable[..., Any]] = {}
 _texts: dict[str, Callable[..., Any]] = {}
 
@@ -257,7 +257,10 @@ class _Text:
         this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
         self.lines.append(f"    def call({', '.join(self.a)}):")
         self.put(0, "state = local.state")
-        self.put(0, f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
+        two = self.facts.operands == 2  # then a TypeError, also of a mode, may be for the other operand to answer
+        if two:
+            self.put(0, "try:")
+        self.put(int(two), f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
 
     def bind(self) -> None:
         """Bind the arguments by the signature of the op."""
@@ -292,7 +295,6 @@ class _Text:
         """Set `array` to what the kernel returns."""
         facts = self.facts
         if facts.operands == 2:
-            self.put(0, "try:")
             self.unwrap_operands(1)
             self.put(0, "except TypeError:")
             self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
@@ -544,7 +546,7 @@ class _Text:
                 before = "before"
             self.put(0, "check_result(array, target)", "np.copyto(target, array, casting='unsafe')")
         self.put(0, "count_write(a0)", "if edges is not None:")
-        self.put(1, f"record_write(RECORDED or OP, edges, values, a0, {residuals}, {before})")
+        self.put(1, f"record_write(OP, edges, values, a0, {residuals}, {before})")
         self.put(0, "return a0")
 
 

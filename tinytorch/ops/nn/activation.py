@@ -153,7 +153,7 @@ _hardshrink_grad = _slope_op("hardshrink", _outside)
 _softshrink_grad = _slope_op("softshrink", _outside)
 
 
-@op(x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
+@op(refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
 @elementwise
 def threshold(x: Any, threshold: float, value: float) -> Any:
     """Return `x` where it is greater than `threshold`, else `value`.
@@ -183,7 +183,7 @@ def rrelu(x: Any, slopes: Any) -> Any:
     return x * slopes
 
 
-@op(x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
+@op(refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
 @elementwise
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
@@ -261,6 +261,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 
 @op(
+    refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
     name="PreluKernel",

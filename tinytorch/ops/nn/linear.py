@@ -9,7 +9,7 @@ from tinytorch.core.graph import Within
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, products, reduce
-from tinytorch.ops.arguments import tensor_name
+from tinytorch.ops.arguments import tensor_name, unless_empty
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.register import public
 
@@ -48,7 +48,14 @@ def _column_sums(x: Any) -> Any:
 
 
 @public("nn.functional.linear", out="exact", autocast="op")
-@op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
+@op(
+    refuses=unless_empty("addmm_impl_cpu_"),
+    name="Mm",
+    overload=("bias", "AddmmBackward0"),
+    x=_linear_x,
+    weight=_linear_weight,
+    bias=_linear_bias,
+)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
