@@ -457,13 +457,13 @@ class Recorder(DispatchMode):
         taken = list(arrays)
         for i in op.inputs:
             value, array = values[i], arrays[i]
-            if not isinstance(array, np.ndarray):
+            if not isinstance(array, np.ndarray) or (isinstance(value, Tensor) and array is value._array):
                 continue
+            if op.in_float32 and array.dtype.itemsize == 2:
+                raise NotRecorded("numbers of 16 bits")  # computed in 32 bits, see `promoted`
             if isinstance(value, NUMBERS):
                 self.known(wrap(array))
-            elif isinstance(value, Tensor) and array is not value._array:
-                if array.dtype == value._array.dtype:
-                    raise NotRecorded("numbers of 16 bits")  # computed in 32 bits, see `promoted`
+            elif isinstance(value, Tensor):
                 call = self.add(NEW, np.ndarray.astype, (value._array, array.dtype), "to")
                 call.outputs.append(self.enter(array, call))
         return tuple(taken)
