@@ -23,7 +23,7 @@ from tinytorch.ops.overrides import (
 )
 from tinytorch.ops.overrides import pop_mode as _pop_mode
 from tinytorch.ops.overrides import push_mode as _push_mode
-from tinytorch.ops.register import PYTHON, functions
+from tinytorch.ops.register import functions, unlisted
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
@@ -31,21 +31,6 @@ __all__ = [
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
     "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
-
-#: What modes are asked for, but PyTorch does not list: mostly what makes tensors of none.
-_UNLISTED = frozenset(
-    """
-    arange as_strided as_tensor asarray empty empty_permuted empty_strided eye fft.fftfreq fft.rfftfreq fill
-    from_dlpack from_file frombuffer full linspace logspace nn.functional.hardsigmoid nn.functional.hardswish
-    nn.functional.sigmoid nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear
-    nn.functional.upsample_nearest normal ones rand rand_like randint randint_like randn randn_like randperm range
-    result_type scalar_tensor to_dlpack tensor tril_indices triu_indices vander zeros Tensor.__delitem__
-    Tensor.__dir__ Tensor.__iter__ Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full
-    Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor
-    Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr
-    Tensor.unflatten
-    """.split()
-)
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
@@ -58,16 +43,16 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     for name, function in list(functions.items()):
         home, _, own = name.rpartition(".")
         if (
-            function.asks
-            and name not in _UNLISTED
+            function.asks != "nobody"
+            and function.listed
             and home not in ("autograd", "nn.utils.rnn")
             and own.strip("_") == own
         ):
-            for each in (home, "functional") if name in PYTHON else (home,):
+            for each in (home, "functional") if function.python else (home,):
                 found.setdefault(importlib.import_module(f"{__package__}.{each}".rstrip(".")), []).append(function)
     for member, path in overrides.members().items():
         name, _, accessor = path.removeprefix("torch.Tensor.").partition(".")
-        if f"Tensor.{name}" not in _UNLISTED and accessor in ("", "__get__"):
+        if name not in unlisted and accessor in ("", "__get__"):
             found.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
     return found
 
@@ -76,9 +61,9 @@ def get_ignored_functions() -> set[Any]:
     """Return functions of `torch`, and methods of Tensor, that cannot be overridden."""
     root = importlib.import_module("tinytorch")
     public = {each for name in root.__all__ if inspect.isroutine(each := getattr(root, name))}
-    found: set[Any] = {each for each in public if not getattr(each, "asks", False)}
-    found |= {function for name, function in functions.items() if name in _UNLISTED}
-    found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.") in _UNLISTED}
+    found: set[Any] = {each for each in public if getattr(each, "asks", "nobody") == "nobody"}
+    found |= {function for function in functions.values() if not function.listed}
+    found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.Tensor.") in unlisted}
     return found | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
 
 

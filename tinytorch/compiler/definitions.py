@@ -28,7 +28,6 @@ from tinytorch.core import mode, tensor
 from tinytorch.kernels import blas, dtypes, native, parallel
 from tinytorch.kernels.parallel import get_threads
 from tinytorch.kernels.random import Source
-from tinytorch.ops import unsigned
 
 HOUSE = "tinytorch"
 #: Elements up to which an array is written as numbers.
@@ -138,7 +137,7 @@ def _plain(value: Any) -> Any:
 
 def _is_wrapper(file: str) -> bool:
     """Return whether functions from a file are around others: Python's own, and what looks for rare dtypes."""
-    return not _is_house(file) or file == unsigned.__file__
+    return not _is_house(file)
 
 
 #: The types of native twins, if there are any.

@@ -6,12 +6,12 @@ long again; so the template is filled in when the op is declared, and ops of one
 text the arguments are `a0`, `a1`, ..., and the names in capitals belong to the op. The text for an op of one tensor and
 a number, `scaled(x, factor=2)`, in short:
 
-    def call(a0=None, a1=None, *more, **kwargs):
+    def call(a0=None, a1=None, *args, **kwargs):
         state = local.state
         if state.modes is not None:
-            return dispatch(OP, THIS.function, *OP.given((a0, a1,), more, kwargs))
-        if more or kwargs or a0 is MISSING:
-            a0, a1, = OP.bound((a0, a1,), more, kwargs)      # other names of arguments, or an error
+            return dispatch(OP, THIS.function, *OP.given((a0, a1,), args, kwargs))
+        if args or kwargs or a0 is MISSING:
+            a0, a1, = OP.bound((a0, a1,), args, kwargs)      # other names of arguments, or an error
         if type(a0) is not Tensor and not isinstance(a0, Tensor):
             a0 = OP.adopted(a0, 0)                           # PyTorch's tensor, or an error
         array = KERNEL(a0._array, a1)
@@ -172,26 +172,29 @@ class Caller:
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
-        if not self.writes:  # give the arguments their own names
-            code = call.__code__
-            names = ("input", "other")[: op.operands] if op.operands else op.arguments
-            code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
-            defaults = None if op.operands else op.defaults[: op.positional]
-            call = FunctionType(code, call.__globals__, op.name, defaults, call.__closure__)
-            if op.positional < len(names):
-                call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
+        # Give the arguments their own names.
+        names = ("input", "other")[: op.operands] if op.operands else op.arguments
+        if self.writes:
+            names = ("input",)
+        code = call.__code__
+        code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+        defaults = None if self.writes or op.operands else op.defaults[: op.positional]
+        call = FunctionType(code, call.__globals__, op.name, defaults, call.__closure__)
+        if defaults is not None and op.positional < len(names):
+            call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         call.op, call.caller, call.writes = op, self, self.writes
         return call
 
 
 _NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT WRITE REPEATS READS"
 _factories: dict[Facts, Callable[..., Any]] = {}
+_HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
     """Return the function `factory`, which returns the function `call` of a text for an op."""
-    file = f"<call of ops {len(_texts)}>"
+    file = f"{_HERE}<call of ops {len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
     exec(compile(text, file, "exec"), _SCOPE, scope)
@@ -266,23 +269,23 @@ class _Text:
         """Bind the arguments by the signature of the op."""
         facts, a = self.facts, self.a
         parameters = [f"{x}=None" for x in a]  # (the defaults are put in afterwards)
-        parameters[facts.positional : facts.positional] = ["*more"]
+        parameters[facts.positional : facts.positional] = ["*args"]
         incomplete = [] if facts.incomplete is None else [f"{a[facts.incomplete]} is MISSING"]
         self.lines.append(f"    def call({', '.join(parameters)}, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
-        self.put(1, f"return dispatch(OP, THIS.function, *OP.given({self.values}, more, kwargs))")
-        self.put(0, f"if {' or '.join(['more', 'kwargs', *incomplete])}:")
-        self.put(1, f"{self.values} = OP.bound({self.values}, more, kwargs)")
+        self.put(1, f"return dispatch(OP, THIS.function, *OP.given({self.values}, args, kwargs))")
+        self.put(0, f"if {' or '.join(['args', 'kwargs', *incomplete])}:")
+        self.put(1, f"{self.values} = OP.bound({self.values}, args, kwargs)")
 
     def bind_write(self) -> None:
         """Bind the arguments of a write, and check that the first one may be written to."""
         in_place = self.facts.form == IN_PLACE
         floats = "" if in_place else " and target.dtype.kind in FLOATS"
-        self.lines.append("    def call(a0, /, *more, **kwargs):")
+        self.lines.append("    def call(a0, *args, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
-        self.put(1, "return dispatch(OP, THIS.function, (a0, *more), kwargs)")
+        self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
         self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
-        self.put(0, "values = OP.bind((a0, *more), kwargs)", "target = a0._array")
+        self.put(0, "values = OP.bind((a0, *args), kwargs)", "target = a0._array")
         self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
         if in_place:
             self.put(0, "check_operands_of_write(OP, a0, values)")

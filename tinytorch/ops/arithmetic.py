@@ -1008,7 +1008,7 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
         )
 
 
-@public()
+@public(listed=False)
 @also_by(scalar1="tensor", scalar2="other")
 def result_type(tensor: Any, other: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two, tensors or numbers, gives.

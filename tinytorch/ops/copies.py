@@ -474,7 +474,7 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
 
 
-@public(also="nn.functional.pixel_shuffle")
+@public(binds=False, also="nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
@@ -496,7 +496,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _pixel_shuffle(input, upscale_factor)
 
 
-@public(also="nn.functional.pixel_unshuffle")
+@public(binds=False, also="nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
@@ -540,7 +540,7 @@ def _channel_shuffle(x: Any, groups: int) -> Any:
     return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
-@public(also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
+@public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
 

@@ -162,7 +162,7 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
-@public()
+@public(listed=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
 

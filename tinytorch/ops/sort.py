@@ -135,7 +135,7 @@ def _unique_runs(x: Any, dim: int | None) -> Any:
     return kernels.unique_consecutive(x, dim)
 
 
-@public(method=True)
+@public(python=True, method=True)
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -159,7 +159,7 @@ def unique(
     return _asked_for((_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts)
 
 
-@public(method=True)
+@public(python=True, method=True)
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -348,7 +348,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
-@public()
+@public(python=True)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
 

@@ -687,7 +687,7 @@ for _op in (addmm, addmv, baddbmm, addbmm, addr):
 # Contractions -------------------------------------------------------------------------------------
 
 
-@public(out="tensordot")
+@public(python=True, out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of `a` and `b` summed over pairs of dimensions: with the others of `a`, then those of `b`.
 
@@ -751,7 +751,7 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-@public()
+@public(python=True)
 def einsum(*args: Any) -> Tensor:
     """Return the sum of products that an equation of Einstein's kind describes.
 
@@ -1011,7 +1011,7 @@ def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Te
     return [letter for letter in term if letter not in gone], x
 
 
-@public(out="chain_matmul")
+@public(python=True, out="chain_matmul")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Return the product of matrices, in the order that takes the fewest multiplications.
 

@@ -47,7 +47,7 @@ def _column_sums(x: Any) -> Any:
     return reduce.column_sums(activation.widened(x)).astype(x.dtype, copy=False)
 
 
-@public("nn.functional.linear", out="exact", autocast="op")
+@public("nn.functional.linear", binds=False, out="exact", autocast="op")
 @op(
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",
