@@ -64,7 +64,7 @@ class Facts(NamedTuple):
 
     Attributes:
         form: which form of call it is (`CALL`, ...); `witnessed` if it tells the witness.
-        count: how many arguments the op has; `positional` of them are not given by name alone.
+        arguments: how many the op has; `positional` of them are not given by name alone.
         keywords: the names of the others.
         incomplete: the position of the last argument without a default, or None.
         inputs: the positions of the tensors among the arguments; `many` if the only one is a sequence of tensors.
@@ -79,7 +79,7 @@ class Facts(NamedTuple):
 
     form: str
     witnessed: bool
-    count: int
+    arguments: int
     positional: int
     keywords: tuple[str, ...]
     incomplete: int | None
@@ -108,7 +108,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     operands = op.operands
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
     facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
-    facts |= {"residuals": len(op.residuals), "count": operands, "inputs": (), "constant": (), "keywords": ()}
+    facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
     facts |= {"incomplete": None, "overload": None, "outputs": 1, "floating": bool(operands) and op.floating}
     if operands == 2:
         facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
@@ -118,7 +118,11 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         facts["holds_first"] = any(first in names for names in op.wants.values())
     elif form != WRITING:
         several = op.outputs != 1 or bool(op.residuals or op.result)
-        facts |= {"count": len(op.arguments), "positional": op.positional, "keywords": op.arguments[op.positional :]}
+        facts |= {
+            "arguments": len(op.arguments),
+            "positional": op.positional,
+            "keywords": op.arguments[op.positional :],
+        }
         facts |= {"inputs": op.inputs, "many": op.many is not None, "view": op.view, "outputs": op.outputs}
         facts |= {"records": bool(op.wants) and (several or 0 not in op.nondiff), "result": op.result is not None}
         if op.required and not operands:
@@ -168,7 +172,7 @@ class Caller:
         overload = None if op.overload is None else op.overload[1]
         ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (of a kernel that refuses dtypes other than floats)
         scope = self.scope
-        call = factory(
+        template: Any = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
@@ -176,10 +180,10 @@ class Caller:
         names = ("input", "other")[: op.operands] if op.operands else op.arguments
         if self.writes:
             names = ("input",)
-        code = call.__code__
+        code = template.__code__
         code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
         defaults = None if self.writes or op.operands else op.defaults[: op.positional]
-        call = FunctionType(code, call.__globals__, op.name, defaults, call.__closure__)
+        call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
         if defaults is not None and op.positional < len(names):
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         call.op, call.caller, call.writes = op, self, self.writes
@@ -218,7 +222,7 @@ class _Text:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.lines: list[str] = [f"def factory({', '.join(_NAMES.split())}):"]
-        self.a = [f"a{i}" for i in range(facts.count)]
+        self.a = [f"a{i}" for i in range(facts.arguments)]
         self.arrays = list(self.a)
         self.values = f"({', '.join(self.a)},)"
         self.several = facts.outputs != 1 or bool(facts.residuals or facts.result)

@@ -144,7 +144,7 @@ class OpNode(Node):
             return formula(g, *[values[k] for k in indices])
         grads: list[Any] = [None] * len(edges)
         for i, formula, indices in plan.rules:
-            if needed is None or edges[i][0] in needed:
+            if needed is None or edges[i][0] in needed:  # type: ignore[index]
                 if len(indices) == 1:  # the usual numbers of arguments, without building a list
                     grads[i] = formula(g, values[indices[0]])
                 elif not indices:

@@ -756,8 +756,8 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
 
     of_all.__name__, choose.__name__ = f"_{name}_all", f"_{name}_dim"
     along = renamed(_selection(name, refuses="median_out")(choose), f"{name.capitalize()}Backward1")
-    of_all_facts = {"name": name.capitalize(), "refuses": unless_empty("median_cpu")}
-    return op(x=_shared_by_all, **of_all_facts)(of_all), along
+    whole = op(x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))(of_all)
+    return whole, along
 
 
 _median_all, _median_dim = _medians("median", skip_nan=False)
