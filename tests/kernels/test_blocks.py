@@ -27,7 +27,7 @@ from tinytorch.kernels import activation, attention, conv, indexing, layer_norm,
 SIZES: dict[Any, dict[str, int]] = {
     activation: {"_MANY": 2, "_PIECE": 4},
     attention: {"_PART": 4},
-    conv: {"_COLUMNS": 40, "_SHARED": 1, "_PRODUCTS": 0},
+    conv: {"_COLUMNS": 40, "_PRODUCTS": 0},
     indexing: {"_SMALL": 4},
     layer_norm: {"_SHARED": 8},
     reduce: {"_SMALL": 3, "_WIDE": 3},
