@@ -348,7 +348,7 @@ def fold(x: Array, size: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, 
     """Return images `(N, C, *size)` that columns `(N, C * taps, places)` add up to."""
     places = conv_size(size, kernel, stride, padding, dilation)
     taps = _taps(kernel, places, stride, dilation)
-    columns = widened(x).reshape((x.shape[0], -1, len(taps), *places))
+    columns = widened(x).reshape((x.shape[0], x.shape[1] // len(taps), len(taps), *places))
     padded = _zeros_around(columns, size, padding)
     for t, tap in enumerate(taps):
         padded[tap] += columns[:, :, t]
