@@ -223,7 +223,12 @@ def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, d
         np.matmul(_matrix(w, groups).swapaxes(1, 2), _per_group(y, groups), out=_per_group(out, groups))
     elif _is_one_place(kernel, size, places, padding, dilation, groups):
         np.matmul(y.reshape((samples, rows)), w.reshape((rows, -1)), out=out.reshape((samples, -1)))
-    elif set(stride) == {1} and min(around) >= 0 and 2 * rows <= 3 * channels:
+    elif (
+        set(stride) == {1}
+        and min(around) >= 0
+        and 2 * rows <= 3 * channels
+        and conv_size(places, kernel, stride, around, dilation) == tuple(size)  # no output padding
+    ):
         # The convolution of `y` with the reversed kernels: copying columns is faster than adding them up.
         turned = np.flip(_matrix(w, groups).reshape((groups, -1, *w.shape[1:])), tuple(range(3, w.ndim + 1)))
         turned = turned.swapaxes(1, 2).reshape((channels, rows // groups, *kernel))

@@ -224,15 +224,21 @@ def share(work: Piece, size: int) -> None:
             raise error
 
 
-def blocks(work: Piece, planes: int, size: int) -> None:
-    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+def blocks(work: Piece, planes: int, size: int, cost: int = 1) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many.
+
+    Args:
+        work: called with ranges that make up `range(planes)`.
+        planes, size: how many planes there are, and elements in each.
+        cost: the work for an element, in multiples of that of a function like exp.
+    """
     step = max(BLOCK // max(size, 1), 1)
 
     def pieces(begin: int, end: int) -> None:
         for at in range(begin, end, step):
             work(at, min(at + step, end))
 
-    if planes * size < LARGE or planes < 2:
+    if planes * size * cost < LARGE or planes < 2:
         pieces(0, planes)
     else:
         share(pieces, planes)
