@@ -82,7 +82,7 @@ def test_everything_is_large() -> None:
         return 2 * x
 
     x = tinytorch.arange(16.0)
-    assert parallel.large(twice)(x._array).tolist() == (2 * x).tolist()
+    assert parallel.threaded(twice)(x._array).tolist() == (2 * x).tolist()
     assert max(seen) == 4
 
 

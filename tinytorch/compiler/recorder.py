@@ -460,7 +460,7 @@ class Recorder(DispatchMode):
                 x = self._cast(x, dtypes.get_default_dtype().numpy)
             if op.elementwise and x.size >= parallel.LARGE:
                 kernel = getattr(kernel, "ufunc", kernel) if x.dtype.kind == "f" else kernel
-                return parallel.each, [kernel, x]
+                return parallel.blockwise, [kernel, x]
             return kernel, [x]
         x, y = values
         kinds = [each._array.dtype for each in (x, y) if isinstance(each, Tensor)]
@@ -488,7 +488,7 @@ class Recorder(DispatchMode):
             )
         large = next(each.size for each in (a, b) if isinstance(each, np.ndarray))
         if op.elementwise and large >= parallel.LARGE:
-            return parallel.each, [kernel, a, b]
+            return parallel.blockwise, [kernel, a, b]
         return kernel, [a, b]
 
     def _cast(self, x: Any, kind: Any) -> Any:

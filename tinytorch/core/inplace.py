@@ -28,7 +28,7 @@ from tinytorch.core.view import (
 )
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import FLOATS, number
-from tinytorch.kernels.parallel import LARGE, each
+from tinytorch.kernels.parallel import LARGE, blockwise
 
 _F32 = np.dtype(np.float32)
 
@@ -78,7 +78,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
                     elif target.size < LARGE:
                         made.kernel(a, b, out=target)
                     else:
-                        each(made.kernel, a, b, out=target)
+                        blockwise(made.kernel, a, b, out=target)
                     count_write(input)
                     return input
                 result = made.kernel(a, b)

@@ -784,7 +784,7 @@ def several_outputs(made: Op, values: tuple[Any, ...], result: Any, state: Any, 
 def _unary(made: Op) -> Callable[[Any], Any]:
     def of_many(array: Any) -> Any:
         # (A kernel that refuses some dtypes, none of floating point, names its ufunc.)
-        return parallel.each(getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array)
+        return parallel.blockwise(getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array)
 
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None
@@ -876,7 +876,7 @@ def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
             if of_floats is not None and x_is_tensor and kind is _F32:
                 array = of_floats(a, b)
             elif elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
-                array = parallel.each(kernel, a, b)
+                array = parallel.blockwise(kernel, a, b)
             else:
                 array = kernel(a, b)
         except (ValueError, TypeError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 from tinytorch.kernels import special
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, each, large, rows, writes
+from tinytorch.kernels.parallel import LARGE, blockwise, rowwise, takes_out, threaded
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 # bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.
@@ -62,7 +62,7 @@ def where(condition: Array, x: Any, y: Any) -> Array:
         and x.shape == y.shape == condition.shape
         and condition.dtype.kind == "b"
     ):
-        return each(choose, condition, x, y)
+        return blockwise(choose, condition, x, y)
     return np.where(condition, x, y)
 
 
@@ -74,7 +74,7 @@ def fill(x: Array, mask: Array, value: Any) -> None:
             np.putmask(x, mask, value)
             return
         if many and kind in "fi":
-            each(choose, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), np.array(value, x.dtype), x, out=x)
+            blockwise(choose, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), np.array(value, x.dtype), x, out=x)
             return
     np.copyto(x, value, where=mask, casting="unsafe")
 
@@ -88,7 +88,7 @@ _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a co
 
 
 @twin
-@writes
+@takes_out
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
     # NumPy compares with an array two to three times as fast as with a number.
@@ -97,14 +97,14 @@ def relu(x: Array, out: Array | None = None) -> Array:
 
 
 @twin
-@large
+@threaded
 def relu_grad(g: Array, y: Array) -> Array:
     """Return g where y, which `relu` has put out, is anything but 0, else 0."""
     return keep(g, y != 0)
 
 
 @twin
-@large
+@threaded
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
     if x.itemsize == 2:
@@ -116,14 +116,14 @@ def leaky_relu(x: Array, slope: float) -> Array:
 
 
 @twin
-@large
+@threaded
 def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
     """Return g times the derivative of `leaky_relu`."""
     return choose(x > 0, g, g * slope)
 
 
 @twin
-@large
+@threaded
 def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
     if x.dtype.kind == "V":
@@ -135,7 +135,7 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
 
 
 @twin
-@large
+@threaded
 def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return g times the derivative of `elu`."""
     if x.dtype.kind == "V":
@@ -148,7 +148,7 @@ def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float)
 
 
 @twin
-@large
+@threaded
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     if x.dtype.kind == "V":
@@ -160,7 +160,7 @@ def hardswish(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""
     if x.dtype.kind == "V":
@@ -175,7 +175,7 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 
 
 @twin
-@writes
+@takes_out
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); exp may overflow to infinity, which gives the right 0."""
     out = np.negative(x) if out is None else np.negative(x, out)
@@ -187,7 +187,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 
 
 @twin
-@large
+@threaded
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     divisor = np.exp(-x)
@@ -196,7 +196,7 @@ def silu(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def silu_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `silu`, s (1 + x (1 - s)) with s = sigmoid(x)."""
     if x.itemsize == 2:
@@ -226,7 +226,7 @@ def _log1p(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), where nothing overflows."""
     out = _log1p(np.exp(-np.abs(x)))
@@ -234,7 +234,7 @@ def log_sigmoid(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
     if x.itemsize == 2:
@@ -247,7 +247,7 @@ def softplus(x: Array, beta: float, threshold: float) -> Array:
 
 
 @twin
-@large
+@threaded
 def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     """Return g times the derivative of `softplus`."""
     scaled = widened(x) * beta
@@ -258,7 +258,7 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
 # tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) for e = exp(x); from x = 20 on it is 1.
 
 
-@large
+@threaded
 def mish(x: Array) -> Array:
     """Return x * tanh(log(1 + exp(x)))."""
     if x.itemsize == 2:
@@ -271,7 +271,7 @@ def mish(x: Array) -> Array:
     return n
 
 
-@large
+@threaded
 def mish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `mish`, n / (n + 2) + 4 x e (e + 1) / (n + 2)²."""
     if x.itemsize == 2:
@@ -328,7 +328,7 @@ def _logistic(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     wide = widened(x)
@@ -338,7 +338,7 @@ def gelu(x: Array, approximate: str) -> Array:
 
 
 @twin
-@large
+@threaded
 def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
     """Return g times the derivative of `gelu`."""
     wide = widened(x)
@@ -387,7 +387,7 @@ def softmax(x: Array, axis: int) -> Array:
         return x - x + 1
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rows(lambda some: _softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda some: _softmax(some, 1), flat).reshape(x.shape)
     return _softmax(x, axis)
 
 
@@ -410,7 +410,7 @@ def log_softmax(x: Array, axis: int) -> Array:
         return x - x
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rows(lambda some: _log_softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda some: _log_softmax(some, 1), flat).reshape(x.shape)
     return _log_softmax(x, axis)
 
 
@@ -438,14 +438,14 @@ def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
 
 
 @twin
-@large
+@threaded
 def sigmoid_slope(g: Array, y: Array) -> Array:
     """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x)."""
     return g * ((1 - y) * y)
 
 
 @twin
-@large
+@threaded
 def tanh_slope(g: Array, y: Array) -> Array:
     """Return `g * (1 - y * y)`, the gradient through y = tanh(x)."""
     slope = np.multiply(y, y)

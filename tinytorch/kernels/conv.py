@@ -28,7 +28,7 @@ import numpy as np
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks, get_threads, share
+from tinytorch.kernels.parallel import blocks, get_threads, parallel_for
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -126,7 +126,7 @@ def _by_samples(work: Callable[[slice], None], samples: int, columns: int, produ
     even = samples >= 4 * threads or samples % threads == 0
     if threads > 1 and even and products >= _PRODUCTS and blas.threads() is not None:
         with blas.one_thread():
-            share(pieces, samples)
+            parallel_for(pieces, samples)
     else:
         pieces(0, samples)
 

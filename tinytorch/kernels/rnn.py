@@ -32,7 +32,7 @@ from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import get_threads, share
+from tinytorch.kernels.parallel import get_threads, parallel_for
 from tinytorch.kernels.products import product
 
 Array = Any
@@ -80,7 +80,7 @@ def _side_by_side(
             work(low, high, [(at + low, at + high) for at, _ in steps])
 
     with blas.one_thread():
-        share(some, len(cuts) - 1)
+        parallel_for(some, len(cuts) - 1)
 
 
 def _empty(like: Array, *shape: int) -> Array:
