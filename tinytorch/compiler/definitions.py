@@ -113,7 +113,8 @@ def result_dtype(*operands: tuple[Any, int]) -> Any:
 
 
 _STAND_INS: list[tuple[Any, Any]] = [
-    (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (blas.one_thread, contextlib.nullcontext),
+    (parallel.parallel_for, share), (parallel.blockwise, each), (parallel.rowwise, rows),
+    (blas.one_thread, contextlib.nullcontext),
     (dtypes.from_numpy_dtype, same), (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype),
     (dtypes.result_dtype, result_dtype), (dtypes.promote_types, promoted), (tensor.Tensor, ()),
 ]  # fmt: skip

@@ -443,9 +443,9 @@ class Recorder(DispatchMode):
         large = op.elementwise and next(x.size for x in taken if isinstance(x, np.ndarray)) >= parallel.LARGE
         if large and len(taken) == 1:
             kernel = getattr(op.kernel, "ufunc", op.kernel) if taken[0].dtype.kind == "f" else op.kernel
-            call = self.add(NEW, parallel.each, (kernel, *taken), _name(op))
+            call = self.add(NEW, parallel.blockwise, (kernel, *taken), _name(op))
         elif large:
-            call = self.add(NEW, parallel.each, (op.kernel, *taken), _name(op))
+            call = self.add(NEW, parallel.blockwise, (op.kernel, *taken), _name(op))
         else:
             named = dict(zip(op.arguments[op.positional :], taken[op.positional :], strict=True))
             call = self.add(NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)

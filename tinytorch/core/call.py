@@ -342,7 +342,7 @@ class _Text:
     def compute_operand(self) -> None:
         """Compute a ufunc of one operand; large arrays are shared among threads."""
         self.put(0, "try:\n    if x.size < parallel.LARGE:\n        array = KERNEL(x)")
-        self.put(1, "else:\n    array = parallel.each(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
+        self.put(1, "else:\n    array = parallel.blockwise(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
 
     def unwrap_operands(self, indent: int) -> None:
@@ -368,7 +368,7 @@ class _Text:
         if self.facts.of_floats:
             branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
         if self.facts.elementwise:
-            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.each(KERNEL, x, y)"))
+            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.blockwise(KERNEL, x, y)"))
         for k, (condition, result) in enumerate(branches):
             self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
         self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
@@ -514,7 +514,7 @@ class _Text:
                     self.put(1, "if kind is F32:\n    OF_FLOATS(x, y, out=target)")
                 self.put(1, f"{'elif' if facts.of_floats else 'if'} target.size < parallel.LARGE:")
                 self.put(2, "KERNEL(x, y, out=target)")
-                self.put(1, "else:\n    parallel.each(KERNEL, x, y, out=target)")
+                self.put(1, "else:\n    parallel.blockwise(KERNEL, x, y, out=target)")
                 self.put(1, "count_write(a0)", "return a0")
             self.compute_operands()
         elif facts.operands == 1:

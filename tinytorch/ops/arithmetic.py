@@ -34,7 +34,7 @@ def zero_gradient(g: Tensor) -> Tensor:
     return constant(np.zeros_like(g._array))
 
 
-_keep = parallel.large(activation.keep)
+_keep = parallel.threaded(activation.keep)
 
 
 @op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)

@@ -488,7 +488,7 @@ def deg2rad(x: Any) -> Any:
     """
 
 
-@parallel.writes
+@parallel.takes_out
 def _degrees(a: Any, out: Any = None) -> Any:
     if a.dtype.itemsize < 4:
         return np.rad2deg(a, out)
@@ -531,7 +531,7 @@ def sinc(x: Any) -> Any:
 # Activations that are ops of Tensor too -----------------------------------------------------------
 
 
-@parallel.writes
+@parallel.takes_out
 def _relu(a: Any, out: Any = None) -> Any:
     if a.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
