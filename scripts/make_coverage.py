@@ -149,9 +149,9 @@ class Section:
 
 
 def resolve(library: str, name: str) -> Any:
-    """Return a module such as `torch.nn.functional` (or Tensor) of "torch" or "tinytorch"; None if it does not exist."""
-    if name == "torch.Tensor":
     """Return a module such as `torch.nn.functional`, or Tensor, of "torch" or "tinytorch"; None if it is missing."""
+    if name == "torch.Tensor":
+        return importlib.import_module(library).Tensor
     path = name.replace("torch", library, 1)
     parent = importlib.util.find_spec(path.rpartition(".")[0] or path)
     if parent is None or importlib.util.find_spec(path) is None:
