@@ -1,4 +1,4 @@
-"""`torch.overrides`: what programs ask, and call, that answer PyTorch's functions by `__torch_function__`."""
+"""`torch.overrides`: lists of overridable functions, and helpers for classes with `__torch_function__`."""
 
 from __future__ import annotations
 
@@ -34,55 +34,58 @@ __all__ = [
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return what can be overridden: the functions of each module, Tensor's methods, and what reads each property."""
-    for declaring in ("ops", "nn", "checks"):
-        package = importlib.import_module(f"{__package__}.{declaring}")
-        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
-            importlib.import_module(module.name)
-    found: dict[Any, list[Any]] = {}
-    for name, function in list(functions.items()):
-        home, _, own = name.rpartition(".")
+    """Return by namespace what can be overridden: functions, methods of Tensor, and getters of its properties."""
+    for folder in ("ops", "nn", "checks"):  # importing the modules declares the functions
+        package = importlib.import_module(f"{__package__}.{folder}")
+        for info in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
+            importlib.import_module(info.name)
+    overridable: dict[Any, list[Any]] = {}
+    for full_name, function in list(functions.items()):
+        namespace, _, name = full_name.rpartition(".")
         if (
             function.asks != "nobody"
             and function.listed
-            and home not in ("autograd", "nn.utils.rnn")
-            and own.strip("_") == own
+            and namespace not in ("autograd", "nn.utils.rnn")
+            and name.strip("_") == name
         ):
-            for each in (home, "functional") if function.python else (home,):
-                found.setdefault(importlib.import_module(f"{__package__}.{each}".rstrip(".")), []).append(function)
+            for module_name in (namespace, "functional") if function.python else (namespace,):
+                module = importlib.import_module(f"{__package__}.{module_name}".rstrip("."))
+                overridable.setdefault(module, []).append(function)
     for member, path in overrides.members().items():
         name, _, accessor = path.removeprefix("torch.Tensor.").partition(".")
         if name not in unlisted and accessor in ("", "__get__"):
-            found.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
-    return found
+            overridable.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
+    return overridable
 
 
 def get_ignored_functions() -> set[Any]:
-    """Return functions of `torch`, and methods of Tensor, that cannot be overridden."""
+    """Return the functions of `torch` and the methods of Tensor that cannot be overridden."""
     root = importlib.import_module("tinytorch")
-    public = {each for name in root.__all__ if inspect.isroutine(each := getattr(root, name))}
-    found: set[Any] = {each for each in public if getattr(each, "asks", "nobody") == "nobody"}
-    found |= {function for function in functions.values() if not function.listed}
-    found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.Tensor.") in unlisted}
-    return found | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
+    public = {function for name in root.__all__ if inspect.isroutine(function := getattr(root, name))}
+    ignored: set[Any] = {function for function in public if getattr(function, "asks", "nobody") == "nobody"}
+    ignored |= {function for function in functions.values() if not function.listed}
+    ignored |= {
+        member for member, path in overrides.members().items() if path.removeprefix("torch.Tensor.") in unlisted
+    }
+    return ignored | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Return the members of Tensor whose results `Tensor.__torch_function__` leaves what they are."""
+    """Return the members of Tensor whose results `Tensor.__torch_function__` does not convert to the subclass."""
     overrides.activate()
     return set(overrides.as_they_are)
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """Return for each function that can be overridden one of the same parameters that returns -1.
+    """Return, for each overridable function, a function with the same signature that returns -1.
 
     Example:
         >>> torch.overrides.get_testing_overrides()[torch.add](1, other=2)
         -1
     """
-    listed = [each for found in get_overridable_functions().values() for each in found]
-    listed += [function for name, function in functions.items() if name.startswith("nn.init.")]
-    return {function: _dummy(inspect.signature(function)) for function in listed}
+    overridable = [function for group in get_overridable_functions().values() for function in group]
+    overridable += [function for name, function in functions.items() if name.startswith("nn.init.")]
+    return {function: _dummy(inspect.signature(function)) for function in overridable}
 
 
 def _dummy(signature: inspect.Signature) -> Callable[..., int]:
@@ -105,7 +108,7 @@ def has_torch_function_variadic(*tensors: Any) -> bool:
 
 
 def redispatch_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    """Return `func(*args, **kwargs)`, computed without asking for it; what it calls is asked for.
+    """Return `func(*args, **kwargs)` without calling `__torch_function__` for it; the functions that it calls do.
 
     Example:
         >>> class Names(torch.Tensor):
@@ -147,8 +150,8 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
 
 @contextlib.contextmanager
 def _enable_torch_function() -> Iterator[None]:
-    was, overrides.state.asks = overrides.state.asks, overrides.ENABLED
+    previous, overrides.state.asks = overrides.state.asks, overrides.ENABLED
     try:
         yield
     finally:
-        overrides.state.asks = was
+        overrides.state.asks = previous
