@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
 from tinytorch.nn.modules import _fast_path
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Inplace(Shown):
+class _Inplace(ReprLayer):
     """A function without settings but whether it writes into its input."""
 
     def __init__(self, inplace: bool = False) -> None:
@@ -49,7 +49,7 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class Threshold(Shown):
+class Threshold(ReprLayer):
     """`x` where x > threshold, else `value`; arguments as `nn.functional.threshold`.
 
     Example:
@@ -57,7 +57,7 @@ class Threshold(Shown):
         tensor([20.,  1.])
     """
 
-    _shown = "threshold value"
+    _repr_attributes = "threshold value"
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Threshold(Shown):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class Hardtanh(Shown):
+class Hardtanh(ReprLayer):
     """`x` clamped to [min_val, max_val].
 
     Args:
@@ -84,7 +84,7 @@ class Hardtanh(Shown):
         tensor([-1.0000,  0.5000,  1.0000])
     """
 
-    _shown = "min_val max_val"
+    _repr_attributes = "min_val max_val"
 
     def __init__(
         self,
@@ -124,13 +124,13 @@ class ReLU6(Hardtanh):
         tensor([0., 2., 6.])
     """
 
-    _shown = ""
+    _repr_attributes = ""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
-class LeakyReLU(Shown):
+class LeakyReLU(ReprLayer):
     """`x` where x >= 0, else negative_slope * x.
 
     Example:
@@ -138,7 +138,7 @@ class LeakyReLU(Shown):
         tensor([-0.5000,  2.0000])
     """
 
-    _shown = "negative_slope"
+    _repr_attributes = "negative_slope"
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class LeakyReLU(Shown):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
-class PReLU(Shown):
+class PReLU(ReprLayer):
     """`x` where x >= 0, else weight * x, with a slope that is trained.
 
     Args:
@@ -169,7 +169,7 @@ class PReLU(Shown):
         He et al., "Delving deep into rectifiers", 2015.
     """
 
-    _shown = "num_parameters"
+    _repr_attributes = "num_parameters"
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class PReLU(Shown):
         return F.prelu(input, self.weight)
 
 
-class RReLU(Shown):
+class RReLU(ReprLayer):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
 
     Example:
@@ -195,7 +195,7 @@ class RReLU(Shown):
         tensor([-0.5000,  2.0000])
     """
 
-    _shown = "lower upper"
+    _repr_attributes = "lower upper"
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class RReLU(Shown):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class ELU(Shown):
+class ELU(ReprLayer):
     """`x` where x > 0, else alpha * (exp(x) - 1).
 
     Args:
@@ -219,7 +219,7 @@ class ELU(Shown):
         tensor([-0.6321,  2.0000])
     """
 
-    _shown = "alpha"
+    _repr_attributes = "alpha"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -347,7 +347,7 @@ class Hardswish(_Unshown):
         return F.hardswish(input, self.inplace)
 
 
-class GLU(Shown):
+class GLU(ReprLayer):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
 
     Example:
@@ -355,7 +355,7 @@ class GLU(Shown):
         tensor([0.5000, 1.0000])
     """
 
-    _shown = "dim"
+    _repr_attributes = "dim"
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -418,7 +418,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Softplus(Shown):
+class Softplus(ReprLayer):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
 
     Args:
@@ -430,7 +430,7 @@ class Softplus(Shown):
         tensor([ 0.6931, 30.0000])
     """
 
-    _shown = "beta threshold"
+    _repr_attributes = "beta threshold"
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -493,10 +493,10 @@ class Softshrink(_Shrink):
         return F.softshrink(input, self.lambd)
 
 
-class _AlongDim(Shown):
+class _AlongDim(ReprLayer):
     """A function of all elements along a dimension."""
 
-    _shown = "dim"
+    _repr_attributes = "dim"
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

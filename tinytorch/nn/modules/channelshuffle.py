@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["ChannelShuffle"]
 
 
-class ChannelShuffle(Shown):
+class ChannelShuffle(ReprLayer):
     """Takes the channels of `groups` groups in turn.
 
     Example:
@@ -17,7 +17,7 @@ class ChannelShuffle(Shown):
         tensor([0., 2., 1., 3.])
     """
 
-    _shown = "groups"
+    _repr_attributes = "groups"
 
     def __init__(self, groups: int) -> None:
         super().__init__()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Shown):
+class Flatten(ReprLayer):
     """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
     Example:
@@ -18,7 +18,7 @@ class Flatten(Shown):
         torch.Size([32, 784])
     """
 
-    _shown = "start_dim end_dim"
+    _repr_attributes = "start_dim end_dim"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Flatten(Shown):
         return input.flatten(self.start_dim, self.end_dim)
 
 
-class Unflatten(Shown):
+class Unflatten(ReprLayer):
     """Splits the dimension `dim` into several, of the sizes `unflattened_size`.
 
     Raises:
@@ -41,7 +41,7 @@ class Unflatten(Shown):
         torch.Size([3, 2, 5])
     """
 
-    _shown = "dim unflattened_size"
+    _repr_attributes = "dim unflattened_size"
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["Fold", "Unfold"]
 
 SizeOrInt = int | Sequence[int]
 
 
-class Fold(Shown):
+class Fold(ReprLayer):
     """Adds sliding blocks, given as columns, up to images; arguments as `nn.functional.fold`.
 
     Shape:
@@ -25,7 +25,7 @@ class Fold(Shown):
         torch.Size([1, 3, 4, 5])
     """
 
-    _shown = "output_size kernel_size dilation padding stride"
+    _repr_attributes = "output_size kernel_size dilation padding stride"
     __constants__: ClassVar = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
     def __init__(
@@ -41,7 +41,7 @@ class Fold(Shown):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Unfold(Shown):
+class Unfold(ReprLayer):
     """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
     Shape:
@@ -52,7 +52,7 @@ class Unfold(Shown):
         torch.Size([2, 30, 4])
     """
 
-    _shown = "kernel_size dilation padding stride"
+    _repr_attributes = "kernel_size dilation padding stride"
     __constants__: ClassVar = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import unusual
+from tinytorch.nn.modules._family import non_default
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
@@ -274,7 +274,9 @@ class RNNBase(_Recurrent):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
+        shown = non_default(
+            self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False
+        )
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import unusual
+from tinytorch.nn.modules._family import non_default
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -134,7 +134,7 @@ class Embedding(_Table):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        shown = non_default(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
@@ -231,6 +231,6 @@ class EmbeddingBag(_Table):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        shown = non_default(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         shown = [f"{self.num_embeddings}, {self.embedding_dim}", *shown, f"mode={self.mode!r}"]
-        return ", ".join(shown + unusual(self, padding_idx=None))
+        return ", ".join(shown + non_default(self, padding_idx=None))
