@@ -76,14 +76,14 @@ class _NormBase(DimensionalLayer):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set the running mean to 0, the running variance to 1 and the count to 0 again."""
+        """Reset the running mean to 0, the running variance to 1 and the number of batches to 0."""
         if self.track_running_stats:
             for buffer, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
                 if buffer is not None:
                     buffer.fill_(value)
 
     def reset_parameters(self) -> None:
-        """Reset the running statistics, and set the weight to 1 and the bias to 0 again."""
+        """Reset the running statistics, the weight to 1 and the bias to 0."""
         self.reset_running_stats()
         if self.affine:
             if self.weight is not None:
@@ -153,7 +153,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm, dims=1):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, for each of the features or channels.
+    """(x - mean) / sqrt(variance + eps) * weight + bias per channel; see `nn.functional.batch_norm`.
 
     In training, mean and variance are those of the batch, and the running statistics are moved towards them; in
     evaluation the running statistics are used.
@@ -168,8 +168,8 @@ class BatchNorm1d(_BatchNorm, dims=1):
         bias: whether there is a bias.
 
     Attributes:
-        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
-        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
+        weight, bias: of shape `(num_features,)`, initially 1 and 0; or None.
+        running_mean, running_var: of shape `(num_features,)`, initially 0 and 1; or None.
         num_batches_tracked: the number of batches in the running statistics.
 
     Shape:
@@ -182,10 +182,6 @@ class BatchNorm1d(_BatchNorm, dims=1):
                 [ 1.0000]])
         >>> norm.running_mean
         tensor([0.2000])
-
-    Source:
-        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
-        Shift", 2015.
     """
 
     _input_dims = (2, 3)

@@ -1,4 +1,4 @@
-"""The layer that mixes channels of groups."""
+"""`ChannelShuffle`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(ReprLayer):
-    """Takes the channels of `groups` groups in turn.
+    """Interleaves the channels of `groups` groups.
 
     Example:
         >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()

@@ -82,10 +82,7 @@ class _ConvNd(DimensionalLayer):
         else:
             self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
         self.weight = Parameter(empty(self._weight_shape(), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:

@@ -21,7 +21,9 @@ class _DropoutNd(ReprLayer):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability `p`, and divides the others by 1 - p; after `eval()` the identity.
+    """Zeroes each element with probability `p`, and divides the others by 1 - p; see `nn.functional.dropout`.
+
+    In evaluation it is the identity.
 
     Args:
         p: the probability.
@@ -36,9 +38,6 @@ class Dropout(_DropoutNd):
         [0.0, 2.0]
         >>> layer.eval()(torch.ones(3))
         tensor([1., 1., 1.])
-
-    Source:
-        Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors", 2012.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -78,9 +77,6 @@ class AlphaDropout(_DropoutNd):
     Example:
         >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
         tensor([1., 1., 1.])
-
-    Source:
-        Klambauer et al., "Self-normalizing neural networks", 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -94,9 +90,6 @@ class FeatureAlphaDropout(_DropoutNd):
     Example:
         >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))
         tensor([[1., 1., 1.]])
-
-    Source:
-        Klambauer et al., "Self-normalizing neural networks", 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Layers that only change the shape."""
+"""Layers that change only the shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(ReprLayer):
-    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
+    """Merges the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
     Example:
         >>> torch.nn.Flatten()(torch.ones(32, 1, 28, 28)).shape
@@ -31,10 +31,10 @@ class Flatten(ReprLayer):
 
 
 class Unflatten(ReprLayer):
-    """Splits the dimension `dim` into several, of the sizes `unflattened_size`.
+    """Splits the dimension `dim` into dimensions of the sizes `unflattened_size`.
 
     Raises:
-        TypeError: `unflattened_size` is no tuple of ints.
+        TypeError: `unflattened_size` is not a tuple of ints.
 
     Example:
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
@@ -59,5 +59,5 @@ class Unflatten(ReprLayer):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the tensor with its dimension split."""
+        """Return the tensor with the dimension split."""
         return input.unflatten(self.dim, self.unflattened_size)

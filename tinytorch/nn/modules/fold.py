@@ -1,4 +1,4 @@
-"""`Unfold`, images as columns, and `Fold`, columns as images."""
+"""`Unfold`, which extracts sliding blocks as columns, and `Fold`, its transpose."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SizeOrInt = int | Sequence[int]
 
 
 class Fold(ReprLayer):
-    """Adds sliding blocks, given as columns, up to images; arguments as `nn.functional.fold`.
+    """Sums sliding blocks, given as columns, into images; arguments as `nn.functional.fold`.
 
     Shape:
-        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; both also without N.
+        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; N is optional.
 
     Example:
         >>> torch.nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 12)).shape
@@ -45,7 +45,7 @@ class Unfold(ReprLayer):
     """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
     Shape:
-        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; both also without N.
+        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; N is optional.
 
     Example:
         >>> torch.nn.Unfold((2, 3))(torch.ones(2, 5, 3, 4)).shape

@@ -1,4 +1,4 @@
-"""Layers that normalise each channel of each sample by the statistics of that channel."""
+"""Layers that normalise every channel of every sample by its mean and variance."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm, dims=1):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, for each channel of each sample.
+    """(x - mean) / sqrt(variance + eps) * weight + bias per channel and sample; see `nn.functional.instance_norm`.
 
     Args:
         momentum: the weight of the batch in the running statistics.
@@ -112,9 +112,6 @@ class InstanceNorm1d(_InstanceNorm, dims=1):
         >>> torch.nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
-
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
 
     _input_dims = (2, 3)

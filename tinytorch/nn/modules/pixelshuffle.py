@@ -1,4 +1,4 @@
-"""Layers that move channels to pixels, and back."""
+"""Layers that rearrange channels into pixels, and back."""
 
 from __future__ import annotations
 
