@@ -1,4 +1,4 @@
-"""`torch.functional`: the functions that PyTorch defines there."""
+"""`torch.functional`: the functions of `torch` that PyTorch defines in this module."""
 
 import tinytorch
 from tinytorch.ops.register import PYTHON

@@ -10,7 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from .absent import Idle, Refused, answering, marking, refusing
@@ -66,6 +66,12 @@ def subclass_of(base: type) -> Deferred:
 #: By reason, the modules below `tinytorch` whose names are missing for it.
 # fmt: off
 TABLE: dict[str, dict[str, Offer]] = {
+    "these names are those of other modules": {
+        "_custom_ops": Offer(custom_op=elsewhere("library.custom_op"), impl=elsewhere("library.impl")),
+        "cpu.amp.autocast_mode": Offer(autocast=elsewhere("cpu.amp.autocast")),
+        "cpu.amp.grad_scaler": Offer(GradScaler=elsewhere("cpu.amp.GradScaler")),
+        "cuda.amp.grad_scaler": Offer(GradScaler=elsewhere("cuda.amp.GradScaler")),
+    },
     "tinytorch spreads no tensors over processes, and calls no functions of others": {
         "_C._distributed_c10d": Offer(
             GradBucket=elsewhere("distributed.GradBucket"), ProcessGroup=elsewhere("distributed.ProcessGroup"),
@@ -177,6 +183,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "fx.proxy": Offer("GraphAppendingTracer", TraceError=subclass_of(ValueError)),
         "jit": Offer("ScriptFunction TopLevelTracedModule", TracerWarning=subclass_of(Warning)),
         "onnx": Offer("ONNXProgram"),
+        "onnx.symbolic_helper": Offer(parse_args=marking),
         "onnx.operators": Offer("reshape_from_tensor_shape shape_as_tensor"),
         "onnx.symbolic_opset11": Offer("select squeeze unsqueeze"),
         "onnx.symbolic_opset12": Offer("dropout"),
@@ -197,8 +204,13 @@ TABLE: dict[str, dict[str, Offer]] = {
             _jit_set_profiling_mode=returns(True), _jit_set_texpr_fuser_enabled=returns(None),
         ),
         "_dynamo": Offer(
-            config=submodule("_dynamo.config"), eval_frame=submodule("_dynamo.eval_frame"),
-            mark_static_address=returns(None), utils=submodule("_dynamo.utils"),
+            OptimizedModule=elsewhere("compiler.OptimizedModule"), allow_in_graph=elsewhere("compiler.allow_in_graph"),
+            assume_constant_result=elsewhere("compiler.assume_constant_result"), config=submodule("_dynamo.config"),
+            disable=elsewhere("compiler.disable"), eval_frame=submodule("_dynamo.eval_frame"),
+            graph_break=returns(None), is_compiling=elsewhere("compiler.is_compiling"),
+            list_backends=elsewhere("compiler.list_backends"), mark_dynamic=returns(None), mark_static=returns(None),
+            mark_static_address=returns(None), maybe_mark_dynamic=returns(None), optimize=elsewhere("compiler.compile"),
+            reset=elsewhere("compiler.reset"), utils=submodule("_dynamo.utils"),
         ),
         "_dynamo._trace_wrapped_higher_order_op": Offer(TransformGetItemToIndex=Idle),
         "_dynamo.config": Offer(
@@ -218,8 +230,15 @@ TABLE: dict[str, dict[str, Offer]] = {
             "HigherOrderOperator", OpOverload=elsewhere("library._Operator"),
             OpOverloadPacket=elsewhere("library._Operator"),
         ),
-        "_inductor": Offer("compile list_mode_options", cudagraph_mark_step_begin=returns(None)),
+        "_inductor": Offer(
+            "compile list_mode_options", config=submodule("_inductor.config"), cudagraph_mark_step_begin=returns(None),
+        ),
         "_inductor.codecache": Offer("extract_tensor_metadata_for_cache_key"),
+        "_inductor.config": Offer(
+            conv_1x1_as_mm=False, coordinate_descent_tuning=False, cpp=SimpleNamespace(threads=-1), debug=False,
+            epilogue_fusion=True, force_fuse_int_mm_with_mul=False, fx_graph_cache=True, max_autotune=False,
+            shape_padding=True, triton=SimpleNamespace(unique_kernel_names=True, cudagraphs=False),
+        ),
         "_inductor.cpu_vec_isa": Offer("pick_vec_isa"),
         "_inductor.runtime.cache_dir_utils": Offer("cache_dir"),
         "utils.model_zoo": Offer(load_url=elsewhere("hub.load_state_dict_from_url"), tqdm=elsewhere("hub.tqdm")),
