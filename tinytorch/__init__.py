@@ -19,8 +19,7 @@ _blas.let_idle_threads_sleep()
 # Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
 __path__.append(f"{__path__[0]}/compat")
 
-for _name in "moved autograd.node autograd.references".split():
-    _import_module(f"tinytorch.{_name}")
+_import_module("tinytorch.moved")
 _calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
 _calculus.enter_aten = lambda: _import_module("tinytorch.library")
 _import_module("tinytorch.kernels.dtypes").on_unsigned.append(lambda: _import_module("tinytorch.ops.unsigned").begin())

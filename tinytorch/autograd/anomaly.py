@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.saved import nodes_of
+from tinytorch.core.call import GENERATED
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-#: Where the frames of an op itself are: they say nothing to its caller.
-_MACHINERY = tuple([_HERE + each for each in ("core" + os.sep, "autograd" + os.sep, "ops" + os.sep)])
+#: How the file names of an op's own frames begin: these tell the user nothing.
+_MACHINERY = (GENERATED, *[_HERE + folder + os.sep for folder in ("core", "autograd", "ops")])
 
 
 class Anomaly(DispatchMode):

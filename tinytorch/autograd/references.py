@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import graph
 from tinytorch.core.engine import walk
 from tinytorch.core.graph import Node, Start, leaf_edge
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 
 __all__ = ["count_own_references"]
@@ -18,11 +18,11 @@ __all__ = ["count_own_references"]
 class _Count:
     """Stands for a number of references, and takes the first that it is compared with."""
 
-    found = -1
+    value = -1
 
     def __eq__(self, count: object) -> bool:
         if isinstance(count, int):
-            self.found = count
+            self.value = count
         return True
 
     __hash__ = None  # type: ignore[assignment]
@@ -51,22 +51,21 @@ def count_own_references() -> tuple[int, int]:
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
-    before = graph.own_references, graph.own_references_of_array
-    found = set()
+    counts = set()
+    state = local.state
+    modes, state.modes = state.modes, None
     try:
         for others, others_of_array in ((0, 0), (1, 0), (0, 1), (2, 3)):
-            graph.own_references, graph.own_references_of_array = count, count_of_array = (_Count(), _Count())
             leaf: Tensor = wrap(np.zeros(1))
             leaf._requires_grad = True
-            walk(_Shared((leaf_edge(leaf),), (others, others_of_array, [])), False, False)
-            found.add((count.found - others, count_of_array.found - others_of_array))
+            edge = leaf_edge(leaf)
+            count, count_of_array = edge[0].own_references = (_Count(), _Count())  # type: ignore[attr-defined]
+            walk(_Shared((edge,), (others, others_of_array, [])), False, False)
+            counts.add((count.value - others, count_of_array.value - others_of_array))
     finally:
-        graph.own_references, graph.own_references_of_array = before
-    own, own_of_array = found.pop()
+        state.modes = modes
+    own, own_of_array = counts.pop()
     # At most: the walk's variable, the arguments of two calls and of the function that counts; the tensor's slot, one
     # variable and that argument.
-    clear = not found and 1 <= own <= 4 and 1 <= own_of_array <= 3
-    return (own, own_of_array) if clear else (-1, -1)
-
-
-graph.own_references, graph.own_references_of_array = count_own_references()
+    consistent = not counts and 1 <= own <= 4 and 1 <= own_of_array <= 3
+    return (own, own_of_array) if consistent else (-1, -1)

@@ -185,13 +185,15 @@ class Caller:
 
 
 _NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT RECORDED WRITE REPEATS READS"
+#: How the file names of generated functions begin.
+GENERATED = "<call of ops "
 _factories: dict[Facts, Callable[..., Any]] = {}
 _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
     """Return the function `factory`, which returns the function `call` of a text for an op."""
-    file = f"<call of ops {len(_texts)}>"
+    file = f"{GENERATED}{len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
     exec(compile(text, file, "exec"), _SCOPE, scope)

@@ -8,7 +8,6 @@ Source of what hooks see and when: PyTorch's "Autograd mechanics", section "Back
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import threading
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
+from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 
 if TYPE_CHECKING:
@@ -161,12 +161,14 @@ class Node(metaclass=_NodeMeta):
     def release(self) -> None:
         """Free what was saved for the backward pass."""
 
+    # What users ask a node for. How PyTorch's graph differs from ours is described in `autograd/pytorch_graph.py`.
+
     def name(self) -> str:
-        """Return the name of the step, as PyTorch's: "MulBackward0"."""
+        """Return the name of the node, as PyTorch's: "MulBackward0"."""
         return type(self).__name__
 
     def shown(self) -> Any:
-        """Return what users see as this node: itself, but for a `Function`'s."""
+        """Return the object that users see as this node: the node itself, except for a `Function`'s."""
         return self
 
     def _inputs(self) -> Sequence[int]:
@@ -174,8 +176,77 @@ class Node(metaclass=_NodeMeta):
         return range(len(self.edges))
 
     def _differentiable(self) -> int:
-        """Return of how many outputs hooks see gradients."""
+        """Return the number of outputs whose gradients hooks see."""
         return self.outputs
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that it came from and which output of it; `(None, 0)` where no gradient flows."""
+        edges = [self.edges[i] for i in self._inputs()]
+        return tuple([(None, 0) if edge is None else (edge[0].shown(), edge[1]) for edge in edges])
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes on this node."""
+        notes: dict[Any, Any] = self.__dict__.setdefault("_metadata", {})
+        return notes
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        """The shape and dtype of each gradient that this node receives: one for each output."""
+        metadata: tuple[Any, ...] = supplied("input_metadata")(self)
+        return metadata
+
+    def _sequence_nr(self) -> int:
+        return int(self.number)  # (the numbers of a compiled function's nodes are not integers)
+
+    def register_hook(self, fn: Hook) -> Any:
+        """Run `fn(grad_inputs, grad_outputs)` after this node; it may return new `grad_inputs`. Return a handle.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.exp()
+            >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return supplied("add_hook")(self._own_hooks().post, fn)
+
+    def register_prehook(self, fn: Hook) -> Any:
+        """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`. Return a handle.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.clone()
+            >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return supplied("add_hook")(self._own_hooks().pre, fn)
+
+    def __call__(self, *gs: Any, **kwargs: Any) -> Any:
+        """Return the gradients of the inputs, given those of the outputs; hooks do not run."""
+        if kwargs:
+            raise TypeError("keyword arguments are not supported")
+        if len(gs) != self.outputs:
+            raise TypeError(f"expected {self.outputs} arguments, got {len(gs)} instead")
+        for k, g in enumerate(gs):
+            if g is not None and not hasattr(g, "_array"):
+                raise TypeError(f"argument {k} is not a Variable")
+        recording = mode.local.state.grad
+        if any(g is not None for g in gs):
+            grads = self.backward(gs if self.outputs > 1 else gs[0], recording, None)
+        else:
+            grads = self.without_gradient(recording, None)
+        shown = tuple([grads[i] for i in self._inputs()])
+        return shown[0] if len(shown) == 1 else shown
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+    # Hooks.
 
     def _own_hooks(self) -> Hooks:
         with _making:
@@ -224,10 +295,6 @@ class Node(metaclass=_NodeMeta):
             return gs[0]
         return gs if any(g is not None for g in gs) else None
 
-    if TYPE_CHECKING:  # `autograd/node.py` gives it what users ask a node for
-
-        def __getattr__(self, name: str) -> Any: ...
-
 
 class Start(Node):
     """Where a walk starts: its inputs are the roots, and their gradients are given."""
@@ -242,45 +309,6 @@ class Start(Node):
         return self.saved
 
 
-class Within(Node):
-    """Shows, to who walks the graph, a step that PyTorch records apart and that an op here has within itself."""
-
-    __slots__ = ("node", "position")
-
-    node: Node  # the op's
-    position: int  # of the op's input
-
-    def __init__(self, node: Node, position: int) -> None:
-        self.node, self.position = node, position
-        self.edges, self.hooks, self.number = (node.edges[position],), None, node.number
-
-    def __eq__(self, other: object) -> bool:
-        mine = (self.node, self.position)
-        return isinstance(other, Within) and mine == (other.node, other.position)
-
-    def __hash__(self) -> int:
-        return hash((self.node, self.position))
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"{self.name()} is no step of its own here but a part of {self.node.name()}: register hooks on that, or "
-            "on the tensor"
-        )
-
-    register_hook = register_prehook = __call__ = backward = _refuse
-
-
-@functools.cache
-def _class_within(name: str) -> Any:
-    return type(name, (Within,), {"__slots__": ()})
-
-
-def within(name: str, node: Node, position: int) -> Node:
-    """Return what shows the step `name` before an input of an op's node; each time an equal one."""
-    shown: Node = _class_within(name)(node, position)
-    return shown
-
-
 class AccumulateGrad(Node):
     """The end of every path: adds the gradient that arrives into `.grad` of its leaf, `variable`.
 
@@ -291,10 +319,16 @@ class AccumulateGrad(Node):
     __init__ = object.__init__
 
     variable: Tensor
+    #: How many references to a gradient and to its array `_owned` sees if only the walk holds them. They depend on the
+    #: version of Python: `autograd/references.py` counts them when they are first needed.
+    own_references: tuple[Any, Any] | None = None
 
     def name(self) -> str:
         """Return PyTorch's name, which has its namespace."""
         return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1  # PyTorch's: before all others
 
     def _own_hooks(self) -> Hooks:
         hooks, of_leaf = super()._own_hooks(), self.variable._hooks
@@ -313,13 +347,37 @@ class AccumulateGrad(Node):
             if create_graph:
                 leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
             elif leaf._grad is None:
-                leaf._grad = _owned(g, leaf)
+                leaf._grad = self._owned(g)
             else:
                 leaf._grad._array += g._array
                 leaf._grad._bump()
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()
+
+    def _owned(self, g: Tensor) -> Tensor:
+        """Return `g` itself if nothing else refers to it or to its memory, else a copy: `.grad` belongs to the leaf."""
+        array, leaf = g._array, self.variable
+        own = self.own_references or self._count_own_references()
+        if (
+            not g._requires_grad
+            and _references(g) == own[0]  # no hook and no caller keeps it
+            and _references(array) == own[1]
+            and array.base is None
+            and array.strides == leaf._array.strides
+            and array.flags.writeable
+        ):
+            return g
+        copy = g.detach()
+        copy._array = _memory(leaf)
+        copy._array[...] = array
+        copy._cell = [0]
+        return copy
+
+    @staticmethod
+    def _count_own_references() -> tuple[Any, Any]:
+        own = AccumulateGrad.own_references = supplied("count_own_references")()
+        return own
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Run the post-accumulate hooks, as PyTorch does."""
@@ -341,25 +399,6 @@ def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
 _accumulating = threading.RLock()  # again by the same thread: a sum may call hooks on what it saves
 
 
-def _owned(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return `g` itself if nothing else holds it or its memory, else a copy: `.grad` is the leaf's own."""
-    array = g._array
-    if (
-        not g._requires_grad
-        and _references(g) == own_references  # no hook and no caller keeps it
-        and _references(array) == own_references_of_array
-        and array.base is None
-        and array.strides == leaf._array.strides
-        and array.flags.writeable
-    ):
-        return g
-    copy = g.detach()
-    copy._array = _memory(leaf)
-    copy._array[...] = array
-    copy._cell = [0]
-    return copy
-
-
 def _memory(leaf: Tensor) -> Any:
     """Return memory for `.grad`: laid out as the leaf if that fills a block of memory, else by rows."""
     return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
@@ -373,10 +412,6 @@ def _clone(g: Tensor, leaf: Tensor) -> Tensor:
 
 
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda x: 0)
-#: How many references `_owned` sees, to a gradient and to its array, if only the walk holds them. That is Python's
-#: affair: `autograd/references.py` finds it out. -1 where it is not known: then it is always a copy.
-own_references: Any = -1
-own_references_of_array: Any = -1
 
 
 def keep(tensor: Tensor, g: Tensor) -> None:

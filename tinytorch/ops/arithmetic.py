@@ -396,7 +396,6 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
     ),
     "NotImplemented",
 ))  # fmt: skip
-floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
     renamed(pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)), "DivBackward2")
     for kernel in (_trunc_divided, _floor_divided)

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core.graph import Within
+from tinytorch.autograd.pytorch_graph import InnerStep
 from tinytorch.core.tensor import Tensor
 
 Hook = Callable[..., Any]
@@ -213,7 +213,7 @@ class Hooking:
 
 def _as_pytorch_shows(node: Any) -> Callable[[Hook], Hook] | None:
     """Return what makes a hook of a node see a weight's gradient as PyTorch's, whose node has the transpose."""
-    within = [isinstance(edge[0], Within) and edge[0].name().startswith("TBackward") for edge in node.next_functions]
+    within = [isinstance(edge[0], InnerStep) and edge[0].name().startswith("TBackward") for edge in node.next_functions]
     if True not in within:
         return None
 
