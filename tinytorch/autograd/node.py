@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.autograd.pytorch_graph import argument_shown, class_shown, saved_name
+from tinytorch.autograd.pytorch_graph import always_shown_as, argument_shown, class_shown, saved_name
 from tinytorch.core.device import cpu, device
 from tinytorch.core.graph import FREED, Node
 from tinytorch.core.node import PACKED, PLAIN, SHAPE, TENSORS, OpNode
@@ -30,15 +30,17 @@ def input_metadata(node: Node) -> tuple[InputMetadata, ...]:
 
 def shown(node: OpNode) -> Any:
     """Return an op's node as users see it: its class has `_saved_*` (`__getattr__` would slow down all attributes)."""
-    cls = class_shown(node)
-    if cls is not type(node):
-        node.__class__ = cls
-    if "_shows_saved" not in cls.__dict__:
-        cls._shows_saved = True
+    cls: Any = class_shown(node)
+    if "_saves" not in cls.__dict__:
+        cls._saves = True
         for source, name in _names_of_saved(node.op).items():
             setattr(cls, f"_saved_{name}", property(functools.partial(_saved_value, name=name)))
             if source[0] in TENSORS:
                 setattr(cls, f"_raw_saved_{name}", property(functools.partial(_raw_saved_value, name=name)))
+        if always_shown_as(cls):
+            cls.shown_as_it_is = True
+    if cls is not type(node):
+        node.__class__ = cls
     return node
 
 

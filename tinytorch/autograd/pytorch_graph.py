@@ -147,10 +147,16 @@ def _last_step_class(cls: type[OpNode], name: str) -> type[OpNode]:
 def class_shown(node: OpNode) -> type[OpNode]:
     """Return the class that an op's node has for users: the name of the class is the name of PyTorch's last node."""
     cls = type(node)
-    last = _difference(cls).last
-    if last is None or issubclass(cls, _LastStep) or len(node.shape) == 2:
+    if always_shown_as(cls) or len(node.shape) == 2:
         return cls
-    return _last_step_class(cls, last[len(node.shape) > 1])
+    names = _difference(cls).last
+    assert names is not None
+    return _last_step_class(cls, names[len(node.shape) > 1])
+
+
+def always_shown_as(cls: type[OpNode]) -> bool:
+    """Return whether all nodes of a class have that class for users."""
+    return issubclass(cls, _LastStep) or _difference(cls).last is None
 
 
 def next_functions(node: OpNode) -> tuple[tuple[Node | None, int], ...]:
