@@ -138,7 +138,7 @@ class FunctionNode(Node):
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the tensor inputs by the user's rule."""
-        gs = self._each(g)
+        gs = self._as_list(g)
         if self._materialize and None in gs:
             many = self.outputs > 1
             shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))

@@ -1,7 +1,7 @@
-"""The graph: `Node`, `AccumulateGrad`, hooks and their handles; and `torch.autograd.graph`.
+"""The graph that a backward pass walks: `Node`, `AccumulateGrad` for leaves, and hooks.
 
-An *edge* is a pair `(node, number)`: the node that made a tensor, and which of its outputs the tensor is. A tensor
-that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, made when first needed.
+An *edge* is a pair `(node, number)`: the node that computed a tensor, and which of its outputs the tensor is. A tensor
+that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, created when it is first needed.
 
 Source of what hooks see and when: PyTorch's "Autograd mechanics", section "Backward Hooks execution".
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Edge = tuple["Node", int]
 Hook = Callable[..., Any]
 
-#: Creation numbers. They order the graph: a node's number is greater than those of all that it depends on.
+#: Creation numbers. They order the graph: a node's number is greater than those of all nodes that it depends on.
 numbers = itertools.count(1)
 
 FREED = (
@@ -45,11 +45,15 @@ FREED = (
 
 
 class Hooks:
-    """The hooks of one node, or of one leaf: in the order in which they run.
+    """The hooks of one node or leaf, each kind in the order in which its hooks run.
 
-    `tensor[number]` hold the tensor hooks of an output, `retain[number]` the tensor that keeps its `.grad`, `pre` the
-    node's hooks on all its outputs' gradients, `post` what sees the gradients of inputs and outputs; `accumulated`
-    are a leaf's hooks that run when its `.grad` is up to date, and `lock` is held while it is brought there.
+    Attributes:
+        tensor: by the number of an output, the hooks on that tensor's gradient.
+        pre: the node's pre-hooks, which receive the gradients of all outputs.
+        retain: by the number of an output, the tensor that keeps its `.grad` (`retain_grad`).
+        post: the node's hooks, which receive the gradients of its inputs and outputs.
+        accumulated: the hooks of a leaf that run after its `.grad` was accumulated.
+        lock: held while a gradient is accumulated into the leaf.
     """
 
     __slots__ = ("__weakref__", "accumulated", "lock", "post", "pre", "retain", "tensor")
@@ -60,16 +64,16 @@ class Hooks:
         self.retain: dict[int, weakref.ref[Tensor]] = {}
         self.post: OrderedDict[int, Hook] = OrderedDict()
         self.accumulated: OrderedDict[int, Hook] = OrderedDict()
-        self.lock = threading.RLock()  # again by the same thread: a hook may run backward itself
+        self.lock = threading.RLock()  # reentrant: a hook may run backward itself
         in_use.add(weakref.ref(self, in_use.discard))
 
 
-#: All hooks that there are: while there are any, a walk keeps the order that PyTorch has (see `Watch`).
+#: All `Hooks` objects alive: while there are any, a walk visits leaves in PyTorch's order (see `Watch`).
 in_use: set[weakref.ref[Hooks]] = set()
 
 
 def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
-    """Return `value`, a gradient or a tuple of them, after each hook had its say: what a hook returns replaces it."""
+    """Return `value`, a gradient or a tuple of them, after the hooks: what a hook returns, unless None, replaces it."""
     for hook in list(hooks.values()):
         result = hook(value, *rest)
         if result is not None:
@@ -79,7 +83,7 @@ def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
 
 
 def _check_result(hook: Hook, result: Any, value: Any) -> None:
-    """Raise PyTorch's error unless `result` can take the place of `value`."""
+    """Raise PyTorch's error unless a hook's `result` can replace `value`."""
     name = getattr(hook, "__name__", "<unknown>")
     if isinstance(value, tuple):
         if not isinstance(result, tuple):
@@ -107,7 +111,7 @@ def _check_result(hook: Hook, result: Any, value: Any) -> None:
 
 
 class _NodeMeta(type):
-    """Lets the faces of a `Function`'s nodes, which users see, pass for nodes (see `function.BackwardCFunction`)."""
+    """Makes the `ctx` of a `Function`, which users see as its node, an instance of `Node`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, getattr(instance, "_graph_node", instance))
@@ -117,13 +121,13 @@ class _NodeMeta(type):
 
 
 class Node(metaclass=_NodeMeta):
-    """A step of the graph: knows its inputs' edges and turns gradients of its outputs into those of its inputs.
+    """A recorded operation: it computes the gradients of its inputs from those of its outputs.
 
     Attributes:
-        edges: per input the edge it came by, or None where no gradient flows.
-        saved: what the formulas need, as `plan` says; None once freed.
+        edges: per input its edge, or None where no gradient flows.
+        saved: the values that the formulas need, in the order of `plan`; None once freed.
         number: the creation number.
-        shape, dtype: those of the output (NumPy's terms); tuples of them where a node has several outputs.
+        shape, dtype: of the output (NumPy's); tuples of them if the node has several outputs.
         hooks: a `Hooks`, or None.
 
     Example:
@@ -135,9 +139,9 @@ class Node(metaclass=_NodeMeta):
     __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape")
 
     op: Op
-    outputs = 1  # how many; where there are several, gradients come as a tuple
+    outputs = 1  # their number; the gradients of several outputs are a tuple
     requires_grad = True
-    unreached: Container[Edge] = ()  # edges that the outputs which the walk came from do not lead to
+    unreached: Container[Edge] = ()  # edges to inputs that the outputs with a gradient do not depend on
 
     edges: tuple[Edge | None, ...]
     saved: Any
@@ -151,15 +155,15 @@ class Node(metaclass=_NodeMeta):
         raise TypeError(f"Can't instantiate abstract class {type(self).__name__}")
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the inputs (None where none flows), given `g`, those of the outputs."""
+        """Return the gradients of the inputs (None where none flows), given the gradients `g` of the outputs."""
         raise NotImplementedError
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the inputs when none of the outputs got one."""
+        """Return the gradients of the inputs when no output has received a gradient."""
         return (None,) * len(self.edges)
 
     def release(self) -> None:
-        """Free what was saved for the backward pass."""
+        """Free the values that were saved for the backward pass."""
 
     # What users ask a node for. How PyTorch's graph differs from ours is described in `autograd/pytorch_graph.py`.
 
@@ -249,55 +253,59 @@ class Node(metaclass=_NodeMeta):
     # Hooks.
 
     def _own_hooks(self) -> Hooks:
-        with _making:
+        with _creation_lock:
             if self.hooks is None:
                 self.hooks = Hooks()
         return self.hooks
 
     def run_tensor_hooks(self, g: Any) -> Any:
-        """Return `g` after the hooks of the output tensors, and `retain_grad`, which sees what these return."""
+        """Return `g` after the hooks of the output tensors; `retain_grad` stores what these return."""
         hooks = self.hooks
         assert hooks is not None
-        gs = self._each(g)
-        for number, each in list(hooks.tensor.items()):
-            gs[number] = run_hooks(each, gs[number])
+        gs = self._as_list(g)
+        for number, hooks_of_output in list(hooks.tensor.items()):
+            gs[number] = run_hooks(hooks_of_output, gs[number])
         for number, reference in list(hooks.retain.items()):
             tensor = reference()
             if tensor is not None and gs[number] is not None:
-                keep(tensor, gs[number])
-        return self._together(gs)
+                _accumulate_retained(tensor, gs[number])
+        return self._from_list(gs)
 
     def run_hooks_before(self, g: Any) -> Any:
         """Return `g` after the hooks of the output tensors, and then the node's pre-hooks."""
         g = self.run_tensor_hooks(g)
         assert self.hooks is not None
-        gs = self._each(g)
+        gs = self._as_list(g)
         count = self._differentiable()
-        return self._together((*run_hooks(self.hooks.pre, tuple(gs[:count])), *gs[count:]))
+        return self._from_list((*run_hooks(self.hooks.pre, tuple(gs[:count])), *gs[count:]))
 
     def run_hooks_after(self, grads: Sequence[Any], g: Any) -> Any:
         """Return the inputs' gradients after the node's hooks."""
         assert self.hooks is not None
         inputs = self._inputs()
         shown = tuple([grads[i] for i in inputs])
-        found = dict(
-            zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g)[: self._differentiable()])), strict=True)
+        by_input = dict(
+            zip(
+                inputs,
+                run_hooks(self.hooks.post, shown, tuple(self._as_list(g)[: self._differentiable()])),
+                strict=True,
+            )
         )
-        return [found.get(i) for i in range(len(grads))]
+        return [by_input.get(i) for i in range(len(grads))]
 
-    def _each(self, g: Any) -> list[Any]:
-        """Return the gradients of the outputs as a list: None where there is none."""
+    def _as_list(self, g: Any) -> list[Any]:
+        """Return the gradients of the outputs as a list, None for an output without one."""
         return [None] * self.outputs if g is None else list(g) if self.outputs > 1 else [g]
 
-    def _together(self, gs: Sequence[Any]) -> Any:
-        """Return the gradients of the outputs as `backward` gets them; None where there are none at all."""
+    def _from_list(self, gs: Sequence[Any]) -> Any:
+        """Return the gradients of the outputs as `backward` takes them; None if no output has one."""
         if self.outputs == 1:
             return gs[0]
         return gs if any(g is not None for g in gs) else None
 
 
 class Start(Node):
-    """Where a walk starts: its inputs are the roots, and their gradients are given."""
+    """The node at which a walk starts: its inputs are the roots, whose gradients it returns."""
 
     __slots__ = ()
 
@@ -310,9 +318,9 @@ class Start(Node):
 
 
 class AccumulateGrad(Node):
-    """The end of every path: adds the gradient that arrives into `.grad` of its leaf, `variable`.
+    """The node of a leaf, `variable`: adds the gradient that arrives into the leaf's `.grad`.
 
-    Its `hooks` show the leaf's own too, which live as long as the leaf; those of the node die with it.
+    Its `hooks` share the leaf's hooks, which live as long as the leaf; hooks on the node itself die with the node.
     """
 
     __slots__ = ("variable",)
@@ -324,7 +332,7 @@ class AccumulateGrad(Node):
     own_references: tuple[Any, Any] | None = None
 
     def name(self) -> str:
-        """Return PyTorch's name, which has its namespace."""
+        """Return PyTorch's name, with its namespace."""
         return "torch::autograd::AccumulateGrad"
 
     def _sequence_nr(self) -> int:
@@ -342,8 +350,8 @@ class AccumulateGrad(Node):
         if not leaf._requires_grad:  # frozen since it was recorded
             return ()
         hooks = leaf._hooks
-        # (Several threads may run backward through one model.)
-        with _accumulating if hooks is None else hooks.lock:
+        # Several threads may run backward through one model.
+        with _accumulation_lock if hooks is None else hooks.lock:
             if create_graph:
                 leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
             elif leaf._grad is None:
@@ -396,16 +404,16 @@ def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
-_accumulating = threading.RLock()  # again by the same thread: a sum may call hooks on what it saves
+_accumulation_lock = threading.RLock()  # reentrant: an addition that is recorded may call hooks on saved tensors
 
 
 def _memory(leaf: Tensor) -> Any:
-    """Return memory for `.grad`: laid out as the leaf if that fills a block of memory, else by rows."""
+    """Return memory for `.grad`: with the leaf's strides if the leaf is dense, else contiguous."""
     return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
 
 
 def _clone(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return a recorded copy of `g`, laid out for `.grad`."""
+    """Return a recorded copy of `g` in memory for `.grad`."""
     laid_out: Tensor = g.detach()
     laid_out._array, laid_out._cell = _memory(leaf), [0]
     return laid_out.copy_(g)
@@ -414,14 +422,14 @@ def _clone(g: Tensor, leaf: Tensor) -> Tensor:
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda x: 0)
 
 
-def keep(tensor: Tensor, g: Tensor) -> None:
-    """Put `g` into `.grad` of a non-leaf (`retain_grad`), added to what is there."""
-    with _accumulating:
+def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
+    """Accumulate `g` into `.grad` of a non-leaf (`retain_grad`)."""
+    with _accumulation_lock:
         tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
 
 
 def leaf_edge(leaf: Tensor) -> Edge:
-    """Return the edge to a leaf; its `AccumulateGrad` lives as long as some graph leads to it."""
+    """Return the edge to a leaf; its `AccumulateGrad` lives as long as a graph refers to it."""
     reference = leaf._accumulator
     if reference is not None:
         node = reference()
@@ -429,7 +437,7 @@ def leaf_edge(leaf: Tensor) -> Edge:
             return (node, 0)
     if mode.alone:
         return (_accumulator(leaf), 0)
-    with _making:  # two threads may come here with one leaf, and must leave with one node
+    with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
         reference = leaf._accumulator
         node = None if reference is None else reference()
         return (_accumulator(leaf) if node is None else node, 0)
@@ -442,20 +450,22 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
     node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
     node.edges = node.saved = ()
     node.hooks = None
-    node.number = -next(numbers)  # below every other node's: leaves come last and get one sum
+    node.number = -next(
+        numbers
+    )  # less than all other nodes' numbers: a walk visits leaves last, with the sum of their gradients
     if leaf._hooks is not None:
         node._own_hooks()
-    leaf._accumulator = _weakly(node)
+    leaf._accumulator = _weak_reference(node)
     return node
 
 
-_making = threading.RLock()  # of what a leaf or a node has one of
-_weakly = weakref.ref
+_creation_lock = threading.RLock()  # for objects of which a leaf or a node has at most one
+_weak_reference = weakref.ref
 
 
 def hooks_of_leaf(leaf: Tensor) -> Hooks:
-    """Return the hooks of a leaf, made when first asked for."""
-    with _making:
+    """Return the hooks of a leaf, created at the first call."""
+    with _creation_lock:
         if leaf._hooks is None:
             leaf._hooks = Hooks()
             node = None if leaf._accumulator is None else leaf._accumulator()
@@ -464,30 +474,30 @@ def hooks_of_leaf(leaf: Tensor) -> Hooks:
     return leaf._hooks
 
 
-# What hooks see of a walk ---------------------------------------------------------------------------
+# The order of leaves while hooks exist --------------------------------------------------------------
 
 
 class Watch:
-    """A look ahead on a walk that hooks will see: which nodes it comes to, and when a leaf has all of its gradient.
+    """A look ahead on a walk during which hooks may run: what it will visit, and when a leaf's gradient is complete.
 
-    A walk comes to leaves last, which costs nothing. With a hook about, each leaf is served as PyTorch does it: as
-    soon as the last node that contributes has run. So hooks see `.grad` of layers that are done, and what hooks that
-    run after accumulation set free is free during the walk.
+    Without hooks a walk visits leaves last, which costs nothing. While hooks exist, each leaf is visited as in PyTorch:
+    as soon as the last node that contributes to it has run. So hooks see the `.grad` of finished layers, and memory
+    that post-accumulate hooks free is free during the walk.
 
     Attributes:
-        number: tells walks apart.
-        nodes: those that the walk will come to.
-        into_leaves: whether leaves accumulate, or are only looked at (`autograd.grad`).
+        number: identifies the walk.
+        nodes: the nodes that the walk will visit.
+        into_leaves: whether gradients are accumulated into leaves, rather than returned (`autograd.grad`).
     """
 
     def __init__(self, start: Start, needed: set[Node] | None, into_leaves: bool) -> None:
         self.number, self.into_leaves = start.number, into_leaves
         self.nodes: set[Node] = {start}
-        self._last: dict[int, int] = {}  # of a leaf's number: that of the last node to contribute
+        self._last: dict[int, int] = {}  # by the number of a leaf, the number of the last node to contribute to it
         self.look(start, needed)
 
     def look(self, start: Node, needed: set[Node] | None) -> None:
-        """Look ahead from a node: the first one, or one whose edges are others since the walk began."""
+        """Look ahead from a node: the start, or a node whose edges have changed since the walk began."""
         stack = [start]
         while stack:
             node = stack.pop()
@@ -503,28 +513,28 @@ class Watch:
 
     @staticmethod
     def push(heap: list[int], order: int) -> None:
-        """Let a node wait its turn; not a leaf, which `serve` calls."""
+        """Put a node on the heap; leaves are put there by `serve`."""
         if order < 0:
             heappush(heap, order)
 
     def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
-        """Put the leaves that `node` was the last to contribute to first in the queue."""
+        """Put the leaves that `node` was the last to contribute to at the top of the heap."""
         for k, edge in enumerate(node.edges):
             if edge is not None and self._last.get(edge[0].number) == node.number:
                 entry = waiting.pop(-edge[0].number, None)
                 if entry is not None:
                     waiting[_FIRST + k] = entry
                     heappush(heap, _FIRST + k)
-        if not heap:  # leaves that still wait for nodes which the walk has not come to after all (`Node.unreached`)
+        if not heap:  # leaves that wait for nodes which the walk did not visit after all (`Node.unreached`)
             heap += sorted(waiting)
 
 
-_FIRST = -(1 << 62)  # before minus any creation number
+_FIRST = -(1 << 62)  # less than minus any creation number
 
 
 class _Running(threading.local):
     watch: Watch | None = None
 
 
-#: The walk that this thread is in, if there are hooks about.
+#: The look-ahead of the walk that runs in this thread, while hooks exist.
 running = _Running()
