@@ -22,7 +22,6 @@ __path__.append(f"{__path__[0]}/compat")
 _import_module("tinytorch.moved")
 _calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
 _calculus.enter_aten = lambda: _import_module("tinytorch.library")
-_import_module("tinytorch.kernels.dtypes").on_unsigned.append(lambda: _import_module("tinytorch.ops.unsigned").begin())
 _calculus.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
 
 from tinytorch.core.tensor import Tensor

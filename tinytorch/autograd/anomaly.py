@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.saved import nodes_of
-from tinytorch.core.call import GENERATED
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 
@@ -22,7 +21,7 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: The beginnings of the file names of an op's own frames, which are not shown.
-_OWN_FRAMES = (GENERATED, *[_PACKAGE + folder + os.sep for folder in ("core", "autograd", "ops")])
+_OWN_FRAMES = tuple([_PACKAGE + folder + os.sep for folder in ("core", "autograd", "ops")])
 
 
 class Anomaly(DispatchMode):

@@ -154,7 +154,7 @@ class Level(DispatchMode):
         if all(tangent is None for tangent in tangents):
             return caller(*args, **kwargs)
         x = values[0]
-        writes = caller.writes
+        writes = caller.writes  # type: ignore[attr-defined]
         if writes and any(op.arguments[0] in names for names in op.wants.values()):
             values = (x.clone(), *values[1:])  # what it held
         start = next(numbers)

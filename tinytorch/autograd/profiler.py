@@ -32,15 +32,13 @@ from tinytorch.autograd.profiler_util import (
     FunctionEventAvg,
     nested,
 )
-from tinytorch.core.call import GENERATED
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
-#: How the file names of the package's own frames begin.
-_OWN_FRAMES = (GENERATED, os.path.dirname(os.path.dirname(__file__)) + os.sep)
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 # Recording ----------------------------------------------------------------------------------------
@@ -170,7 +168,7 @@ def _stack() -> list[str]:
     lines = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_OWN_FRAMES):
+        if not code.co_filename.startswith(_PACKAGE):
             lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return lines

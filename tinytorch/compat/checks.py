@@ -150,19 +150,19 @@ def sym_int(a: Any) -> int:
     return int(a)
 
 
-@asking("sym_float")
+@asking("sym_float", binds=True)
 def sym_float(a: Any) -> float:
     """Return a number as a float."""
     return float(a)
 
 
-@asking("sym_not")
+@asking("sym_not", binds=True)
 def sym_not(a: Any) -> bool:
     """Return `not a`."""
     return not a
 
 
-@asking("sym_max")
+@asking("sym_max", binds=True)
 def sym_max(a: Any, b: Any) -> Any:
     """Return the greater of two numbers: a float if one of them is.
 
@@ -174,20 +174,20 @@ def sym_max(a: Any, b: Any) -> Any:
     return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
 
 
-@asking("sym_min")
+@asking("sym_min", binds=True)
 def sym_min(a: Any, b: Any) -> Any:
     """Return the lesser of two numbers: a float if one of them is."""
     lesser = builtins.min(a, b)
     return float(lesser) if isinstance(a, float) or isinstance(b, float) else lesser
 
 
-@asking("sym_sqrt")
+@asking("sym_sqrt", binds=True)
 def sym_sqrt(a: Any) -> float:
     """Return the square root of a number."""
     return math.sqrt(a)
 
 
-@asking("sym_ite")
+@asking("sym_ite", binds=True)
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """Return `t` if `b` holds, else `f`.
 
@@ -201,7 +201,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-@asking("sym_sum")
+@asking("sym_sum", binds=True)
 def sym_sum(args: Any) -> Any:
     """Return the sum of numbers."""
     return builtins.sum(args)

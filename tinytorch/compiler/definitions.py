@@ -28,7 +28,6 @@ from tinytorch.core import mode, tensor
 from tinytorch.kernels import blas, dtypes, native, parallel
 from tinytorch.kernels.parallel import get_threads
 from tinytorch.kernels.random import Source
-from tinytorch.ops import unsigned
 
 HOUSE = "tinytorch"
 #: Elements up to which an array is written as numbers.
@@ -114,7 +113,8 @@ def result_dtype(*operands: tuple[Any, int]) -> Any:
 
 
 _STAND_INS: list[tuple[Any, Any]] = [
-    (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (blas.one_thread, contextlib.nullcontext),
+    (parallel.parallel_for, share), (parallel.blockwise, each), (parallel.rowwise, rows),
+    (blas.one_thread, contextlib.nullcontext),
     (dtypes.from_numpy_dtype, same), (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype),
     (dtypes.result_dtype, result_dtype), (dtypes.promote_types, promoted), (tensor.Tensor, ()),
 ]  # fmt: skip
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 def _is_wrapper(file: str) -> bool:
     """Return whether functions from a file are around others: Python's own, and what looks for rare dtypes."""
-    return not _is_house(file) or file == unsigned.__file__
+    return not _is_house(file)
 
 
 #: The types of native twins, if there are any.

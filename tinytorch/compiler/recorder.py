@@ -443,9 +443,9 @@ class Recorder(DispatchMode):
         large = op.elementwise and next(x.size for x in taken if isinstance(x, np.ndarray)) >= parallel.LARGE
         if large and len(taken) == 1:
             kernel = getattr(op.kernel, "ufunc", op.kernel) if taken[0].dtype.kind == "f" else op.kernel
-            call = self.add(NEW, parallel.each, (kernel, *taken), _name(op))
+            call = self.add(NEW, parallel.blockwise, (kernel, *taken), _name(op))
         elif large:
-            call = self.add(NEW, parallel.each, (op.kernel, *taken), _name(op))
+            call = self.add(NEW, parallel.blockwise, (op.kernel, *taken), _name(op))
         else:
             named = dict(zip(op.arguments[op.positional :], taken[op.positional :], strict=True))
             call = self.add(NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)
@@ -457,13 +457,13 @@ class Recorder(DispatchMode):
         taken = list(arrays)
         for i in op.inputs:
             value, array = values[i], arrays[i]
-            if not isinstance(array, np.ndarray):
+            if not isinstance(array, np.ndarray) or (isinstance(value, Tensor) and array is value._array):
                 continue
+            if op.in_float32 and array.dtype.itemsize == 2:
+                raise NotRecorded("numbers of 16 bits")  # computed in 32 bits, see `promoted`
             if isinstance(value, NUMBERS):
                 self.known(wrap(array))
-            elif isinstance(value, Tensor) and array is not value._array:
-                if array.dtype == value._array.dtype:
-                    raise NotRecorded("numbers of 16 bits")  # computed in 32 bits, see `promoted`
+            elif isinstance(value, Tensor):
                 call = self.add(NEW, np.ndarray.astype, (value._array, array.dtype), "to")
                 call.outputs.append(self.enter(array, call))
         return tuple(taken)

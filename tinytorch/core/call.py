@@ -6,12 +6,12 @@ long again; so the template is filled in when the op is declared, and ops of one
 text the arguments are `a0`, `a1`, ..., and the names in capitals belong to the op. The text for an op of one tensor and
 a number, `scaled(x, factor=2)`, in short:
 
-    def call(a0=None, a1=None, *more, **kwargs):
+    def call(a0=None, a1=None, *args, **kwargs):
         state = local.state
         if state.modes is not None:
-            return dispatch(OP, THIS.function, *OP.given((a0, a1,), more, kwargs))
-        if more or kwargs or a0 is MISSING:
-            a0, a1, = OP.bound((a0, a1,), more, kwargs)      # other names of arguments, or an error
+            return dispatch(OP, THIS.function, *OP.given((a0, a1,), args, kwargs))
+        if args or kwargs or a0 is MISSING:
+            a0, a1, = OP.bound((a0, a1,), args, kwargs)      # other names of arguments, or an error
         if type(a0) is not Tensor and not isinstance(a0, Tensor):
             a0 = OP.adopted(a0, 0)                           # PyTorch's tensor, or an error
         array = KERNEL(a0._array, a1)
@@ -64,7 +64,7 @@ class Facts(NamedTuple):
 
     Attributes:
         form: which form of call it is (`CALL`, ...); `witnessed` if it tells the witness.
-        count: how many arguments the op has; `positional` of them are not given by name alone.
+        arguments: how many the op has; `positional` of them are not given by name alone.
         keywords: the names of the others.
         incomplete: the position of the last argument without a default, or None.
         inputs: the positions of the tensors among the arguments; `many` if the only one is a sequence of tensors.
@@ -79,7 +79,7 @@ class Facts(NamedTuple):
 
     form: str
     witnessed: bool
-    count: int
+    arguments: int
     positional: int
     keywords: tuple[str, ...]
     incomplete: int | None
@@ -108,7 +108,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     operands = op.operands
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
     facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
-    facts |= {"residuals": len(op.residuals), "count": operands, "inputs": (), "constant": (), "keywords": ()}
+    facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
     facts |= {"incomplete": None, "overload": None, "outputs": 1, "floating": bool(operands) and op.floating}
     if operands == 2:
         facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
@@ -118,7 +118,11 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         facts["holds_first"] = any(first in names for names in op.wants.values())
     elif form != WRITING:
         several = op.outputs != 1 or bool(op.residuals or op.result)
-        facts |= {"count": len(op.arguments), "positional": op.positional, "keywords": op.arguments[op.positional :]}
+        facts |= {
+            "arguments": len(op.arguments),
+            "positional": op.positional,
+            "keywords": op.arguments[op.positional :],
+        }
         facts |= {"inputs": op.inputs, "many": op.many is not None, "view": op.view, "outputs": op.outputs}
         facts |= {"records": bool(op.wants) and (several or 0 not in op.nondiff), "result": op.result is not None}
         if op.required and not operands:
@@ -168,32 +172,33 @@ class Caller:
         overload = None if op.overload is None else op.overload[1]
         ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (of a kernel that refuses dtypes other than floats)
         scope = self.scope
-        call = factory(
+        template: Any = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
-            scope.get("RECORDED"), scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
-        if not self.writes:  # give the arguments their own names
-            code = call.__code__
-            names = ("input", "other")[: op.operands] if op.operands else op.arguments
-            code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
-            defaults = None if op.operands else op.defaults[: op.positional]
-            call = FunctionType(code, call.__globals__, op.name, defaults, call.__closure__)
-            if op.positional < len(names):
-                call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
+        # Give the arguments their own names.
+        names = ("input", "other")[: op.operands] if op.operands else op.arguments
+        if self.writes:
+            names = ("input",)
+        code = template.__code__
+        code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+        defaults = None if self.writes or op.operands else op.defaults[: op.positional]
+        call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
+        if defaults is not None and op.positional < len(names):
+            call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         call.op, call.caller, call.writes = op, self, self.writes
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT RECORDED WRITE REPEATS READS"
-#: How the file names of generated functions begin.
-GENERATED = "<call of ops "
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT WRITE REPEATS READS"
 _factories: dict[Facts, Callable[..., Any]] = {}
+_HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
     """Return the function `factory`, which returns the function `call` of a text for an op."""
-    file = f"{GENERATED}{len(_texts)}>"
+    file = f"{_HERE}<call of ops {len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
     exec(compile(text, file, "exec"), _SCOPE, scope)
@@ -217,7 +222,7 @@ class _Text:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.lines: list[str] = [f"def factory({', '.join(_NAMES.split())}):"]
-        self.a = [f"a{i}" for i in range(facts.count)]
+        self.a = [f"a{i}" for i in range(facts.arguments)]
         self.arrays = list(self.a)
         self.values = f"({', '.join(self.a)},)"
         self.several = facts.outputs != 1 or bool(facts.residuals or facts.result)
@@ -259,29 +264,32 @@ class _Text:
         this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
         self.lines.append(f"    def call({', '.join(self.a)}):")
         self.put(0, "state = local.state")
-        self.put(0, f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
+        two = self.facts.operands == 2  # then a TypeError, also of a mode, may be for the other operand to answer
+        if two:
+            self.put(0, "try:")
+        self.put(int(two), f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
 
     def bind(self) -> None:
         """Bind the arguments by the signature of the op."""
         facts, a = self.facts, self.a
         parameters = [f"{x}=None" for x in a]  # (the defaults are put in afterwards)
-        parameters[facts.positional : facts.positional] = ["*more"]
+        parameters[facts.positional : facts.positional] = ["*args"]
         incomplete = [] if facts.incomplete is None else [f"{a[facts.incomplete]} is MISSING"]
         self.lines.append(f"    def call({', '.join(parameters)}, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
-        self.put(1, f"return dispatch(OP, THIS.function, *OP.given({self.values}, more, kwargs))")
-        self.put(0, f"if {' or '.join(['more', 'kwargs', *incomplete])}:")
-        self.put(1, f"{self.values} = OP.bound({self.values}, more, kwargs)")
+        self.put(1, f"return dispatch(OP, THIS.function, *OP.given({self.values}, args, kwargs))")
+        self.put(0, f"if {' or '.join(['args', 'kwargs', *incomplete])}:")
+        self.put(1, f"{self.values} = OP.bound({self.values}, args, kwargs)")
 
     def bind_write(self) -> None:
         """Bind the arguments of a write, and check that the first one may be written to."""
         in_place = self.facts.form == IN_PLACE
         floats = "" if in_place else " and target.dtype.kind in FLOATS"
-        self.lines.append("    def call(a0, /, *more, **kwargs):")
+        self.lines.append("    def call(a0, *args, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
-        self.put(1, "return dispatch(OP, THIS.function, (a0, *more), kwargs)")
+        self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
         self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
-        self.put(0, "values = OP.bind((a0, *more), kwargs)", "target = a0._array")
+        self.put(0, "values = OP.bind((a0, *args), kwargs)", "target = a0._array")
         self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
         if in_place:
             self.put(0, "check_operands_of_write(OP, a0, values)")
@@ -294,7 +302,6 @@ class _Text:
         """Set `array` to what the kernel returns."""
         facts = self.facts
         if facts.operands == 2:
-            self.put(0, "try:")
             self.unwrap_operands(1)
             self.put(0, "except TypeError:")
             self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
@@ -335,7 +342,7 @@ class _Text:
     def compute_operand(self) -> None:
         """Compute a ufunc of one operand; large arrays are shared among threads."""
         self.put(0, "try:\n    if x.size < parallel.LARGE:\n        array = KERNEL(x)")
-        self.put(1, "else:\n    array = parallel.each(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
+        self.put(1, "else:\n    array = parallel.blockwise(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
 
     def unwrap_operands(self, indent: int) -> None:
@@ -361,7 +368,7 @@ class _Text:
         if self.facts.of_floats:
             branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
         if self.facts.elementwise:
-            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.each(KERNEL, x, y)"))
+            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.blockwise(KERNEL, x, y)"))
         for k, (condition, result) in enumerate(branches):
             self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
         self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
@@ -507,7 +514,7 @@ class _Text:
                     self.put(1, "if kind is F32:\n    OF_FLOATS(x, y, out=target)")
                 self.put(1, f"{'elif' if facts.of_floats else 'if'} target.size < parallel.LARGE:")
                 self.put(2, "KERNEL(x, y, out=target)")
-                self.put(1, "else:\n    parallel.each(KERNEL, x, y, out=target)")
+                self.put(1, "else:\n    parallel.blockwise(KERNEL, x, y, out=target)")
                 self.put(1, "count_write(a0)", "return a0")
             self.compute_operands()
         elif facts.operands == 1:
@@ -546,7 +553,7 @@ class _Text:
                 before = "before"
             self.put(0, "check_result(array, target)", "np.copyto(target, array, casting='unsafe')")
         self.put(0, "count_write(a0)", "if edges is not None:")
-        self.put(1, f"record_write(RECORDED or OP, edges, values, a0, {residuals}, {before})")
+        self.put(1, f"record_write(OP, edges, values, a0, {residuals}, {before})")
         self.put(0, "return a0")
 
 

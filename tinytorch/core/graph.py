@@ -24,7 +24,8 @@ from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 
 if TYPE_CHECKING:
-    from tinytorch.core.op import Op, Plan
+    from tinytorch.core.declaration import Op
+    from tinytorch.core.node import Plan
     from tinytorch.core.tensor import Tensor
 
 Edge = tuple["Node", int]

@@ -6,6 +6,7 @@ the base as it was, with the view's part replaced. Views of that base notice by 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from tinytorch.core.declaration import NUMBERS, Op
 from tinytorch.core.graph import FREED, Edge, Node, numbers
 from tinytorch.core.supplied import supplied
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, expanded, follow, move_retained, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import FLOATS
@@ -140,9 +141,26 @@ def record_write(
     before: Any = None,
 ) -> None:  # fmt: skip
     """Record the call of an op that has written into `x`: see `Op.record`."""
+    if not op.wants:
+        op = _constant_op(op)
     node = op.record(edges, values, (x._array,), x._cell, residuals, written_to=x, before=before)
     if node is not None:
         written(x, (node, 0))
+
+
+@functools.cache
+def _constant_op(declared: Op) -> Op:
+    """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
+    return Op(
+        declared.kernel, {declared.arguments[i]: _zeros_like for i in declared.inputs}, arguments=declared.arguments,
+        defaults=declared.defaults, positional=declared.positional, name=declared.name,
+        node_name=declared.node_class.__name__.removesuffix("Backward0"), broadcasts=declared.broadcasts,
+    )  # fmt: skip
+
+
+def _zeros_like(g: Tensor) -> Tensor:
+    zeros: Tensor = constant(np.zeros_like(g._array))
+    return zeros
 
 
 def written(x: Tensor, edge: Edge) -> None:

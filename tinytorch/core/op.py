@@ -15,12 +15,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tinytorch.core.call import CALL, IN_PLACE, OPERATOR, Caller
 from tinytorch.core.declaration import MISSING, Op, camel, signature
 from tinytorch.core.node import Formula
-from tinytorch.core.tensor import Tensor, constant
 
 __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
 
@@ -132,27 +129,11 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         name: the public name, by default the op's with an underscore.
     """
     declared: Op = caller.op
-    recorded = declared if declared.wants else constant_op(declared)
     doc = f"In-place version of `{declared.name}`: writes the result into this tensor and returns it."
-    return _named(Caller(declared, IN_PLACE, RECORDED=recorded).function, name or f"{declared.name}_", doc)
+    return _named(Caller(declared, IN_PLACE).function, name or f"{declared.name}_", doc)
 
 
 def _named(function: Any, name: str, doc: str | None) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
-
-
-@functools.cache
-def constant_op(declared: Op) -> Op:
-    """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
-    return Op(
-        declared.kernel, {declared.arguments[i]: _zeros_like for i in declared.inputs}, arguments=declared.arguments,
-        defaults=declared.defaults, positional=declared.positional, name=declared.name,
-        node_name=declared.node_class.__name__.removesuffix("Backward0"), broadcasts=declared.broadcasts,
-    )  # fmt: skip
-
-
-def _zeros_like(g: Tensor) -> Tensor:
-    zeros: Tensor = constant(np.zeros_like(g._array))
-    return zeros

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from tinytorch.core import graph
@@ -157,15 +158,17 @@ class Tensor:
         def __getattr__(self, name: str) -> Any: ...
 
 
-def _make_wrap() -> Any:
+def _makes_tensors(function: Any) -> Any:
+    """Give a function of `array` and `cls` its body: it makes a tensor by `new_tensor_text`."""
     scope: dict[str, Any] = {"new": object.__new__, "local": local, "Tensor": Tensor, "__name__": __name__}
-    body = "\n    ".join(["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"])
-    exec(f"def wrap(array, cls=Tensor):\n    {body}", scope)
-    scope["wrap"].__doc__ = "Return `array` as a tensor on the same memory, a leaf that does not require grad."
-    return scope["wrap"]
+    body = ["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"]
+    exec("\n    ".join([f"def {function.__name__}(array, cls=Tensor):", *body]), scope)
+    return functools.wraps(function)(scope[function.__name__])
 
 
-wrap = _make_wrap()
+@_makes_tensors
+def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
+    """Return `array` as a tensor on the same memory, a leaf that does not require grad."""
 
 
 def constant(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Layers, losses and models: `nn.Module` and what is built on it."""
+"""Neural networks: `nn.Module`, layers, losses, `functional`, `init`."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tinytorch.nn.parameter import Parameter as Parameter
 from tinytorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from tinytorch.nn.parameter import UninitializedParameter as UninitializedParameter
 
-vars(functional)["grad"] = grad  # PyTorch's has it, too
+vars(functional)["grad"] = grad  # as in PyTorch
 
 if not TYPE_CHECKING:  # as in `modules`
     __all__ = [

@@ -24,7 +24,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -472,7 +472,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return constant_pad(input, widths, value)
 
 
-@op(name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
+@op(refuses=unless_empty("pixel_shuffle"), name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
 def _pixel_shuffle(x: Any, factor: int) -> Any:
     *batch, c, h, w = x.shape
     n = len(batch)
@@ -481,7 +481,7 @@ def _pixel_shuffle(x: Any, factor: int) -> Any:
     return formatted(split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x)
 
 
-@op(name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
+@op(refuses=unless_empty("pixel_unshuffle"), name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
 def _pixel_unshuffle(x: Any, factor: int) -> Any:
     *batch, c, h, w = x.shape
     n = len(batch)
@@ -490,7 +490,7 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
 
 
-@public(also="nn.functional.pixel_shuffle")
+@public(binds=False, also="nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
@@ -512,7 +512,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _pixel_shuffle(input, upscale_factor)
 
 
-@public(also="nn.functional.pixel_unshuffle")
+@public(binds=False, also="nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
@@ -545,14 +545,18 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
-@op(name="ChannelShuffle", x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups))
+@op(
+    refuses=unless_empty("channel_shuffle"),
+    name="ChannelShuffle",
+    x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
+)
 def _channel_shuffle(x: Any, groups: int) -> Any:
     batch, channels, *rest = x.shape
     split = x.reshape((batch, groups, channels // groups, *rest))
     return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
-@public(also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
+@public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
 

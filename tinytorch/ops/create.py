@@ -232,7 +232,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
-@public()
+@public(asks="modes", listed=False)
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -432,7 +432,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
-@public()
+@public(asks="modes", listed=False)
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, on the same memory where that can be.
 
@@ -460,7 +460,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else array.astype(kind.numpy, copy=False))
 
 
-@public()
+@public(listed=False)
 def asarray(
     obj: Any,
     *,
@@ -548,7 +548,7 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
-@public()
+@public(asks="nobody")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor on the memory of a NumPy array: writes to either show in both.
 
@@ -567,7 +567,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
-@public()
+@public(listed=False)
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor on the memory of an object with a buffer.
 
@@ -620,7 +620,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -641,7 +641,7 @@ def empty(
     return blank(shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format)
 
 
-@public()
+@public(listed=False)
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -680,7 +680,7 @@ def zeros(
     return made
 
 
-@public()
+@public(listed=False)
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -702,7 +702,7 @@ def ones(
     return made
 
 
-@public()
+@public(listed=False)
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -745,7 +745,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-@public()
+@public(listed=False)
 def scalar_tensor(
     s: Any,
     *,
@@ -884,7 +884,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name)(new)
+    return public("", method=name, listed=False)(new)
 
 
 new_empty = _new(
@@ -894,7 +894,7 @@ new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zer
 new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
-@public("", method="new_full")
+@public("", method="new_full", listed=False)
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -917,7 +917,7 @@ def new_full(
     return _filled(blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value)
 
 
-@public("", method="new_tensor")
+@public("", method="new_tensor", listed=False)
 def new_tensor(
     self: Tensor,
     data: Any,

@@ -159,7 +159,7 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
-@public()
+@public(listed=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
 
@@ -645,6 +645,7 @@ def _copy_in_order(x: Any, *_: Any) -> Any:
 
 
 @writing(
+    refuses="index_put",
     names=("IndexPutBackward0",),
     prepare=_copy_in_order,
     repeats=_deprecated_fill_or_put,
@@ -783,7 +784,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
     return rows if alpha == 1 else rows * alpha
 
 
-@writing(names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
+@writing(refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
 def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     axis = _rows_of("index_add", x, dim, index, source)
     _check_rows("index_add", x, axis, index, source)
@@ -826,6 +827,7 @@ index_add_ = public("", method="index_add_")(
 
 
 @writing(
+    refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
@@ -898,6 +900,7 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 @writing(
+    refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=_copy_in_order,
     repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),

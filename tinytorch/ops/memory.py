@@ -264,7 +264,7 @@ def is_shared(self: Tensor) -> bool:
     return _is_mapped(self._array)
 
 
-@public()
+@public(listed=False)
 def from_file(
     filename: Any,
     shared: bool | None = None,
@@ -304,7 +304,7 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 def empty_strided(
     size: Any,
     stride: Any,
@@ -337,7 +337,7 @@ def empty_strided(
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 
-@public("", method="new_empty_strided")
+@public("", method="new_empty_strided", listed=False)
 def new_empty_strided(
     self: Tensor,
     size: Any,
@@ -358,7 +358,7 @@ def new_empty_strided(
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 
-@public()
+@public(listed=False)
 def empty_permuted(
     size: Any,
     physical_layout: Any,
@@ -465,7 +465,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     return (DLDeviceType(1), 0)
 
 
-@public()
+@public(listed=False)
 def to_dlpack(tensor: Tensor, /) -> Any:
     """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
 
@@ -517,7 +517,7 @@ def _writable(array: Array, owner: Any) -> Array:
     return array if said else np.asarray(_Writable(array))
 
 
-@public()
+@public(binds=True, asks="nobody", listed=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor on the memory of another library's array, or of a capsule.
 

@@ -156,7 +156,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
-@public()
+@public(binds=True, asks="nobody")
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again from `seed`, and return it.
 
@@ -171,7 +171,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
-@public()
+@public(binds=True, asks="nobody")
 def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
 
@@ -182,7 +182,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
 def initial_seed() -> int:
     """Return the seed that the default generator was started from.
 
@@ -194,7 +194,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -208,7 +208,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-@public()
+@public(binds=True, asks="nobody")
 def set_rng_state(new_state: Tensor) -> None:
     """Put back what `get_rng_state` returned.
 
@@ -303,7 +303,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        record_write(made, edges, (*tensors, None), x)
+        record_write(made, edges, (*tensors, None)[: len(made.arguments)], x)
     return x
 
 
@@ -687,7 +687,7 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
-@public()
+@public(listed=False)
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -792,7 +792,7 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
-@public()
+@public(listed=False)
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -822,7 +822,7 @@ def rand(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -848,7 +848,7 @@ def randn(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 def randint(
     *args: Any,
     low: int = 0,
@@ -899,7 +899,7 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 def randperm(
     n: int,
     *,
@@ -943,7 +943,7 @@ def randperm(
     return _requiring(made, requires_grad) if out is None else made
 
 
-@public()
+@public(listed=False)
 def rand_like(
     input: Tensor,
     *,
@@ -966,7 +966,7 @@ def rand_like(
     return _requiring(uniform_(made, generator=generator), requires_grad)
 
 
-@public()
+@public(listed=False)
 def randn_like(
     input: Tensor,
     *,
@@ -998,7 +998,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public()
+@public(listed=False)
 def randint_like(
     input: Tensor,
     *args: Any,

@@ -26,7 +26,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 def arange(
     *args: Any,
     start: Any = 0,
@@ -80,7 +80,7 @@ def arange(
     return _fill_in_order(made, np.arange(count) * int(step) + int(start))
 
 
-@public("range")
+@public("range", listed=False)
 def inclusive_range(
     start: Any,
     end: Any,
@@ -167,7 +167,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
-@public()
+@public(listed=False)
 def linspace(
     start: Any,
     end: Any,
@@ -202,7 +202,7 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
-@public()
+@public(listed=False)
 def logspace(
     start: Any,
     end: Any,
@@ -298,7 +298,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 def eye(
     n: int,
     m: int | None = None,
@@ -334,7 +334,7 @@ def eye(
     return made
 
 
-@public()
+@public(listed=False)
 def tril_indices(
     row: int,
     col: int,
@@ -356,7 +356,7 @@ def tril_indices(
     return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
-@public()
+@public(listed=False)
 def triu_indices(
     row: int,
     col: int,

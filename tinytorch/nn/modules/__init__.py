@@ -1,4 +1,4 @@
-"""The modules, by family; `tinytorch.nn` has them all."""
+"""The modules, one file per family; `tinytorch.nn` exports them all."""
 
 # ruff: noqa: F403
 
@@ -28,5 +28,5 @@ from tinytorch.nn.modules.sparse import *
 from tinytorch.nn.modules.transformer import *
 from tinytorch.nn.modules.upsampling import *
 
-if not TYPE_CHECKING:  # type checkers take what a star brings for public, unless a list that they cannot read says so
+if not TYPE_CHECKING:  # (type checkers export starred names, unless an `__all__` that they cannot evaluate hides them)
     __all__ = sorted(name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module))

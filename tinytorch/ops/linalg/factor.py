@@ -832,7 +832,7 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+@op(refuses="tril", name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact factors."""
     return kernels.lu_unpack(x, pivots)
@@ -1032,7 +1032,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
-@op(name="LinalgCross", x=lambda g, y, dim: _cross(y, g, dim), y=lambda g, x, dim: _cross(g, x, dim), broadcasts=True)
+@op(
+    refuses="cross",
+    name="LinalgCross",
+    x=lambda g, y, dim: _cross(y, g, dim),
+    y=lambda g, x, dim: _cross(g, x, dim),
+    broadcasts=True,
+)
 def _cross(x: Any, y: Any, dim: int) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
     found = np.empty_like(x, shape=shape, order="C")

@@ -8,7 +8,7 @@ from typing import Any
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, products, reduce
-from tinytorch.ops.arguments import tensor_name
+from tinytorch.ops.arguments import tensor_name, unless_empty
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.register import public
 
@@ -46,8 +46,15 @@ def _column_sums(x: Any) -> Any:
     return reduce.column_sums(activation.widened(x)).astype(x.dtype, copy=False)
 
 
-@public("nn.functional.linear", out="exact", autocast="op")
-@op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
+@public("nn.functional.linear", binds=False, out="exact", autocast="op")
+@op(
+    refuses=unless_empty("addmm_impl_cpu_"),
+    name="Mm",
+    overload=("bias", "AddmmBackward0"),
+    x=_linear_x,
+    weight=_linear_weight,
+    bias=_linear_bias,
+)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
