@@ -16,9 +16,7 @@ _silence.keep_silent()
 _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
-# (compat finds the submodules that are for other devices, older programs and private names.)
-for _name in "compat autograd.node autograd.references".split():
-    _import_module(f"tinytorch.{_name}")
+_import_module("tinytorch.compat")  # which finds the submodules for other devices, older programs and private names
 _calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
 _calculus.enter_aten = lambda: _import_module("tinytorch.library")
 _calculus.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")

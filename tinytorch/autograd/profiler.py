@@ -38,7 +38,7 @@ from tinytorch.core.tensor import Tensor
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
-_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 # Recording ----------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _stack() -> list[str]:
     lines = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith(_PACKAGE):
             lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return lines

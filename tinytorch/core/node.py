@@ -7,10 +7,13 @@ per set of inputs that need a gradient (a `Plan`).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from tinytorch.core.graph import FREED, Node
+from tinytorch.core.graph import FREED, Edge, Node
+from tinytorch.core.mode import recording
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -81,6 +84,20 @@ class Plan:
         text = f"lambda {arguments}out, cell, residuals: [{', '.join(saved)}]"
         self.keep = eval(text, {"PLAN": self})
 
+    def of_packed(self) -> Plan:
+        """Return the plan of the same values with all tensors among them packed by hooks."""
+        if self.packed is None:
+            self.packed = self.with_packed({k for k, (kind, _) in enumerate(self.sources) if kind in TENSORS})
+            self.packed.packed = self.packed
+        return self.packed
+
+    def with_packed(self, indices: set[int]) -> Plan:
+        """Return the plan of the same values, of which those at these indices were packed by hooks."""
+        plan = Plan(self.joint, self.many, self.any_number)
+        plan.rules, plan.holds_tensors = self.rules, self.holds_tensors
+        plan.sources = [(PACKED, source) if k in indices else source for k, source in enumerate(self.sources)]
+        return plan
+
     def save(self, source: tuple[int, Any]) -> int:
         """Return the index under which `source` is saved, entering it when new."""
         if source not in self.index:
@@ -95,27 +112,33 @@ class OpNode(Node):
 
     __slots__ = ()
     __init__ = object.__init__  # made by the callers below, faster so than by `object.__new__`
-    _shows: bool  # whether the class has `_saved_*`
-    # Where PyTorch's node has other inputs, or in another order; and by input the name of a node that PyTorch has
-    # before it, which our op has within itself.
-    _order: ClassVar[tuple[int, ...] | None] = None
-    _within: ClassVar[dict[int, str]] = {}
 
     def release(self) -> None:
         """Free what was saved: a later backward through this node is an error."""
         if self.plan.holds_tensors:
             self.saved = None
 
+    def name(self) -> str:
+        """Return the name of the node, as PyTorch's."""
+        name: str = supplied("node_name")(self)
+        return name
+
+    def shown(self) -> Any:
+        """Return the node, whose class has the members `_saved_*` from then on."""
+        return self if "shown_as_it_is" in type(self).__dict__ else supplied("shown")(self)
+
     def _inputs(self) -> Sequence[int]:
-        op = self.op
-        if self._order is not None:
-            return self._order
-        if op.many is not None:
-            return range(len(self.edges))
-        return [k for k, constant in enumerate(op._constant) if not constant]
+        inputs: Sequence[int] = supplied("inputs_shown")(self)
+        return inputs
 
     def _differentiable(self) -> int:
         return self.op.last + 1 if self.op.outputs else self.outputs
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that it came from and which output of it; `(None, 0)` where no gradient flows."""
+        functions: tuple[tuple[Node | None, int], ...] = supplied("next_functions")(self)
+        return functions
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""
@@ -187,13 +210,89 @@ class OpNode(Node):
         again._edge, again._requires_grad = edge, edge is not None
         return again
 
-    # What was saved, under PyTorch's names: `_saved_self`, `_raw_saved_self` …
-
     def _producer(self, position: Any) -> str:
         edge = self.edges[self.op.inputs.index(position)]
         if edge is None:
             return "a tensor that does not require grad"
         return f"output {edge[1]} of {edge[0].name()}"
+
+    # Hooks on saved tensors.
+
+    def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Replace the saved tensors by what `pack` returns for them; backward gets them from `unpack`."""
+        plan = self.plan
+        if not plan.holds_tensors or plan.packed is plan:
+            return
+        items = list(self.saved)
+        for k, (kind, _) in enumerate(plan.sources):
+            if kind in TENSORS:
+                items[k] = (packed(self.saved_alone(k), pack), unpack)
+        self.plan, self.saved = plan.of_packed(), items
+
+    def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Replace one saved tensor by what `pack` returns for it."""
+        items = list(self.saved)
+        items[k] = (packed(self.saved_alone(k), pack), unpack)
+        self.plan, self.saved = self.plan.with_packed({k}), items
+
+    def saved_alone(self, k: int) -> Tensor:
+        """Return a saved tensor for a hook: without its edge, which would make a cycle."""
+        kind, item = self.plan.sources[k][0], self.saved[k]
+        tensor: Tensor = item[0]
+        if kind != INPUT:
+            tensor = wrap(tensor)
+            tensor._cell = item[1] or tensor._cell
+            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in FLOATS
+        return tensor
+
+    def _unpack_by_hook(self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool) -> Tensor | None:
+        kind, position = source
+        if kind == RESIDUAL and create_graph:
+            return None
+        tensor = unpacked(*item)
+        if not create_graph:
+            return tensor
+        edge = self.edges[self.op.inputs.index(position)] if kind == INPUT else (self, position)
+        return attached(tensor, edge)
+
+
+def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
+    """Return what a pack hook makes of a tensor."""
+    cell = tensor._cell
+    version = 0 if cell is None else cell[0]
+    with recording(False):
+        value = pack(tensor)
+    if cell is not None and cell[0] != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
+        )
+    return value
+
+
+def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
+    """Return the tensor that an unpack hook makes of a packed value."""
+    with recording(False):
+        tensor = unpack(value)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+        )
+    return tensor
+
+
+def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
+    """Return the tensor from an unpack hook with the edge of the tensor that was saved."""
+    if edge is None or tensor._edge is edge or getattr(edge[0], "variable", None) is tensor:
+        return tensor
+    again: Tensor = wrap(tensor._array)
+    again._cell, again._requires_grad = tensor._cell, True
+    if edge[0].number > 0:
+        again._edge = edge
+    else:
+        again._accumulator = weakref.ref(edge[0])  # it stands for the leaf
+    return again
 
 
 def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:

@@ -405,7 +405,6 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
     ),
     "NotImplemented",
 ))  # fmt: skip
-floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
     renamed(
         pointwise("div", kernel, refuses=name, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
+from tinytorch.core.node import OpNode
 from tinytorch.core.op import op
 from tinytorch.core.strided import copy_slices, restrided, strided
 from tinytorch.core.tensor import Tensor, wrap
@@ -30,23 +32,37 @@ from tinytorch.ops.register import members, public
 
 
 @functools.cache
-def _copy_class(view_class: type, name: str | None) -> type:
+def _copy_class(view_class: type[OpNode], name: str | None) -> type[OpNode]:
     """Return the class of nodes that PyTorch names as the view's, with "_copy"."""
     return type(name or f"{view_class.__name__}_copy", (view_class,), {"__slots__": ()})
 
 
-def _copied(made: Tensor, name: str | None = None) -> Tensor:
-    """Return a contiguous copy of what a view op has made, recorded as that op's own result (its node named `name`)."""
+def _node_of_copies(node: Any, name: str | None) -> OpNode:
+    """Return a node like that of a view op, for copies of the op's outputs."""
+    copy: Any = _copy_class(type(node), name)()
+    copy.edges, copy.plan, copy.saved = node.edges, node.plan, node.saved
+    copy.shape, copy.dtype, copy.hooks, copy.number = node.shape, node.dtype, None, next(numbers)
+    if not node.op.outputs:
+        copy.outputs = node.outputs
+    return copy  # type: ignore[no-any-return]
+
+
+def _copied(view: Tensor, name: str | None = None) -> Tensor:
+    """Return a contiguous copy of the result of a view op; its node, named `name`, has the formulas of that op."""
+    return _copies([view], name)[0]
+
+
+def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
+    """Return contiguous copies of all outputs of a view op: see `_copied`."""
     if local.state.modes is not None:
-        return views.clone(made, memory_format="torch.contiguous_format")
-    copied: Tensor = wrap(made._array.copy("C"))
-    edge = made._edge
+        return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
+    copies = [wrap(view._array.copy("C")) for view in outputs]
+    edge = outputs[0]._edge if outputs else None
     if edge is not None:
-        node = edge[0]
-        if not type(node).__name__.endswith("_copy"):
-            node.__class__ = _copy_class(type(node), name)
-        copied._edge, copied._requires_grad = edge, True
-    return copied
+        node = _node_of_copies(edge[0], name)
+        for number, copy in enumerate(copies):
+            copy._edge, copy._requires_grad = (node, number), True
+    return copies
 
 
 def _copying(view: Callable[..., Any]) -> Any:
@@ -54,8 +70,8 @@ def _copying(view: Callable[..., Any]) -> Any:
 
     @functools.wraps(view)
     def call(*args: Any, **kwargs: Any) -> Any:
-        made = view(*args, **kwargs)
-        return tuple([_copied(each) for each in made]) if type(made) is tuple else _copied(made)
+        result = view(*args, **kwargs)
+        return tuple(_copies(result)) if type(result) is tuple else _copied(result)
 
     return call
 

@@ -100,9 +100,6 @@ def _copy(x: Any, y: Any) -> None:
         raise
 
 
-_copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
-
-
 @writing(
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),

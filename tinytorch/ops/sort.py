@@ -220,9 +220,6 @@ def _bincount(weights: Any, places: Any, minlength: int) -> Any:
     return total.astype(np.float32) if weights.dtype == np.float32 else total
 
 
-_bincount.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
 @public(out="searchsorted")
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,

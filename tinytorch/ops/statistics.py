@@ -224,9 +224,6 @@ def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any]
     return (out, *edges)
 
 
-_histogram.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
 def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]:
     """Return the edges of the bins, per column, from their numbers."""
     bounds = None

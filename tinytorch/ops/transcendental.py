@@ -89,7 +89,6 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 _raised, _raised_to, _number_raised = (
     renamed(pointwise("pow", _power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
 )
-_raised.op.node_class._order, _number_raised.op.node_class._order = ((0,), (1,))  # a number is no input
 
 
 @public(method=True, out="promoted")

@@ -43,9 +43,6 @@ def writing(
             kernel = functools.wraps(write)(_out_of_place(write, prepare))
             caller = op(name=name, broadcasts=broadcasts, refuses=refuses, **formulas)(kernel)
             caller.op.node_class.__name__ = name
-            if name in _OF_A_NUMBER:
-                *order, _ = [k for k, constant in enumerate(caller.op._constant) if not constant]
-                caller.op.node_class._order = tuple(order)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
             written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function
             stem = caller.op.name.strip("_")
@@ -55,14 +52,6 @@ def writing(
         return pairs if len(pairs) > 1 else pairs[0]
 
     return declare
-
-
-#: The nodes of overloads with a number for the last argument, which is no input of the node then.
-_OF_A_NUMBER = frozenset(
-    """
-    FillBackward0 FillBackward2 IndexFillBackward0 MaskedFillBackward0 ScatterBackward1 ZeroBackward0
-    """.split()
-)
 
 
 def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:

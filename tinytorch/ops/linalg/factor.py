@@ -931,10 +931,6 @@ def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
 
 
-for _each in (_ldl, _ldl_solve):
-    _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
 @public("linalg.ldl_factor_ex", out="exact")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """Return `(LD, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on D's diagonal.
