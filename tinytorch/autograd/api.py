@@ -16,7 +16,7 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hook
 from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
@@ -29,6 +29,7 @@ Place = Tensor | GradientEdge  # what stands for an edge of the graph
 Places = Place | Sequence[Place]
 
 
+@traced_as("op")
 def backward(
     tensors: Places,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -85,6 +86,7 @@ def backward(
     walk(start, retain, create_graph, edges)
 
 
+@traced_as("op")
 def grad(
     outputs: Places,
     inputs: Places | dict[str, Tensor],
@@ -329,6 +331,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
         view.own = bool(value)
 
 
+@traced_as("refused")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` in place and return self.
 
@@ -404,6 +407,7 @@ def _retains_grad(self: Tensor) -> bool:
     return node.hooks is not None and number in node.hooks.retain
 
 
+@traced_as("refused")
 def retain_grad(self: Tensor) -> None:
     """Keep `.grad` of this non-leaf in `backward`; nothing happens for leaves, which keep it anyway.
 
@@ -425,6 +429,7 @@ def retain_grad(self: Tensor) -> None:
         node._own_hooks().retain[number] = weakref.ref(self)
 
 
+@traced_as("refused")
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
 
@@ -447,6 +452,7 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     return add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
 
 
+@traced_as("refused")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
 
@@ -507,6 +513,7 @@ def detach(self: Tensor) -> Tensor:
     return made
 
 
+@traced_as("refused")
 def detach_(self: Tensor) -> Tensor:
     """Cut this tensor off from what made it: it becomes a leaf that does not require grad.
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
-from tinytorch.compiler.reading import Late, Reader, disabled
+from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
+from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
@@ -178,19 +179,19 @@ class Compiled:
             )
             return self.function(*args, **kwargs)
         recorder = Recorder()
-        reader = Reader(recorder, strict=self.fullgraph)
+        tracer = Tracer(recorder, strict=self.fullgraph)
         collected = gc.get_threshold()
         if 0 < collected[0] < FEW:
             gc.set_threshold(FEW, *collected[1:])
         recording.count += 1
         try:
             with recorder:
-                result = reader.start(self.function, args, kwargs)
+                result = tracer.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                self._enter(recorder, reader, args, kwargs, result, busy)
+                self._enter(recorder, tracer.guards, args, kwargs, result, busy)
         finally:
             recording.count -= 1
-            reader.close()
+            tracer.guards.close()
             recorder.close()
             if 0 < collected[0] < FEW:
                 gc.set_threshold(*collected)
@@ -202,11 +203,11 @@ class Compiled:
         return _without_late(result)
 
     def _enter(
-        self, recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any, busy: bool
+        self, recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any, busy: bool
     ) -> None:  # fmt: skip
         """Make a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, recorder, reader, args, kwargs, result, busy))
+            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
         except NotRecorded as reason:
             recorder.stop(str(reason))
         except Exception as error:  # the call has its result: what fails here is ours

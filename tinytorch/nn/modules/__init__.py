@@ -28,5 +28,7 @@ from tinytorch.nn.modules.sparse import *
 from tinytorch.nn.modules.transformer import *
 from tinytorch.nn.modules.upsampling import *
 
+__traced_as__ = "inline"  # by `torch.compile`
+
 if not TYPE_CHECKING:  # type checkers take what a star brings for public, unless a list that they cannot read says so
     __all__ = sorted(name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module))
