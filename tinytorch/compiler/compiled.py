@@ -138,12 +138,13 @@ class Compiled:
         return self.function(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program that was made last to a file that needs NumPy alone, with its arrays beside it.
+        """Write the program that was made last as a module that needs NumPy alone, with an `.npz` file beside it.
 
-        The file is a module with a function `step`, which takes arrays for the tensors of the call and returns arrays
-        in the same structure. Parameters, as they are now, lie in an `.npz` file of the same name; a step of training
-        changes them in the module, as `parameters`, by name. It computes with the kernels in NumPy: what the compiled
-        function gives under `TINYTORCH_NATIVE=0`, bit for bit. Of a result that has a graph it gives the numbers.
+        The module has a function `step`, which takes arrays for the tensors of the call and returns arrays in the same
+        structure. The parameters, as they are now, and copies of the modules of kernels that the program calls lie in
+        the `.npz` file of the same name; a training step changes the parameters in the module, as `parameters`, by
+        name. The results are those of the compiled function under `TINYTORCH_NATIVE=0`, bit for bit; of a result that
+        has a graph, its numbers.
 
         Args:
             path: of the file, which ends in `.py`.
