@@ -27,6 +27,7 @@ from tinytorch.ops.register import Builtin as _Builtin
 from tinytorch.ops.register import functions as _functions
 
 newaxis = None
+__traced_as__ = "refused"  # by `torch.compile`, unless a module, class or function says otherwise
 
 # The tables (scripts/make_names.py writes them).
 _NAMES = {

@@ -34,6 +34,7 @@ from tinytorch.nn.modules.sparse import *
 from tinytorch.nn.modules.transformer import *
 from tinytorch.nn.modules.upsampling import *
 
+__traced_as__ = "inline"  # by `torch.compile`
 __getattr__, __dir__ = lazy_names(__name__, "SyncBatchNorm")
 
 if TYPE_CHECKING:
