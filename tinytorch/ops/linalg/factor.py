@@ -243,7 +243,7 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-@public("linalg.cond", out="safe linalg", autocast="float32")
+@public("linalg.cond", out="safe linalg, copied", autocast="float32")
 def cond(input: Tensor, p: Any = None) -> Tensor:
     """Return the condition number: the norm of a matrix times that of its inverse; inf if it is singular.
 

@@ -200,7 +200,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     return return_types.linalg_inv_ex((inverse, info))
 
 
-@public("linalg.tensorinv", out="safe", autocast="float32")
+@public("linalg.tensorinv", out="safe, copied", autocast="float32")
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """Return the inverse of a tensor taken as a matrix: the first `ind` dimensions are its rows.
 
@@ -359,7 +359,7 @@ def solve_triangular(
     return triangular(input, B.to(input.dtype), upper, unitriangular, left)
 
 
-@public("linalg.tensorsolve", out="safe", autocast="float32")
+@public("linalg.tensorsolve", out="safe, copied", autocast="float32")
 def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Return the X of `tensordot(A, X, X.ndim) = B`.
 
