@@ -133,7 +133,7 @@ def test_a_program_without(what: str, usual: list[float], tmp_path: Path) -> Non
 def test_the_pretence_is_effective(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the programs above would show nothing."""
     monkeypatch.setattr(blas, "ctypes", None)
-    assert list(blas._libraries()) == [] and not blas.told_again()
+    assert list(blas._libraries()) == [] and not blas.reload_settings()
     monkeypatch.setitem(sys.modules, "ctypes", None)
     assert blas.threads.__wrapped__() is None
     for name in ("sched_getaffinity", "process_cpu_count"):

@@ -251,7 +251,7 @@ def test_products_can_be_limited_to_one_thread() -> None:
 
 @pytest.mark.parametrize("first", ["numpy", "tinytorch"])
 def test_idle_threads_of_the_blas_sleep(first: str) -> None:
-    if first == "numpy" and not blas.told_again():
+    if first == "numpy" and not blas.reload_settings():
         pytest.skip("NumPy's OpenBLAS looks at the variable only once")
     # (In a process of its own, which has used no other library's threads.)
     program = f"""if True:

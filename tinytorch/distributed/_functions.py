@@ -64,7 +64,7 @@ class SyncBatchNorm(Function):
         upstream, values = norm.places(widened(g._array)), norm.places(widened(x))
         factor = None if weight is None else widened(weight._array)
         wanted = ctx.needs_input_grad
-        found = norm.batch_gradients(upstream, values, factor, ctx.mean, ctx.scale, wanted[0], x.dtype, across)
+        found = norm.gradients(upstream, values, factor, ctx.mean, ctx.scale, wanted[0], x.dtype, across)
         grads = [wrap(each) if need else None for each, need in zip(found, wanted[:3], strict=True)]
         if grads[0] is not None:
             grads[0] = grads[0].reshape(x.shape)
