@@ -232,7 +232,7 @@ class _Node:
         os.mkfifo(self._attempt / "alive")
         if self._fifo >= 0:
             os.close(self._fifo)
-        self._fifo = os.open(self._attempt / "alive", os.O_RDWR)  # workers read it, and see its end when the launcher ends
+        self._fifo = os.open(self._attempt / "alive", os.O_RDWR)  # workers see its end when the launcher ends
 
     def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start the process that starts the workers."""
