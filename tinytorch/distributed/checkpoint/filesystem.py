@@ -174,9 +174,9 @@ class FileSystemWriter(_Folder, StorageWriter):
         with replacing(self.path / _METADATA) as file:
             metadata_file.write(metadata, file)
         used = {info.relative_path for info in metadata.storage_data.values()}
-        for file in self.path.glob("__*.distcp"):
-            if re.fullmatch(r"__\d+_\d+\.distcp", file.name) and file.name not in used:
-                file.unlink(missing_ok=True)
+        for path in self.path.glob("__*.distcp"):
+            if re.fullmatch(r"__\d+_\d+\.distcp", path.name) and path.name not in used:
+                path.unlink(missing_ok=True)
 
     def storage_meta(self) -> StorageMeta:
         """Return the identification of the checkpoint."""
