@@ -62,13 +62,13 @@ def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
 
 def function_of(call: Call) -> tuple[Any, tuple[Any, ...]]:
     """Return the function that an elementwise step is of, and its arguments."""
-    return (call.args[0], call.args[1:]) if call.function is parallel.each else (call.function, call.args)
+    return (call.args[0], call.args[1:]) if call.function is parallel.blockwise else (call.function, call.args)
 
 
 def is_elementwise(call: Call) -> bool:
     """Return whether a step computes each element of its result from those of its operands at the same place."""
     function = call.function
-    return function is parallel.each or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
+    return function is parallel.blockwise or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
 
 
 def _shape(call: Call) -> tuple[int, ...] | None:

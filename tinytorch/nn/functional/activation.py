@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_floating, check_tensor, renamed
@@ -128,7 +127,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return (_hardtanh_in_place if inplace else ops.hardtanh)(input, min_val, max_val)
 
 
-@public("nn.functional.hardsigmoid")
+@public("nn.functional.hardsigmoid", listed=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -139,7 +138,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return (_hardsigmoid_in_place if inplace else ops.hardsigmoid)(input)
 
 
-@public("nn.functional.hardswish")
+@public("nn.functional.hardswish", listed=False)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -325,7 +324,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-@public("nn.functional.tanh")
+@public("nn.functional.tanh", listed=False)
 def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent; prefer `torch.tanh`.
 
@@ -340,7 +339,7 @@ def tanh(input: Tensor) -> Tensor:
         raise
 
 
-@public("nn.functional.sigmoid")
+@public("nn.functional.sigmoid", listed=False)
 def sigmoid(input: Tensor) -> Tensor:
     """Return `1 / (1 + exp(-input))`; prefer `torch.sigmoid`.
 
@@ -459,7 +458,7 @@ def _in_place(function: Any, name: str) -> Any:
     call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[:-1])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{function.__name__}_"
     call.__doc__ = f"In-place version of `{function.__name__}`."
-    return public(name, also=f"nn.functional.{call.__name__}")(call)
+    return public(name, also=f"nn.functional.{call.__name__}", binds=False)(call)
 
 
 relu_ = _in_place(relu, "")

@@ -25,7 +25,7 @@ from tinytorch.ops.register import public
 # Linear -------------------------------------------------------------------------------------------
 
 
-@public(also="nn.functional.bilinear")
+@public(binds=False, also="nn.functional.bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input1 @ weight[k] @ input2 + bias[k]` for all output features k.
 
@@ -231,7 +231,7 @@ def embedding_bag(
     return result[0]
 
 
-@public("nn.functional.one_hot")
+@public("nn.functional.one_hot", binds=False)
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return one-hot vectors: zeros, with a one at the index of the label.
 

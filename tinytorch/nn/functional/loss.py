@@ -995,7 +995,7 @@ def ctc_loss(
 # Distances ----------------------------------------------------------------------------------------
 
 
-@public(also="nn.functional.cosine_similarity")
+@public(binds=False, also="nn.functional.cosine_similarity")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors.
 
@@ -1019,7 +1019,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
 
 
-@public(also="nn.functional.pairwise_distance")
+@public(binds=False, also="nn.functional.pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 

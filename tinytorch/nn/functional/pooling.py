@@ -227,7 +227,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 # Averages of sliding windows ----------------------------------------------------------------------
 
 
-@public("nn.functional.avg_pool2d", out="exact")
+@public("nn.functional.avg_pool2d", binds=False, out="exact")
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -259,7 +259,7 @@ def avg_pool2d(
     )
 
 
-@public("nn.functional.avg_pool3d", out="exact", autocast="float32")
+@public("nn.functional.avg_pool3d", binds=False, out="exact", autocast="float32")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,

@@ -130,7 +130,7 @@ def _sizes_or_factors(
     return None, scale_factor
 
 
-@public("nn.functional.upsample")
+@public("nn.functional.upsample", listed=False)
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
@@ -145,7 +145,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@public("nn.functional.upsample_nearest")
+@public("nn.functional.upsample_nearest", listed=False)
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `interpolate(input, size, scale_factor)`; deprecated.
 
@@ -158,7 +158,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-@public("nn.functional.upsample_bilinear")
+@public("nn.functional.upsample_bilinear", listed=False)
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `input` interpolated with `mode="bilinear", align_corners=True`; deprecated.
 

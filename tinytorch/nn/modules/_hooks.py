@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core.graph import Within
+from tinytorch.autograd.pytorch_graph import InnerStep
 from tinytorch.core.tensor import Tensor
 
 Hook = Callable[..., Any]
@@ -214,7 +214,7 @@ class Hooking:
 def _transposing_weight_gradients(node: Any) -> Callable[[Hook], Hook] | None:
     """Return the decorator of hooks that transposes weight gradients, if PyTorch's node has the transposed weight."""
     transposed = [
-        isinstance(edge[0], Within) and edge[0].name().startswith("TBackward") for edge in node.next_functions
+        isinstance(edge[0], InnerStep) and edge[0].name().startswith("TBackward") for edge in node.next_functions
     ]
     if True not in transposed:
         return None
