@@ -128,13 +128,12 @@ class Level(DispatchMode):
 
     def _set_saved_tangent(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
         """Set the tangent of the copy of `x` from before a write in place, which the node of the write has saved."""
-        edge = x._edge if x._view is None else x._view.base._edge
+        edge: Any = x._edge if x._view is None else x._view.base._edge
         if edge is not None and edge[0].number > start and x._view is not None:
             edge = (edge[0].inner, 0)  # the node inside of `CopySlices`
         if tangent is None or edge is None or edge[0].number <= start:
             return  # the write was not recorded
-        node: Any = edge[0]
-        for (kind, position), item in zip(node.plan.sources, node.saved, strict=True):
+        for (kind, position), item in zip(edge[0].plan.sources, edge[0].saved, strict=True):
             if kind == INPUT and position == op.inputs[0]:
                 self._set(item[0], tangent)
 

@@ -1,7 +1,7 @@
 """The graph as a picture: in Mermaid, in DOT, and as SVG with a layout that is computed here.
 
 The layout is Sugiyama's: each box gets a layer below those of its inputs; a line that crosses layers has a *bend* in
-each, a box of width 0; boxes are ordered within their layers by the mean position of their neighbours, so that few lines
+each, a box of width 0; boxes are ordered within layers by the mean position of their neighbours, so that few lines
 cross, and are placed as close to their neighbours as their widths allow. Nothing recurses.
 """
 
