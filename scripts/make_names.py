@@ -21,10 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tinytorch.moved import MOVED
-
 import tinytorch
-from tinytorch import named
+from tinytorch import compat, named
 from tinytorch.ops import register
 
 PACKAGE = Path(tinytorch.__file__).parent
@@ -146,8 +144,8 @@ def table() -> dict[str, list[str]]:
 
 def submodules() -> list[str]:
     """Return the names of the submodules that are accessible as attributes of the package."""
-    files = {each.name for each in pkgutil.iter_modules(tinytorch.__path__) if each.name != "_version"}
-    return sorted(files | {"futures"} | {each.split(".")[0] for each in named._read()})
+    files = {file.name for file in pkgutil.iter_modules([*tinytorch.__path__, compat.FOLDER])} - {"_version"}
+    return sorted(files | {path.split(".")[0] for path in (*named.offers(), *compat.RENAMED)})
 
 
 def written(table: str, names: dict[str, list[str]]) -> str:
@@ -230,7 +228,7 @@ def assigned(node: ast.AST) -> list[str]:
 
 def inside(path: str) -> str:
     """Return the dotted path of a module's file, which may differ from the module's name."""
-    path = MOVED.get(path, path)
+    path = compat.RENAMED.get(path, path)
     root = path.split(".")[0]
     own = (PACKAGE / root).is_dir() or (PACKAGE / f"{root}.py").exists()
     return path if own else f"compat.{path}"

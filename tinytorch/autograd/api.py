@@ -16,7 +16,7 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hook
 from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
@@ -29,6 +29,7 @@ Place = Tensor | GradientEdge  # either designates an edge of the graph
 Places = Place | Sequence[Place]
 
 
+@traced_as("op")
 def backward(
     tensors: Places,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -85,6 +86,7 @@ def backward(
     walk(start, retain, create_graph, edges)
 
 
+@traced_as("op")
 def grad(
     outputs: Places,
     inputs: Places | dict[str, Tensor],
@@ -331,6 +333,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
         view.own = bool(value)
 
 
+@traced_as("refused")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` in place and return the tensor.
 
@@ -406,6 +409,7 @@ def _retains_grad(self: Tensor) -> bool:
     return node.hooks is not None and number in node.hooks.retain
 
 
+@traced_as("refused")
 def retain_grad(self: Tensor) -> None:
     """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway.
 
@@ -427,6 +431,7 @@ def retain_grad(self: Tensor) -> None:
         node._own_hooks().retain[number] = weakref.ref(self)
 
 
+@traced_as("refused")
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(grad)` whenever this tensor's gradient is computed; its result, unless None, replaces the gradient.
 
@@ -449,6 +454,7 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     return add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
 
 
+@traced_as("refused")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
 
@@ -509,6 +515,7 @@ def detach(self: Tensor) -> Tensor:
     return alias
 
 
+@traced_as("refused")
 def detach_(self: Tensor) -> Tensor:
     """Remove this tensor from the graph: it becomes a leaf that does not require grad.
 

@@ -15,6 +15,8 @@ __all__ = [
     "no_grad", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
+__traced_as__ = "op"  # by `torch.compile`
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

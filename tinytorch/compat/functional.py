@@ -1,4 +1,4 @@
-"""`torch.functional`: the functions that PyTorch defines there."""
+"""`torch.functional`: the functions of `torch` that PyTorch defines in this module."""
 
 from tinytorch import (
     atleast_1d,

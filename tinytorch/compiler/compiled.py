@@ -15,8 +15,9 @@ from typing import Any
 
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
-from tinytorch.compiler.reading import Late, Reader, disabled
+from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
+from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
@@ -137,12 +138,13 @@ class Compiled:
         return self.function(*args, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program that was made last to a file that needs NumPy alone, with its arrays beside it.
+        """Write the program that was made last as a module that needs NumPy alone, with an `.npz` file beside it.
 
-        The file is a module with a function `step`, which takes arrays for the tensors of the call and returns arrays
-        in the same structure. Parameters, as they are now, lie in an `.npz` file of the same name; a step of training
-        changes them in the module, as `parameters`, by name. It computes with the kernels in NumPy: what the compiled
-        function gives under `TINYTORCH_NATIVE=0`, bit for bit. Of a result that has a graph it gives the numbers.
+        The module has a function `step`, which takes arrays for the tensors of the call and returns arrays in the same
+        structure. The parameters, as they are now, and copies of the modules of kernels that the program calls lie in
+        the `.npz` file of the same name; a training step changes the parameters in the module, as `parameters`, by
+        name. The results are those of the compiled function under `TINYTORCH_NATIVE=0`, bit for bit; of a result that
+        has a graph, its numbers.
 
         Args:
             path: of the file, which ends in `.py`.
@@ -178,19 +180,19 @@ class Compiled:
             )
             return self.function(*args, **kwargs)
         recorder = Recorder()
-        reader = Reader(recorder, strict=self.fullgraph)
+        tracer = Tracer(recorder, strict=self.fullgraph)
         collected = gc.get_threshold()
         if 0 < collected[0] < FEW:
             gc.set_threshold(FEW, *collected[1:])
         recording.count += 1
         try:
             with recorder:
-                result = reader.start(self.function, args, kwargs)
+                result = tracer.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                self._enter(recorder, reader, args, kwargs, result, busy)
+                self._enter(recorder, tracer.guards, args, kwargs, result, busy)
         finally:
             recording.count -= 1
-            reader.close()
+            tracer.guards.close()
             recorder.close()
             if 0 < collected[0] < FEW:
                 gc.set_threshold(*collected)
@@ -202,11 +204,11 @@ class Compiled:
         return _without_late(result)
 
     def _enter(
-        self, recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any, busy: bool
+        self, recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any, busy: bool
     ) -> None:  # fmt: skip
         """Make a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, recorder, reader, args, kwargs, result, busy))
+            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
         except NotRecorded as reason:
             recorder.stop(str(reason))
         except Exception as error:  # the call has its result: what fails here is ours

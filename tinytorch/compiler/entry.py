@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler.backward import Backward, Spent, is_freed
+from tinytorch.compiler.guards import Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
-from tinytorch.compiler.reading import Input, Late, Reader
 from tinytorch.compiler.recorder import STATE, Left, Memory, NotRecorded, Recorder, Value, memories_written, root
+from tinytorch.compiler.tracing import Late
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
@@ -53,12 +54,12 @@ class Entry:
 
     Args:
         function: what is compiled.
-        recorder, reader: have seen a call of it, with `args` and `kwargs`.
+        recorder, guards: have seen a call of it, with `args` and `kwargs`.
         result: what it returned.
 
     Attributes:
         enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
-        guards: what must hold for that, as text.
+        guards: the conditions, as text.
         programs: the program, and that of its gradient; `inputs` are the first one's arguments.
         broken: why the program cannot run, if so.
         retired: it is not run any more.
@@ -72,14 +73,14 @@ class Entry:
     """
 
     def __init__(
-        self, function: Callable[..., Any], recorder: Recorder, reader: Reader, args: Any, kwargs: Any, result: Any,
+        self, function: Callable[..., Any], recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any,
         extra: bool = False,
     ) -> None:  # fmt: skip
-        inputs = list(reader.inputs.values())
+        inputs = list(guards.inputs.values())
         tensors = [each.tensor for each in inputs]
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
-        results = Results(recorder, reader, tensors)
+        results = Results(recorder, guards, tensors)
         returned = results.text(result)
         backward = None
         if results.differentiable:
@@ -93,12 +94,12 @@ class Entry:
             "not asking.modes",
         ]
         self.guards = [
-            f"dtypes.get_default_dtype() is {reader.refer(dtypes.get_default_dtype())}",
+            f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
             f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
-            *reader.guards,
-            *[guard for k, each in enumerate(inputs) if each.stays for guard in _of_kept(reader, each)],
+            *guards.texts,
+            *[guard for each in inputs if each.stays for guard in _of_kept(guards, each)],
         ]
-        changing = [line for k, each in enumerate(inputs) if not each.stays for line in _of_given(reader, inputs, k)]
+        changing = [line for k, each in enumerate(inputs) if not each.stays for line in _of_given(guards, inputs, k)]
         changing += _overlaps(recorder, tensors)
         given = [f"t{k}._array" for k, each in enumerate(inputs) if not each.stays]
         numbers = {id(x): k for k, x in enumerate(tensors)}
@@ -154,7 +155,7 @@ class Entry:
             lines.append(f"    return {returned}")
         self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
         scope: dict[str, Any] = {
-            **reader.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
+            **guards.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
@@ -206,11 +207,11 @@ class Results:
         differentiable: the results that have a graph.
     """
 
-    def __init__(self, recorder: Recorder, reader: Reader, inputs: list[Tensor]) -> None:
+    def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor]) -> None:
         self.values: list[Value] = []
         self.views: set[int] = set()
         self.differentiable: list[Tensor] = []
-        self._recorder, self._reader, self._inputs = recorder, reader, inputs
+        self._recorder, self._guards, self._inputs = recorder, guards, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
         self._shared: set[Memory] = set()
@@ -228,7 +229,7 @@ class Results:
         if isinstance(x, Tensor):
             return self._tensor(x)
         if type(x) in (list, dict):
-            if id(x) in self._containers or not self._reader.made(x):
+            if id(x) in self._containers or not self._guards.made(x):
                 raise NotRecorded("a list or dictionary is returned that was there before, or twice")
             self._containers.add(id(x))
         if type(x) is list:
@@ -238,7 +239,7 @@ class Results:
             if type(x) is tuple:
                 return f"({parts})"
             if hasattr(x, "_make") and hasattr(x, "_fields"):
-                return f"{self._reader.refer(type(x))}({parts})"
+                return f"{self._guards.refer(type(x))}({parts})"
         if type(x) is dict and all(type(key) is str for key in x):
             return "{" + ", ".join([f"{key!r}: {self.text(each)}" for key, each in x.items()]) + "}"
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
@@ -281,7 +282,7 @@ class Results:
         if x._edge[0] in self._recorder.released:
             if not is_freed(x._edge[0]):
                 raise NotRecorded("a result keeps its graph")
-            return f"spent({made}, {self._reader.refer((x._edge[0].name(), x._array.shape, x._array.dtype))})"
+            return f"spent({made}, {self._guards.refer((x._edge[0].name(), x._array.shape, x._array.dtype))})"
         if self._recorder.released:
             raise NotRecorded("a result has a graph, and backward was called")
         self.differentiable.append(x)
@@ -303,24 +304,24 @@ def _together(guards: list[str]) -> list[str]:
     return [f"not ({' or '.join(empty)})", *others] if empty else others
 
 
-def _of_kept(reader: Reader, x: Input) -> list[str]:
+def _of_kept(guards: Guards, x: Input) -> list[str]:
     """Return the guards of a tensor that stays: it is the same."""
-    name = reader.refer(x.tensor)
+    name = guards.refer(x.tensor)
     return [
-        f"{x.where} is {name} and {name}._array is {reader.refer(x.tensor._array)}",
+        f"{x.where} is {name} and {name}._array is {guards.refer(x.tensor._array)}",
         f"{name}._requires_grad is {x.tensor._requires_grad} and {name}._hooks is None",
     ]
 
 
-def _of_given(reader: Reader, inputs: list[Input], k: int) -> list[str]:
+def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
     """Return the lines that take up a tensor that changes from call to call, and look at its signature."""
     tensor = inputs[k].tensor
     array = tensor._array
     conditions = [
-        f"type(t{k}) is {reader.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
+        f"type(t{k}) is {guards.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
         f"t{k}._hooks is None and t{k}._cell is not None and (t{k}._edge is None) is {tensor._edge is None}",
         f"t{k}._array.shape == {array.shape} and t{k}._array.strides == {array.strides}",
-        f"t{k}._array.dtype is {reader.refer(array.dtype)}",
+        f"t{k}._array.dtype is {guards.refer(array.dtype)}",
     ]
     if tensor._view is None:
         conditions.append(f"t{k}._view is None")

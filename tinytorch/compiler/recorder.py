@@ -197,7 +197,7 @@ class Recorder(DispatchMode):
 
     Attributes:
         calls: the steps, in order.
-        line: the user's line that runs now; the reader sets it.
+        line: the user's line that runs now; the tracer sets it.
         stopped: why it cannot be written down, or None.
         constants: what was made where its numbers follow from what is guarded.
         released: nodes that a walk backward has been at.

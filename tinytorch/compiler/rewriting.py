@@ -10,7 +10,7 @@ from typing import Any
 from tinytorch.compiler.sources import code_of, definition, source_of
 
 #: What the changed form closes over, and a name of its own.
-READER, VALUE = "__reader__", "__value__"
+TRACER, VALUE = "__tracer__", "__value__"
 _OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
 
 
@@ -19,9 +19,9 @@ class Unreadable(Exception):
 
 
 @functools.lru_cache(1024)
-def changed(code: types.CodeType, name: str) -> types.CodeType:
+def rewritten(code: types.CodeType, name: str) -> types.CodeType:
     """Return the code of a function in the changed form."""
-    node: Any = source_of(code, READER in code.co_freevars)
+    node: Any = source_of(code, TRACER in code.co_freevars)
     if node is None:
         raise Unreadable(f"the source of {name} is not to be found, or has changed")
     if isinstance(node, ast.Lambda):
@@ -30,15 +30,15 @@ def changed(code: types.CodeType, name: str) -> types.CodeType:
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    free = [each for each in code.co_freevars if each != READER]  # (a function within one that runs has it)
-    return code_of(node, [*free, READER], code).replace(co_name=code.co_name)
+    free = [each for each in code.co_freevars if each != TRACER]  # (a function within one that runs has it)
+    return code_of(node, [*free, TRACER], code).replace(co_name=code.co_name)
 
 
 class _Rewriter(ast.NodeTransformer):
     """Lets what a function does go by the reader."""
 
     def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
-        function = ast.Attribute(ast.Name(READER, ast.Load()), name, ast.Load())
+        function = ast.Attribute(ast.Name(TRACER, ast.Load()), name, ast.Load())
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -103,7 +103,7 @@ class _Rewriter(ast.NodeTransformer):
             return self.hook("late", node, self.visit(function.value))
         changed = self.visit(node)
         if isinstance(node, ast.Call) and isinstance(changed, ast.Call) and len(changed.args) > 1:
-            changed.func = ast.copy_location(ast.Attribute(ast.Name(READER, ast.Load()), "last", ast.Load()), node)
+            changed.func = ast.copy_location(ast.Attribute(ast.Name(TRACER, ast.Load()), "last", ast.Load()), node)
         return changed
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -268,4 +268,4 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-__all__ = ["READER", "Unreadable", "changed"]
+__all__ = ["TRACER", "Unreadable", "rewritten"]

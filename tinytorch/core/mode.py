@@ -176,3 +176,24 @@ def recording(on: bool) -> Iterator[None]:
         yield
     finally:
         set_grad(before)
+
+
+def traced_as(policy: str, registry: Any = None) -> Callable[[Any], Any]:
+    """Return a decorator that declares how `torch.compile` treats a function while it traces a call.
+
+    A module or package declares the policy of all the functions and classes in it by a global, `__traced_as__`.
+
+    Args:
+        policy: "inline", its source is followed; "op", it runs as it is, and the operations in it are recorded;
+            "trusted", in addition its truth values and the tensors that it creates follow from its arguments alone;
+            "creates", it returns a tensor that follows from numbers and from the shapes and dtypes of tensors;
+            "stateful", of optimizers: a step runs as it is in each call of the program;
+            "refused", a function that calls it is not compiled.
+        registry: a dictionary of functions that the result of a trusted function depends on.
+    """
+
+    def declare(function: Any) -> Any:
+        function.__traced_as__, function.__traced_registry__ = policy, registry
+        return function
+
+    return declare

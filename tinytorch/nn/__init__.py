@@ -11,7 +11,7 @@ from tinytorch.nn import modules as modules
 from tinytorch.nn import parallel as parallel
 from tinytorch.nn import parameter as parameter
 from tinytorch.nn import utils as utils
-from tinytorch.nn.modules import *  # noqa: F403
+from tinytorch.nn._distributed import lazy_names as _lazy_names
 from tinytorch.nn.parameter import Buffer as Buffer
 from tinytorch.nn.parameter import Parameter as Parameter
 from tinytorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
@@ -19,7 +19,12 @@ from tinytorch.nn.parameter import UninitializedParameter as UninitializedParame
 
 vars(functional)["grad"] = grad  # as in PyTorch
 
-if not TYPE_CHECKING:  # as in `modules`
+__getattr__, __dir__ = _lazy_names(__name__, "SyncBatchNorm")
+
+if TYPE_CHECKING:
+    from tinytorch.nn.modules import *  # noqa: F403
+else:  # a star would import the names that are lazy
+    globals().update({name: vars(modules)[name] for name in modules.__all__ if name in vars(modules)})
     __all__ = [
         *modules.__all__, "Buffer", "Parameter", "attention", "common_types", "functional", "grad", "init", "modules",
         "parallel", "parameter", "utils",

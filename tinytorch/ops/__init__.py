@@ -36,6 +36,8 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
+__traced_as__ = "op"  # by `torch.compile`
+
 #: Enters PyTorch's own operators, `torch.ops.aten`; the package sets it.
 enter_aten: Callable[[], Any] = dict
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import dtypes, places
@@ -233,6 +233,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 
 
 @public(asks="modes", listed=False)
+@traced_as("creates")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -433,6 +434,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
 
 
 @public(asks="modes", listed=False)
+@traced_as("refused")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, on the same memory where that can be.
 
@@ -461,6 +463,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
 
 
 @public(listed=False)
+@traced_as("refused")
 def asarray(
     obj: Any,
     *,
@@ -549,6 +552,7 @@ def _warn_read_only(array: Array) -> None:
 
 
 @public(asks="nobody")
+@traced_as("refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor on the memory of a NumPy array: writes to either show in both.
 
@@ -568,6 +572,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
 
 
 @public(listed=False)
+@traced_as("refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor on the memory of an object with a buffer.
 
@@ -621,6 +626,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 
 
 @public(listed=False)
+@traced_as("creates")
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -642,6 +648,7 @@ def empty(
 
 
 @public(listed=False)
+@traced_as("creates")
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -681,6 +688,7 @@ def zeros(
 
 
 @public(listed=False)
+@traced_as("creates")
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -703,6 +711,7 @@ def ones(
 
 
 @public(listed=False)
+@traced_as("creates")
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -746,6 +755,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
 
 
 @public(listed=False)
+@traced_as("creates")
 def scalar_tensor(
     s: Any,
     *,
@@ -765,6 +775,7 @@ def scalar_tensor(
 
 
 @public()
+@traced_as("creates")
 def empty_like(
     input: Tensor,
     *,
@@ -785,6 +796,7 @@ def empty_like(
 
 
 @public()
+@traced_as("creates")
 def zeros_like(
     input: Tensor,
     *,
@@ -812,6 +824,7 @@ def zeros_like(
 
 
 @public()
+@traced_as("creates")
 def ones_like(
     input: Tensor,
     *,
@@ -834,6 +847,7 @@ def ones_like(
 
 
 @public()
+@traced_as("creates")
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -884,7 +898,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name, listed=False)(new)
+    return public("", method=name, listed=False)(traced_as("creates")(new))
 
 
 new_empty = _new(
@@ -895,6 +909,7 @@ new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(
 
 
 @public("", method="new_full", listed=False)
+@traced_as("creates")
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -918,6 +933,7 @@ def new_full(
 
 
 @public("", method="new_tensor", listed=False)
+@traced_as("creates")
 def new_tensor(
     self: Tensor,
     data: Any,

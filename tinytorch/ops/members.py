@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
@@ -37,6 +38,7 @@ def _put(self: Tensor, values: Any) -> Tensor:
 
 
 @public("", method="apply_")
+@traced_as("refused")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by what a function of Python numbers returns for it; slow.
 
@@ -52,6 +54,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 @public("", method="map_")
+@traced_as("refused")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and the other tensor's element returns; slow.
 
@@ -69,6 +72,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 
 
 @public("", method="map2_")
+@traced_as("refused")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and two other tensors' elements returns; slow.
 
@@ -247,6 +251,7 @@ def _raises(error: type[Exception], text: str, what: str) -> Any:
     return method
 
 
+@traced_as("refused")
 def _volatile(self: Tensor) -> bool:
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
     return False

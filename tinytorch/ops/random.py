@@ -23,7 +23,7 @@ import numpy as np
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_write
@@ -157,6 +157,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
 
 
 @public(binds=True, asks="nobody")
+@traced_as("refused")
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again from `seed`, and return it.
 
@@ -172,6 +173,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 @public(binds=True, asks="nobody")
+@traced_as("refused")
 def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
 
@@ -183,6 +185,7 @@ def seed() -> int:
 
 
 @public(binds=True, asks="nobody")
+@traced_as("refused")
 def initial_seed() -> int:
     """Return the seed that the default generator was started from.
 
@@ -195,6 +198,7 @@ def initial_seed() -> int:
 
 
 @public(binds=True, asks="nobody")
+@traced_as("refused")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -209,6 +213,7 @@ def get_rng_state() -> Tensor:
 
 
 @public(binds=True, asks="nobody")
+@traced_as("refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Put back what `get_rng_state` returned.
 
@@ -688,6 +693,7 @@ def bernoulli(
 
 
 @public(listed=False)
+@traced_as("creates")
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -793,6 +799,7 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
 
 
 @public(listed=False)
+@traced_as("creates")
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -823,6 +830,7 @@ def rand(
 
 
 @public(listed=False)
+@traced_as("creates")
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -849,6 +857,7 @@ def randn(
 
 
 @public(listed=False)
+@traced_as("creates")
 def randint(
     *args: Any,
     low: int = 0,
@@ -900,6 +909,7 @@ def randint(
 
 
 @public(listed=False)
+@traced_as("creates")
 def randperm(
     n: int,
     *,
@@ -944,6 +954,7 @@ def randperm(
 
 
 @public(listed=False)
+@traced_as("creates")
 def rand_like(
     input: Tensor,
     *,
@@ -967,6 +978,7 @@ def rand_like(
 
 
 @public(listed=False)
+@traced_as("creates")
 def randn_like(
     input: Tensor,
     *,
@@ -999,6 +1011,7 @@ def _bound(name: str, value: Any) -> int:
 
 
 @public(listed=False)
+@traced_as("creates")
 def randint_like(
     input: Tensor,
     *args: Any,

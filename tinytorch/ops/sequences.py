@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import dtype as Dtype
@@ -27,6 +28,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 
 
 @public(listed=False)
+@traced_as("creates")
 def arange(
     *args: Any,
     start: Any = 0,
@@ -81,6 +83,7 @@ def arange(
 
 
 @public("range", listed=False)
+@traced_as("creates")
 def inclusive_range(
     start: Any,
     end: Any,
@@ -168,6 +171,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
 
 
 @public(listed=False)
+@traced_as("creates")
 def linspace(
     start: Any,
     end: Any,
@@ -203,6 +207,7 @@ def linspace(
 
 
 @public(listed=False)
+@traced_as("creates")
 def logspace(
     start: Any,
     end: Any,
@@ -299,6 +304,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 
 
 @public(listed=False)
+@traced_as("creates")
 def eye(
     n: int,
     m: int | None = None,
@@ -335,6 +341,7 @@ def eye(
 
 
 @public(listed=False)
+@traced_as("creates")
 def tril_indices(
     row: int,
     col: int,
@@ -357,6 +364,7 @@ def tril_indices(
 
 
 @public(listed=False)
+@traced_as("creates")
 def triu_indices(
     row: int,
     col: int,

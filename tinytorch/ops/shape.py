@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -1026,6 +1027,7 @@ def element_size(input: Tensor) -> int:
 
 
 @public("", method="data_ptr")
+@traced_as("refused")
 def data_ptr(input: Tensor) -> int:
     """Return the address of the first element, in bytes.
 

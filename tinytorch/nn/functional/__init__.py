@@ -31,6 +31,7 @@ from tinytorch.ops.register import namespace
 if TYPE_CHECKING:
     from tinytorch.ops.faces.functional import *  # noqa: F403
 
+__traced_as__ = "op"  # by `torch.compile`
 __getattr__, __dir__, _names = namespace(__name__)
 if not TYPE_CHECKING:
     __all__ = _names
