@@ -1,9 +1,10 @@
-"""`torch.compile`, and what `torch.compiler` has: functions that run as the NumPy programs that they were seen to be.
+"""`torch.compile` and `torch.compiler`: functions that run as recorded programs of NumPy calls.
 
-The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
-that it read (in a form of it that `sources` and `rewriting` make), `recorder` notes the kernels that ran and where
-their arguments came from. `program` makes Python source of that, with the help of `lowering`, `fusing` and
-`recomputing`, and `compiled` calls it where the guards hold. `checked` compares each call with the function as it is.
+The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
+read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
+run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing` and
+`recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `checked` compares every call
+with the function itself. `saved` writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations

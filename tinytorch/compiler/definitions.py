@@ -2,8 +2,8 @@
 
 What a module of `kernels/` defines is imported by its name, from a copy of the module. The bodies of operations in
 `ops/`, formulas and the steps of optimizers are functions whose source can be read: `Definitions` takes their text as
-it stands, with its comments, and changes only what must be: names of what other modules define, annotations, decorators,
-tensors, which are arrays there, and dtypes, which are NumPy's. What the text names is taken up in turn.
+it stands, with its comments, and changes only what must be: names of what other modules define, annotations,
+decorators, tensors, which are arrays there, and dtypes, which are NumPy's. What the text names is taken up in turn.
 """
 
 from __future__ import annotations

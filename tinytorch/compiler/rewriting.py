@@ -1,4 +1,4 @@
-"""The changed form of a function: its own source, in which all that it reads and calls goes by a reader."""
+"""The rewritten form of a function: in its source, attributes, calls and truth values go through the tracer."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from typing import Any
 
 from tinytorch.compiler.sources import code_of, definition, source_of
 
-#: What the changed form closes over, and a name of its own.
+#: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
-_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
+_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # their results depend on the calling frame
 
 
 class Unreadable(Exception):
-    """Why a function cannot be run in the changed form."""
+    """Why a function cannot be rewritten."""
 
 
 @functools.lru_cache(1024)
 def rewritten(code: types.CodeType, name: str) -> types.CodeType:
-    """Return the code of a function in the changed form."""
+    """Return the code of a function in its rewritten form."""
     node: Any = source_of(code, TRACER in code.co_freevars)
     if node is None:
-        raise Unreadable(f"the source of {name} is not to be found, or has changed")
+        raise Unreadable(f"the source of {name} is not found, or has changed")
     if isinstance(node, ast.Lambda):
         returned = ast.copy_location(ast.Return(node.body), node.body)
         node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    free = [each for each in code.co_freevars if each != TRACER]  # (a function within one that runs has it)
+    free = [each for each in code.co_freevars if each != TRACER]  # (an inner function already has it)
     return code_of(node, [*free, TRACER], code).replace(co_name=code.co_name)
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Lets what a function does go by the reader."""
+    """Replaces expressions and statements by calls of the tracer's methods."""
 
     def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
         function = ast.Attribute(ast.Name(TRACER, ast.Load()), name, ast.Load())
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
-        for each in body:
-            made = self.visit(each)
-            found += made if isinstance(made, list) else [made]
-        return found
+        statements: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            statements += result if isinstance(result, list) else [result]
+        return statements
 
     def refuse(self, node: ast.AST) -> Any:
-        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not followed")
+        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not supported")
 
     visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
-    visit_Try = visit_TryStar = refuse  # an error that is caught decides what is done
+    visit_Try = visit_TryStar = refuse  # a caught error decides what is done
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if node.decorator_list:
@@ -74,7 +74,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id.startswith("__") and not node.id.endswith("__"):
-            self.refuse(node)  # a class changes such names
+            self.refuse(node)  # names in a class are mangled
         return node
 
     def visit_List(self, node: ast.List) -> Any:
@@ -82,7 +82,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
 
     def display(self, node: Any) -> Any:
-        """Let the reader know of what a list, set or dictionary in the program makes."""
+        """Tell the tracer of a list, set or dictionary that an expression creates."""
         self.generic_visit(node)
         return self.hook("make", node, node)
 
@@ -94,7 +94,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def result(self, node: Any) -> Any:
-        """Change what is returned: `x.item()` in it may be read later."""
+        """Rewrite what is returned: the program reads `x.item()` in it when it returns."""
         if isinstance(node, ast.Tuple):
             node.elts = [self.result(each) for each in node.elts]
             return node
@@ -147,7 +147,7 @@ class _Rewriter(ast.NodeTransformer):
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         sides = [self.visit(each) for each in (node.left, *node.comparators)]
         if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each is asked whether it holds)
+            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each truth value decides)
             sides = [self.hook(kind, node, each) for each in sides]
         node.left, *node.comparators = sides
         return node
