@@ -95,8 +95,8 @@ class Backward:
         roots: list[Any] = [x._edge for x in outputs]
         ends = {inputs[k]._edge or leaf_edge(inputs[k]): k for k in wanted}
         nodes = [_walked([root[0]], ends) for root in roots]
-        freed = [{node for node in each if _holds_tensors(node)} for each in nodes]
-        looked_at = [_looked_at(recorder, each) for each in nodes]
+        freed = [{node for node in reachable if _holds_tensors(node)} for reachable in nodes]
+        looked_at = [_looked_at(recorder, reachable) for reachable in nodes]
         self.saved: list[Value] = []
         self.programs: list[Program] = []
         self.walks: dict[int, Walk] = {}
@@ -122,7 +122,7 @@ class Backward:
                 same = {value.memory for value in needed}.union(*[looked_at[k] for k in chosen])
                 if not changing.isdisjoint(same):
                     raise NotRecorded("an input is written to, and its value is needed for a gradient")
-                as_it_came = {k for k, value in enumerate(made) if value.memory in [each.memory for each in begins]}
+                as_it_came = {k for k, value in enumerate(made) if value.memory in [value.memory for value in begins]}
                 values = [*kept, *read, *begins]
                 program = Program(after, values, [False] * len(values), made, as_it_came)
                 self.programs.append(program)
@@ -135,9 +135,9 @@ class Backward:
                     [k for k, end in enumerate(arrivals.values()) if end not in led_to],
                     [k for k, memory in enumerate(memories) if memory in same],
                     [k for k, memory in enumerate(shown) if memory in same and memory not in memories],
-                    sum([1 << k for k, each in enumerate(freed) if any(each & freed[j] for j in chosen)]),
+                    sum([1 << k for k, nodes_freed in enumerate(freed) if any(nodes_freed & freed[j] for j in chosen)]),
                 )
-        self.watched = sorted({k for each in self.walks.values() for k in each.watched})
+        self.watched = sorted({k for walk in self.walks.values() for k in walk.watched})
 
     def node(
         self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], args: Any, kwargs: Any
@@ -235,7 +235,7 @@ class CompiledFunctionBackward(Node):
         given = [g] if self.outputs == 1 else g
         if self.made is None:
             return given
-        self.bits = sum([1 << k for k, each in enumerate(given) if each is not None])
+        self.bits = sum([1 << k for k, g in enumerate(given) if g is not None])
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
         walk = self.made.walks[self.bits]
@@ -251,9 +251,9 @@ class CompiledFunctionBackward(Node):
                 raise modified(self, array, "a result of a compiled function", cell[0], version)
         if create_graph or local.state.modes is not None:
             self._become(needed)
-            self.unreached = {self.edges[k] for k, each in enumerate(given) if each is None}
+            self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
             return given
-        return self.made.gradients(walk, self.saved, tensors, [each for each in given if each is not None])
+        return self.made.gradients(walk, self.saved, tensors, [g for g in given if g is not None])
 
     def _become(self, needed: set[Node] | None) -> None:
         """Continue the backward pass through the graph of the function itself, with its order of sums.
@@ -299,7 +299,7 @@ def _spent(name: str) -> Any:
 
 
 class Arrival(Node):
-    """The end of one edge to an input: gradients that arrive by different edges are kept apart."""
+    """The end of one edge to an input; gradients that arrive by different edges are kept apart."""
 
     __slots__ = ()
 
@@ -311,7 +311,7 @@ class Arrival(Node):
 
 @contextlib.contextmanager
 def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edge, Edge]]:
-    """Replace every edge that leads to one of the ends by an edge to an `Arrival`, so that gradients are not summed yet.
+    """Replace every edge to one of the ends by an edge to an `Arrival`: gradients are not summed yet.
 
     Yields:
         The new edges, in the order in which a backward pass visits them, with those that they replace.
@@ -375,10 +375,10 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
     waiting = [value for value in saved if value.place is None and value.memory in given]
     sources = {id(value.source) for value in waiting}
     for value in waiting:  # grows
-        for each in value.source.inputs() if value.source is not None else ():
-            if each.place is None and each.memory in given and id(each.source) not in sources:
-                sources.add(id(each.source))
-                waiting.append(each)
+        for source in value.source.inputs() if value.source is not None else ():
+            if source.place is None and source.memory in given and id(source.source) not in sources:
+                sources.add(id(source.source))
+                waiting.append(source)
     found = []
     for call in calls:
         if call.kind == VIEW and id(call) in sources:
@@ -390,7 +390,7 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
 
 def is_freed(node: Any) -> bool:
     """Return whether a backward pass from a node would reach one whose saved tensors are freed."""
-    return any(each.saved is None for each in _walked([node], ()))
+    return any(inner.saved is None for inner in _walked([node], ()))
 
 
 def _holds_tensors(node: Any) -> bool:
@@ -415,8 +415,8 @@ def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
     """Return the nodes that a backward pass reaches, not beyond the edges `ends`."""
     found = list(dict.fromkeys(nodes))
     seen = set(found)
-    for each in found:  # grows
-        for edge in each.edges:
+    for node in found:  # grows
+        for edge in node.edges:
             if edge is not None and edge not in ends and edge[0] not in seen:
                 seen.add(edge[0])
                 found.append(edge[0])

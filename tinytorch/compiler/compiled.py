@@ -48,10 +48,10 @@ _all: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 def reset() -> None:
     """Forget all programs."""
-    for each in list(_all):
-        each.variants.clear()
-        each.reasons.clear()
-        each.failed = False
+    for compiled in list(_all):
+        compiled.variants.clear()
+        compiled.reasons.clear()
+        compiled.failed = False
 
 
 class Compiled:
@@ -115,7 +115,7 @@ class Compiled:
         """Return the programs with their guards, and why other calls were not compiled."""
         lines = [f"{self._name()}: {len(self.variants)} programs"]
         for k, variant in enumerate(self.variants):
-            lines += [f"program {k}: {each.summary()}" for each in variant.programs]
+            lines += [f"program {k}: {program.summary()}" for program in variant.programs]
             lines[-1] += f"; ran {variant.runs} times"
             lines += [f"    if {guard}" for guard in variant.guards]
         return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
@@ -123,8 +123,8 @@ class Compiled:
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the function, and return the lines of its program that ran, each with its time."""
         spent = times_of(self, args, kwargs)
-        programs = [each for variant in self.variants for each in variant.programs]
-        return "\n".join([line for each in programs for line in shown_times(each, spent)])
+        programs = [program for variant in self.variants for program in variant.programs]
+        return "\n".join([line for program in programs for line in shown_times(program, spent)])
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
@@ -219,7 +219,7 @@ def _without_late(x: Any) -> Any:
     """Return a result with the numbers in the place of `Late` ones."""
     if type(x) is Late:
         return x.number
-    return tuple([_without_late(each) for each in x]) if type(x) is tuple else x
+    return tuple([_without_late(element) for element in x]) if type(x) is tuple else x
 
 
 __all__ = ["CompileError", "Compiled", "disabled", "recording", "reset", "stance"]

@@ -77,7 +77,7 @@ class Entry:
         extra: bool = False,
     ) -> None:  # fmt: skip
         inputs = list(guards.inputs.values())
-        tensors = [each.tensor for each in inputs]
+        tensors = [item.tensor for item in inputs]
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
@@ -87,7 +87,7 @@ class Entry:
             backward = Backward(function, recorder, result, results.differentiable, tensors)
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
-        program = Program(calls, values, [each.stays for each in inputs], shown, results.views)
+        program = Program(calls, values, [item.stays for item in inputs], shown, results.views)
         state = local.state
         modes = [
             f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
@@ -97,11 +97,11 @@ class Entry:
             f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
             f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
             *guards.texts,
-            *[guard for each in inputs if each.stays for guard in _of_kept(guards, each)],
+            *[guard for item in inputs if item.stays for guard in _of_kept(guards, item)],
         ]
-        changing = [line for k, each in enumerate(inputs) if not each.stays for line in _of_given(guards, inputs, k)]
+        changing = [line for k, item in enumerate(inputs) if not item.stays for line in _of_given(guards, inputs, k)]
         changing += _overlaps(recorder, tensors)
-        given = [f"t{k}._array" for k, each in enumerate(inputs) if not each.stays]
+        given = [f"t{k}._array" for k, item in enumerate(inputs) if not item.stays]
         numbers = {id(x): k for k, x in enumerate(tensors)}
         given += [f"t{numbers[id(value.tensor)]}" for value in program.leaves]
         names = "".join([f"r{k}, " for k in range(len(shown))])
@@ -120,7 +120,7 @@ class Entry:
             "    state = local.state",
             "    try:",
             "        if not (",
-            *[f"            {'and ' if k else ''}{each}" for k, each in enumerate([*modes, *_together(self.guards)])],
+            *[f"            {'and ' if k else ''}{guard}" for k, guard in enumerate([*modes, *_together(self.guards)])],
             "        ):",
             "            return MISSED",
             *[f"    {line}" for line in changing],
@@ -153,9 +153,9 @@ class Entry:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
         else:
             lines.append(f"    return {returned}")
-        self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
+        self._bind = program.binding([item.tensor._array for item in inputs if item.stays])
         scope: dict[str, Any] = {
-            **guards.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
+            **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
@@ -165,13 +165,13 @@ class Entry:
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
         self.programs = [program] if backward is None else [program, *backward.programs]
-        self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
+        self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
         self.returned = returned
-        self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
+        self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 
     @functools.cached_property
     def step(self) -> Callable[..., Any]:
@@ -233,15 +233,15 @@ class Results:
                 raise NotRecorded("a list or dictionary is returned that existed before the call, or is returned twice")
             self._containers.add(id(x))
         if type(x) is list:
-            return f"[{', '.join([self.text(each) for each in x])}]"
+            return f"[{', '.join([self.text(element) for element in x])}]"
         if isinstance(x, tuple):
-            parts = "".join([f"{self.text(each)}, " for each in x])
+            parts = "".join([f"{self.text(element)}, " for element in x])
             if type(x) is tuple:
                 return f"({parts})"
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}({parts})"
         if type(x) is dict and all(type(key) is str for key in x):
-            return "{" + ", ".join([f"{key!r}: {self.text(each)}" for key, each in x.items()]) + "}"
+            return "{" + ", ".join([f"{key!r}: {self.text(value)}" for key, value in x.items()]) + "}"
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
             return repr(x)
         raise NotRecorded(f"a {type(x).__name__} is returned")

@@ -218,9 +218,9 @@ class Program:
         if isinstance(x, Value):
             return self._names.get(id(x)) or self.name(x)
         if type(x) is tuple:
-            return f"({', '.join([self._shown(each) for each in x])}{',' if len(x) == 1 else ''})"
+            return f"({', '.join([self._shown(element) for element in x])}{',' if len(x) == 1 else ''})"
         if type(x) is list:
-            return f"[{', '.join([self._shown(each) for each in x])}]"
+            return f"[{', '.join([self._shown(element) for element in x])}]"
         if x is None or x is Ellipsis or type(x) in (bool, int, str):
             return repr(x)
         if type(x) is float and x - x == 0:
@@ -276,13 +276,13 @@ class Program:
                 lines.append(f"{name}[...] = {text}({', '.join(shown)})")
         block = self._new_name("block")
         taken = [self.name(value) for value in (*given, *call.outputs)] + [*within]
-        self._definitions += [f"def {block}({', '.join(taken)}):", *[f"    {each}" for each in lines]]
+        self._definitions += [f"def {block}({', '.join(taken)}):", *[f"    {text_line}" for text_line in lines]]
         texts = [
             [self.name(value) for value in given],
             [self._object(value.dtype, value.dtype.name) for value in call.outputs],
             [self._object(dtype, dtype.name) for dtype in within.values()],
         ]
-        shown = [f"({', '.join(each)}{',' if len(each) == 1 else ''})" for each in texts]
+        shown = [f"({', '.join(names)}{',' if len(names) == 1 else ''})" for names in texts]
         return f"{self._object(parallel.in_blocks, 'in_blocks')}({block}, {', '.join(shown)})"
 
     def _write(self) -> list[str]:

@@ -43,13 +43,13 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
         value = call.outputs[0]
         if value.size < parallel.LARGE or not value.whole or value.memory in kept:
             continue
-        views = [(at, each) for at, each in shown[value.memory] if each is not value]
+        views = [(at, view) for at, view in shown[value.memory] if view is not value]
         later = [at for at in uses[id(value)] if at > top]
         if not later or later == uses[id(value)]:
             continue
-        if any(at <= top and max(uses[id(each)], default=0) > top for at, each in views):
+        if any(at <= top and max(uses[id(view)], default=0) > top for at, view in views):
             continue
-        changed = any(number < each < later[0] for each in changes)
+        changed = any(number < change < later[0] for change in changes)
         if any(
             x.memory in written or (changed if x.memory in stays else last[x.memory] < later[0]) for x in call.inputs()
         ):
@@ -60,13 +60,13 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
         copy.outputs.append(made)
         for reader in calls[top + 1 :]:
             reader.replace({id(value): made})
-        for at, each in views:
+        for at, view in views:
             if at > top:
-                each.memory = made.memory
+                view.memory = made.memory
         kept |= {x.memory for x in call.inputs()}
         last[value.memory] = top
         again[later[0]].append(copy)
-    return [each for number, call in enumerate(calls) for each in (*again[number], call)]
+    return [step for number, call in enumerate(calls) for step in (*again[number], call)]
 
 
 def _is_cheap(call: Call) -> bool:

@@ -51,7 +51,7 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
 def _last_line(code: types.CodeType) -> int:
     """Return the last line of a code object, including nested ones."""
     own = max([span[1] or span[0] or 0 for span in code.co_positions()], default=code.co_firstlineno)
-    return max([own, *[_last_line(each) for each in codes_in(code)]])
+    return max([own, *[_last_line(inner) for inner in codes_in(code)]])
 
 
 def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
@@ -59,10 +59,10 @@ def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
     source = linecache.getlines(code.co_filename)
     spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
     for trees in (_around(source, code.co_firstlineno), lambda: _of_file("".join(source)).lambdas):
-        for each in trees():
-            place = each.body.lineno, each.body.col_offset
-            if each.lineno == code.co_firstlineno and (not inner or place in spans):
-                yield copy.deepcopy(each)
+        for node in trees():
+            place = node.body.lineno, node.body.col_offset
+            if node.lineno == code.co_firstlineno and (not inner or place in spans):
+                yield copy.deepcopy(node)
 
 
 def _around(lines: list[str], line: int) -> Any:
@@ -83,7 +83,7 @@ def _around(lines: list[str], line: int) -> Any:
 
 
 def _lambdas_in(tree: ast.AST) -> list[ast.Lambda]:
-    return [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
 
 
 class _File:
@@ -95,9 +95,9 @@ class _File:
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        top = [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
-        imports = [x for each in top for x in ast.walk(each) if isinstance(x, (ast.Import, ast.ImportFrom))]
-        self.imports: list[ast.stmt] = [each for each in imports if getattr(each, "module", None) != "__future__"]
+        top = [statement for statement in tree.body if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))]
+        imports = [x for statement in top for x in ast.walk(statement) if isinstance(x, (ast.Import, ast.ImportFrom))]
+        self.imports: list[ast.stmt] = [node for node in imports if getattr(node, "module", None) != "__future__"]
         self.lambdas = _lambdas_in(tree)
 
 
@@ -127,7 +127,7 @@ def definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
 
 def code_of(node: Any, free: list[str], like: types.CodeType, imports: list[ast.stmt] | None = None) -> types.CodeType:
     """Compile a function or lambda with free variables, as in the file of another code object."""
-    names = ast.arguments([], [ast.arg(each) for each in free], None, [], [], None, [])
+    names = ast.arguments([], [ast.arg(variable) for variable in free], None, [], [], None, [])
     body = [ast.Expr(node)] if isinstance(node, ast.Lambda) else [node]
     if isinstance(node, ast.FunctionDef):
         node.name = "<lambda>"  # a recursive function finds itself by its name in the closure
@@ -136,7 +136,7 @@ def code_of(node: Any, free: list[str], like: types.CodeType, imports: list[ast.
     future = like.co_flags & _FUTURE
     whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
     (of_outer,) = codes_in(whole)
-    return next(each for each in codes_in(of_outer) if each.co_name == "<lambda>")
+    return next(inner for inner in codes_in(of_outer) if inner.co_name == "<lambda>")
 
 
 def _is_of(code: types.CodeType, node: Any) -> bool:
@@ -147,7 +147,7 @@ def _is_of(code: types.CodeType, node: Any) -> bool:
     source = "".join(linecache.getlines(code.co_filename))
     # (How names are called depends on what a file imports, usually in statements of one line.)
     found = (imports(source) for imports in (_plain_imports, lambda source: _of_file(source).imports))
-    return any(_alike(code, code_of(node, list(code.co_freevars), code, each)) for each in found)
+    return any(_alike(code, code_of(node, list(code.co_freevars), code, candidates)) for candidates in found)
 
 
 def _alike(code: types.CodeType, other: types.CodeType) -> bool:
@@ -160,7 +160,7 @@ def _alike(code: types.CodeType, other: types.CodeType) -> bool:
 
 def codes_in(code: types.CodeType) -> list[types.CodeType]:
     """Return the code objects of functions and classes that are defined within one."""
-    return [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
 __all__ = ["FOLDER", "code_of", "codes_in", "definition", "source_of"]
