@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import module
-from tinytorch.core import op as engine
+from tinytorch.core import declaration
 from tinytorch.ops.register import NUMPY, Function
 
 torch = module()
@@ -129,7 +129,8 @@ def takes(function: Any, parameter: str) -> bool:
     made = getattr(function, "op", None)
     if made is not None and code is not None:
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            return parameter in made.position or (parameter == "input" or engine.own_name(parameter) in made.position)
+            known = {"input", *made.position}
+            return parameter in known or declaration.own_name(parameter) in made.position
         return parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         parameters = inspect.signature(function).parameters
@@ -202,7 +203,7 @@ def positions_of_ours(section: str, name: str) -> list[str]:
         found = by_position(inspect.signature(ours)) if made is None else made.arguments[: made.positional]
     except (TypeError, ValueError):
         return []
-    found = [engine._PUBLIC.get(each, each) for each in found]
+    found = [declaration._PUBLIC.get(each, each) for each in found]
     return found[1:] if section == "torch.Tensor" else found
 
 

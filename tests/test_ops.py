@@ -12,7 +12,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.core.op import OpNode
+from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import wrap
 from tinytorch.ops import out as _out  # noqa: F401  (its ops are in the table, too)
 from tinytorch.ops import rejection as _rejection  # noqa: F401

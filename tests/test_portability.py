@@ -158,7 +158,7 @@ def test_as_many_threads_as_there_are_to_be_had(most: int, monkeypatch: pytest.M
     monkeypatch.setattr(parallel, "_tasks", parallel.SimpleQueue())
     monkeypatch.setattr(parallel, "_threads", 5)
     pieces: list[Any] = []
-    parallel.share(lambda begin, end: pieces.append((begin, end)), 1000)
+    parallel.parallel_for(lambda begin, end: pieces.append((begin, end)), 1000)
     assert len(started) == most and parallel.get_threads() == most + 1
     assert sorted(i for begin, end in pieces for i in range(begin, end)) == list(range(1000))
 

@@ -283,7 +283,7 @@ def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 def test_interop_threads_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinytorch import switches
 
-    monkeypatch.setattr(switches, "_between_operations", None)
+    monkeypatch.setattr(switches, "_interop_threads", None)
     tinytorch.set_num_interop_threads(2)
     assert tinytorch.get_num_interop_threads() == 2
     with pytest.raises(RuntimeError, match="cannot set number of interop threads"):

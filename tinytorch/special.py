@@ -1,6 +1,6 @@
-"""`torch.special`: the gamma and Bessel families, the normal distribution's functions, orthogonal polynomials.
+"""`torch.special`: gamma and Bessel functions, functions of the normal distribution, orthogonal polynomials.
 
-(The functions are those of `ops/special.py`, and some of `torch`'s own under the names that SciPy gives them.)
+Most are declared in `ops/special.py`; some are functions of `torch` under their names in SciPy.
 """
 
 from typing import TYPE_CHECKING

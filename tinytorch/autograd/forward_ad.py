@@ -26,7 +26,8 @@ from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local
-from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
+from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import FLOATS
@@ -153,7 +154,7 @@ class Level(DispatchMode):
         if all(tangent is None for tangent in tangents):
             return caller(*args, **kwargs)
         x = values[0]
-        writes = caller is not op.caller
+        writes = caller.writes  # type: ignore[attr-defined]
         if writes and any(op.arguments[0] in names for names in op.wants.values()):
             values = (x.clone(), *values[1:])  # what it held
         start = next(numbers)

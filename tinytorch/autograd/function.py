@@ -21,11 +21,11 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.autograd.node import SavedTensor, attached, packed, unpacked
+from tinytorch.autograd.node import SavedTensor
 from tinytorch.core.graph import FREED, Hook, Node, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
-from tinytorch.core.op import INFERENCE_NOT_SAVED, modified
+from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
 from tinytorch.kernels.dtypes import FLOATS
@@ -138,7 +138,7 @@ class FunctionNode(Node):
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the tensor inputs by the user's rule."""
-        gs = self._each(g)
+        gs = self._as_list(g)
         if self._materialize and None in gs:
             many = self.outputs > 1
             shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tinytorch.autograd.function import FunctionNode
 from tinytorch.core.graph import AccumulateGrad, Edge, Node, leaf_edge
-from tinytorch.core.op import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
+from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 

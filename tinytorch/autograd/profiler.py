@@ -38,7 +38,7 @@ from tinytorch.core.tensor import Tensor
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
-_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 # Recording ----------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _stack() -> list[str]:
     lines = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith(_PACKAGE):
             lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return lines
@@ -195,7 +195,7 @@ def _name(op: Any, caller: Any) -> str:
     if not name[0].isalpha() or name in ("kernel", "spread"):  # the node's name is PyTorch's
         known = re.fullmatch(r"(\w+?)Backward(?:s|\d+)(\w*)", op.node_class.__name__)
         name = re.sub(r"(?<=.)(?=[A-Z])", "_", known[1] + known[2]).lower() if known else name.strip("_")
-    return f"aten::{name}" if caller is op.caller else f"aten::{name}_"
+    return f"aten::{name}_" if caller.writes else f"aten::{name}"
 
 
 def _events(recorder: Recorder, origin: int, with_flops: bool) -> Iterator[FunctionEvent]:

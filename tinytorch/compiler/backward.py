@@ -17,7 +17,7 @@ from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
-from tinytorch.core.op import INPUT, OUTPUT, RESIDUAL, OpNode, modified
+from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
 
 MOST = 3  # results that have a graph; there is a program for each combination of them

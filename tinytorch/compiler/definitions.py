@@ -27,7 +27,6 @@ from tinytorch.compiler.sources import FOLDER
 from tinytorch.core import mode, tensor
 from tinytorch.kernels import dtypes, native, programs
 from tinytorch.kernels.random import Source
-from tinytorch.ops import unsigned
 
 HOUSE, KERNELS = "tinytorch", "tinytorch.kernels."
 #: Elements up to which an array is written as numbers.
@@ -67,10 +66,8 @@ def _plain(value: Any) -> Any:
         if kernel_name(value) is not None or not hasattr(value, "__wrapped__"):
             return value
         around: Any = value
-        if isinstance(value, types.FunctionType) and _is_house(around.__code__.co_filename):
-            if around.__code__.co_filename != unsigned.__file__:
-                return value
-        elif not isinstance(value, (types.FunctionType, *_TWINS)):
+        house = isinstance(value, types.FunctionType) and _is_house(around.__code__.co_filename)
+        if house or not isinstance(value, (types.FunctionType, *_TWINS)):
             return value
         value = around.__wrapped__
 

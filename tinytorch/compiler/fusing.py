@@ -62,13 +62,13 @@ def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
 
 def function_of(call: Call) -> tuple[Any, tuple[Any, ...]]:
     """Return the function of an elementwise step, and its arguments."""
-    return (call.args[0], call.args[1:]) if call.function is parallel.each else (call.function, call.args)
+    return (call.args[0], call.args[1:]) if call.function is parallel.blockwise else (call.function, call.args)
 
 
 def is_elementwise(call: Call) -> bool:
     """Return whether an element of a step's result depends only on the operands' elements at the same index."""
     function = call.function
-    return function is parallel.each or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
+    return function is parallel.blockwise or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
 
 
 def _shape(call: Call) -> tuple[int, ...] | None:

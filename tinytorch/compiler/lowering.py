@@ -40,7 +40,7 @@ def has_out(call: Call) -> bool:
 
 def is_pure(call: Call) -> bool:
     """Return whether a call may be removed if its result is not used."""
-    return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.each))
+    return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.blockwise))
 
 
 def may_overwrite(function: Any) -> bool:
@@ -50,7 +50,7 @@ def may_overwrite(function: Any) -> bool:
 
 def shared_may_overwrite(call: Call) -> bool:
     """Return whether a call runs, on several threads, a function that may write its result over an operand."""
-    if call.function is not parallel.each or call.kwargs:
+    if call.function is not parallel.blockwise or call.kwargs:
         return False
     function = call.args[0]
     return may_overwrite(function) or parallel.has_out(function) or hasattr(function, "shares")

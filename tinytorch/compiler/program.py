@@ -34,7 +34,7 @@ from tinytorch.compiler.recorder import (
     memories_written,
     replaced,
 )
-from tinytorch.core.op import as_array
+from tinytorch.core.declaration import as_array
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
 from tinytorch.kernels.random import Source

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.declaration import NUMBERS
 from tinytorch.core.graph import AccumulateGrad, numbers
 from tinytorch.core.mode import DispatchMode, local, recording
-from tinytorch.core.op import INPUT, OUTPUT, RESIDUAL, Op, promoted
+from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL
+from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import dtypes, parallel
-from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels import parallel
 from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.random import Source
 
@@ -31,13 +32,6 @@ from tinytorch.kernels.random import Source
 NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
 
 PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments that are no arrays and contain none
-
-#: Ops whose results' shapes are the data's affair.
-UNSHAPED = frozenset(
-    """
-    nonzero masked_select unique unique_dim unique_consecutive argwhere bincount repeat_interleave combinations
-    """.split()
-)
 
 
 class NotRecorded(Exception):
@@ -386,149 +380,104 @@ class Recorder(DispatchMode):
         return call
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """See a call of an op."""
+        """See a call of an op, which tells `computed` or `writes` what it does."""
         if self.stopped is not None:
             return caller(*args, **kwargs)
         if not isinstance(op, Op):
             self.stop(f"calls {op.__name__}, a Function of its own")
             return caller(*args, **kwargs)
-        try:
-            step = self._step_of(op, caller, args, kwargs)
-        except NotRecorded as reason:
+        foreign = next((x for x in tensors_of((args, kwargs)) if not is_ours(type(x))), None)
+        if op.data_dependent or foreign is not None:
+            reason = "the shape of its result depends on values" if op.data_dependent else _overrides(foreign)
             self.stop(f"{op.name.strip('_')}: {reason}")
             return caller(*args, **kwargs)
-        result = caller(*args, **kwargs)
-        self._enter_results(op, step, result)
+        state = local.state
+        before, state.witness = state.witness, self
+        try:
+            result = caller.caller.witnessed(*args, **kwargs)  # type: ignore[attr-defined]
+        finally:
+            state.witness = before
+        for x in tensors_of(result):
+            value = self._values.get(id(x._array))
+            if x._edge is not None and value is not None:
+                self._outputs.setdefault((id(x._edge[0]), x._edge[1]), value)
         return result
 
-    def _step_of(self, op: Op, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        name = _name(op)
-        if name in UNSHAPED:
-            raise NotRecorded("the shape of its result depends on values")
-        values = op.bind(args, kwargs)
-        for given in values:
-            for x in () if type(given) is Tensor or type(given) in PLAIN else tensors_of(given):
-                if not is_ours(type(x)):
-                    raise NotRecorded(f"a {type(x).__name__} answers itself")
-        writes = getattr(caller, "writes", None)
-        if callable(writes):
-            arrays = self._arrays(op, values)
-            for i in op.inputs[1:]:
-                if isinstance(values[i], Tensor) and np.may_share_memory(arrays[0], arrays[i]):
+    def computed(self, op: Op, values: tuple[Any, ...], arrays: tuple[Any, ...], results: list[Any]) -> None:
+        """See what a call has computed."""
+        if self.stopped is not None:
+            return
+        try:
+            call = self._add_kernel(op, values, arrays)
+            call.several = op.outputs != 1 or bool(op.residuals)
+            for k, array in enumerate(results):
+                self._enter_result(call, array, k if call.several else None)
+        except NotRecorded as reason:
+            self.stop(f"{op.name.strip('_')}: {reason}")
+
+    def writes(self, op: Op, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
+        """See what a call will write into its first argument."""
+        if self.stopped is not None:
+            return
+        target = values[0]._array
+        try:
+            if kernel is not None:
+                if any(isinstance(values[i], Tensor) and np.may_share_memory(target, arrays[i]) for i in op.inputs[1:]):
                     raise NotRecorded("what is written shares memory with what is read")
-            return self.add(WRITE, writes, tuple(arrays), name)
-        function, arrays = self._kernel(op, values)
-        kwargs = {}
-        if function is op.kernel and len(arrays) > op.positional:
-            kwargs = dict(zip(op.arguments[op.positional :], arrays[op.positional :], strict=True))
-            arrays = arrays[: op.positional]
-        if writes:
-            return self._in_place(op, function, arrays, kwargs, values[0], name)
-        call = self.add(NEW, function, tuple(arrays), name, kwargs)
+                self.add(WRITE, kernel, tuple(arrays), _name(op))
+            elif isinstance(op.kernel, np.ufunc) and arrays[0] is target and all(
+                not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
+                for y in arrays[1:]
+            ) and target.dtype in WIDE:  # fmt: skip
+                self.add(WRITE, op.kernel, self._converted(op, values, arrays), _name(op))
+            elif op.residuals or op.outputs != 1:
+                raise NotRecorded("is written in place")
+            else:
+                call = self._add_kernel(op, values, arrays)
+                result = np.empty_like(target)  # stands for the result, which has this shape, or it is an error
+                call.outputs.append(self.enter(result, call))
+                self.add(WRITE, _copy, (target, result), "copy")
+        except NotRecorded as reason:
+            self.stop(f"{op.name.strip('_')}: {reason}")
+
+    def _add_kernel(self, op: Op, values: tuple[Any, ...], arrays: Any) -> Call:
+        """Return a new step that calls the kernel of an op."""
+        taken = self._converted(op, values, arrays)
+        large = op.elementwise and next(x.size for x in taken if isinstance(x, np.ndarray)) >= parallel.LARGE
+        if large and len(taken) == 1:
+            kernel = getattr(op.kernel, "ufunc", op.kernel) if taken[0].dtype.kind == "f" else op.kernel
+            call = self.add(NEW, parallel.blockwise, (kernel, *taken), _name(op))
+        elif large:
+            call = self.add(NEW, parallel.blockwise, (op.kernel, *taken), _name(op))
+        else:
+            named = dict(zip(op.arguments[op.positional :], taken[op.positional :], strict=True))
+            call = self.add(NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)
         call.random = Source in map(type, values)
         return call
 
-    def _in_place(self, op: Op, function: Any, arrays: list[Any], kwargs: dict[str, Any], x: Tensor, name: str) -> Call:
-        target = x._array
-        if isinstance(function, np.ufunc) and arrays[0] is target and all(
-            not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
-            for y in arrays[1:]
-        ) and target.dtype in WIDE:  # fmt: skip
-            return self.add(WRITE, function, tuple(arrays), name)
-        call = self.add(NEW, function, tuple(arrays), name, kwargs)
-        if op.residuals or op.outputs != 1:
-            raise NotRecorded("is written in place")
-        made = np.empty_like(target)  # stands for what comes out, which has this shape, or it is an error
-        call.outputs.append(self.enter(made, call))
-        return self.add(WRITE, _copy, (target, made), "copy")
-
-    def _arrays(self, op: Op, values: tuple[Any, ...]) -> list[Any]:
-        arrays = list(values)
+    def _converted(self, op: Op, values: tuple[Any, ...], arrays: Any) -> tuple[Any, ...]:
+        """Return the arguments of a kernel, having noted which of them were converted from those of the call."""
+        taken = list(arrays)
         for i in op.inputs:
-            x = values[i]
-            if isinstance(x, Tensor):
-                arrays[i] = x._array
-            elif isinstance(x, (list, tuple)):
-                arrays[i] = [each._array for each in x]
-        return arrays
+            value, array = values[i], arrays[i]
+            if not isinstance(array, np.ndarray) or (isinstance(value, Tensor) and array is value._array):
+                continue
+            if op.in_float32 and array.dtype.itemsize == 2:
+                raise NotRecorded("numbers of 16 bits")  # computed in 32 bits, see `promoted`
+            if isinstance(value, NUMBERS):
+                self.known(wrap(array))
+            elif isinstance(value, Tensor):
+                call = self.add(NEW, np.ndarray.astype, (value._array, array.dtype), "to")
+                call.outputs.append(self.enter(array, call))
+        return tuple(taken)
 
-    def _kernel(self, op: Op, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-        """Return the function that computes, and the arrays and numbers that it is given."""
-        kernel = op.kernel
-        if not op.broadcasts or op.positional > 2 or not (op.elementwise or op.linear):
-            return kernel, self._arrays(op, values)
-        if len(values) == 1:
-            x = values[0]._array
-            if op.floating and x.dtype.kind not in FLOATS:
-                x = self._cast(x, dtypes.get_default_dtype().numpy)
-            if op.elementwise and x.size >= parallel.LARGE:
-                kernel = getattr(kernel, "ufunc", kernel) if x.dtype.kind == "f" else kernel
-                return parallel.each, [kernel, x]
-            return kernel, [x]
-        x, y = values
-        kinds = [each._array.dtype for each in (x, y) if isinstance(each, Tensor)]
-        if (
-            len(kinds) == 2
-            and kinds[0] is kinds[1]
-            and (not op.floating or (kinds[0].kind == "f" and kinds[0].itemsize > 2))
-        ):
-            a, b = x._array, y._array
-        elif len(kinds) == 1 and isinstance(x, Tensor) and kinds[0] in WIDE and type(y) in (int, float):
-            quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
-            a, b = x._array, number(y, kinds[0]) if y and quick else y
-            if isinstance(b, np.ndarray):
-                self.known(wrap(b))
-        else:
-            if op.in_float32 and kinds[0].itemsize == 2:
-                raise NotRecorded("numbers of 16 bits")
-            a, b = promoted(op, x, y)
-            for each, given in ((a, x), (b, y)):
-                if isinstance(each, np.ndarray) and not isinstance(given, Tensor):
-                    self.known(wrap(each))
-            a, b = (
-                each if not isinstance(given, Tensor) or each is given._array else self._cast(given._array, each.dtype)
-                for each, given in zip((a, b), (x, y), strict=True)
-            )
-        large = next(each.size for each in (a, b) if isinstance(each, np.ndarray))
-        if op.elementwise and large >= parallel.LARGE:
-            return parallel.each, [kernel, a, b]
-        return kernel, [a, b]
-
-    def _cast(self, x: Any, kind: Any) -> Any:
-        call = self.add(NEW, np.ndarray.astype, (x, kind), "to")
-        made = x.astype(kind)
-        call.outputs.append(self.enter(made, call))
-        return made
-
-    def _enter_results(self, op: Op, call: Call, result: Any) -> None:
-        """Note what a call has made."""
-        if call.kind == WRITE:
-            return
-        hidden = len(op.residuals)
-        call.several = op.outputs != 1 or bool(hidden)
-        if not call.several:
-            self._enter_result(call, result._array, result._edge, None)
-            return
-        tensors = tensors_of(result)
-        made: list[Any] = [(each._array, each._edge) for each in tensors] + [(None, None)] * hidden
-        for each in tensors if hidden else ():
-            node = each._edge and each._edge[0]
-            if node is not None and getattr(node, "op", None) is op and node.saved is not None:
-                for (kind, of), kept in zip(node.plan.sources, node.saved, strict=True):
-                    if kind == RESIDUAL:
-                        made[len(tensors) + of] = kept[0], None
-                break
-        for k, (array, edge) in enumerate(made):
-            self._enter_result(call, array, edge, k)
-
-    def _enter_result(self, call: Call, array: Any, edge: Any, output: int | None) -> None:
+    def _enter_result(self, call: Call, array: Any, output: int | None) -> None:
+        """Note an array that a step has made."""
         if array is not None and id(array) not in self._values:
             value = self.enter(array, call, output)
-            if value.memory in [each.memory for each in call.inputs()]:
+            if value.memory in [x.memory for x in call.inputs()]:
                 call.kind = VIEW
             call.outputs.append(value)
-            if edge is not None:
-                self._outputs[id(edge[0]), edge[1]] = value
         elif call.several:
             call.outputs.append(None)
         else:  # it was given back as it is
@@ -726,6 +675,10 @@ class Formula:
             return [(formula, None, indices) for _, formula, indices in self.plan.rules]
         _, formula, indices = self.plan.rules[0]
         return [(formula, tuple([edge is not None for edge in self.edges]), indices)]
+
+
+def _overrides(x: Any) -> str:
+    return f"a {type(x).__name__} answers itself"
 
 
 @functools.cache

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.autograd.variable import Variable
 from tinytorch.core.graph import AccumulateGrad, leaf_edge
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ProcessGroup
@@ -54,6 +54,13 @@ _CHANGED = (
     "Your training graph has changed in this iteration, e.g., one parameter is {} in first iteration, but then got {} "
     "in the second iteration. this is not compatible with static_graph set to True."
 )
+
+
+def after_backward(callback: Callable[[], None]) -> None:
+    """Call a function at the end of the backward pass that is running in this thread."""
+    callbacks = local.state.callbacks
+    assert callbacks is not None, "no backward pass is running"
+    callbacks.append(callback)
 
 
 class GradBucket:
@@ -276,7 +283,7 @@ class Reducer:
         if self._next == len(self.buckets):
             if self.finds_unused and not self.static:
                 self._reduce_used()
-            Variable._execution_engine.queue_callback(self._finish)
+            after_backward(self._finish)
 
     def reduce_all(self) -> None:
         """Reduce all gradients: the first time with a static graph, which parameters it has being known only now."""

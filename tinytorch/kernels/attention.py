@@ -15,13 +15,11 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.parallel import blocks
 from tinytorch.kernels.products import product
 from tinytorch.kernels.reduce import ones
 
 Array = Any
-
-_PART = 1 << 17  # scores that are worked on at a time
 
 
 @functools.lru_cache(maxsize=16)
@@ -42,22 +40,13 @@ def _spread(x: Array, batch: tuple[int, ...]) -> Array:
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _by_parts(work: Callable[[Any], None], batch: tuple[int, ...], scores: int) -> None:
-    """Call `work` with indices of the first dimension that make up the batch."""
-    if not batch:
-        work(...)
-        return
-    length = batch[0]
-    step = max(_PART // max(scores // max(length, 1), 1), 1)
-
-    def some(begin: int, end: int) -> None:
-        for start in range(begin, end, step):
-            work(slice(start, min(start + step, end)))
-
-    if scores >= LARGE // 4 and length > 1:
-        share(some, length)
+def _by_parts(work: Callable[[Any], None], weights: Array) -> None:
+    """Call `work` with slices of the first dimension of the batch, in several threads where there are many scores."""
+    if weights.ndim > 2:
+        length = weights.shape[0]
+        blocks(lambda begin, end: work(slice(begin, end)), length, weights.size // max(length, 1), cost=4)
     else:
-        some(0, length)
+        work(...)
 
 
 def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
@@ -113,7 +102,7 @@ def attend(
         _softmax(part, None if bias is None else bias[some], scale)
         product(part if keep is None else part * keep[some], value[some], out=out[some])
 
-    _by_parts(work, weights.shape[:-2], weights.size)
+    _by_parts(work, weights)
 
 
 def forward(
@@ -187,7 +176,7 @@ def attend_grad(
         if of_key is not None:
             product(slope.swapaxes(-1, -2), query[some], out=of_key[some])
 
-    _by_parts(work, weights.shape[:-2], weights.size)
+    _by_parts(work, weights)
 
 
 def backward(

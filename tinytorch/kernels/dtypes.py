@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,8 +52,8 @@ class dtype:
         self.itemsize = itemsize
         self.is_floating_point = category == FLOATING
         self.is_signed = name != "bool" and not name.startswith("uint")
-        # bfloat16 is not NumPy's own: it is looked up when first used. The wide unsigned ones wait for `_begin`.
-        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" or tensor_name[0] == "U" else np.dtype(name)
+        # bfloat16 is not NumPy's own: it is looked up when first used.
+        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" else np.dtype(name)
 
     is_complex = False
 
@@ -66,9 +65,6 @@ class dtype:
             NotImplementedError: there are no tensors of this type.
         """
         if self._numpy is None:
-            if self in UNSIGNED:
-                _begin()
-                return np.dtype(self.name)
             if self is not bfloat16:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -135,8 +131,6 @@ complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
 complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED)
-#: What is called before there is the first array of an unsigned type (see `ops/unsigned.py`).
-on_unsigned: list[Callable[[], None]] = []
 #: What PyTorch's messages call the dtypes where they come from C++.
 C_NAMES = {
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",
@@ -148,14 +142,6 @@ _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy 
 _FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
 
 
-def _begin() -> None:
-    for kind in UNSIGNED:
-        kind._numpy = np.dtype(kind.name)
-        _FROM_NUMPY[kind._numpy] = kind
-    while on_unsigned:
-        on_unsigned.pop()()
-
-
 def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
     """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, complex, dates)."""
     found = _FROM_NUMPY.get(numpy_dtype)
@@ -163,8 +149,6 @@ def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
         if numpy_dtype.name == "bfloat16":
             bfloat16.numpy  # noqa: B018  (enters it in the table)
             return bfloat16
-        if numpy_dtype.kind == "u":
-            _begin()
         found = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
     if found is None:
         raise TypeError(

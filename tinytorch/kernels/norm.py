@@ -17,11 +17,11 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import BLOCK, LARGE, share
+from tinytorch.kernels.parallel import blocks
 
 Array = Any
 
-_NARROW = 32  # channels of fewer places are joined to rows of a sample
+_SHORT = 32  # places per channel below which numbers per channel are repeated for each place
 
 
 def places(x: Array) -> Array:
@@ -30,176 +30,99 @@ def places(x: Array) -> Array:
     return np.ascontiguousarray(x).reshape(shape) if type(x) is np.ndarray else x.reshape(shape)
 
 
-def _spread(numbers: Array, shape: tuple[int, ...]) -> tuple[Array, tuple[int, int]]:
-    """Return numbers (N, C) or (1, C), one per channel, so that they broadcast with (N, C, M) as a matrix.
+def _by_samples(work: Callable[[int, int], None], x: Array) -> None:
+    """Call `work(begin, end)` for blocks of the samples of (N, C, M), in several threads where it is large."""
+    blocks(work, len(x), math.prod(x.shape[1:]))
 
-    Narrow channels are joined, (N, C * M): NumPy is slow where its inner loops are short. Others are rows, (N * C, M).
+
+def _per_place(numbers: Array, count: int) -> Callable[[int, int], Array]:
+    """Return what gives, for samples begin to end, numbers (N, C) or (1, C) so that they broadcast with (N, C, M).
+
+    Where rows of places are short they are repeated: NumPy's inner loop is then over channels and places.
     """
-    samples, channels, count = shape
-    if count < _NARROW:
-        spread = numbers if count == 1 else np.repeat(numbers, count, 1)
-        return spread, (samples, channels * count)
-    if numbers.shape[0] != samples:
-        numbers = np.repeat(numbers, samples, 0)
-    return numbers.reshape(-1, 1), (samples * channels, count)
+    spread = np.repeat(numbers, count, 1).reshape(*numbers.shape, count) if count < _SHORT else numbers[..., None]
+    return lambda begin, end: spread if len(spread) == 1 else spread[begin:end]
 
 
-def _blocks(work: Callable[[int, int, Array], None], like: Array) -> None:
-    """Call `work(begin, end, space)` for blocks of the rows of a matrix, in several threads if it is large.
-
-    `space` is memory for one block, used again for the next: it stays in the cache.
-    """
-    rows, columns = like.shape
-    step = max(BLOCK // max(columns, 1), 1)
-
-    def several(begin: int, end: int) -> None:
-        space = np.empty_like(like, shape=(min(step, end - begin), columns))
-        for start in range(begin, end, step):
-            stop = min(start + step, end)
-            work(start, stop, space[: stop - start])
-
-    if rows * columns < LARGE:
-        several(0, rows)
-    else:
-        share(several, rows)
+def _sums(x: Array) -> Array:
+    """Return the sums over the places of (N, C, M), as (N, C): a product with ones is fastest."""
+    samples, channels, count = x.shape
+    if count == 1:
+        return x[..., 0]
+    return x.reshape(samples * channels, count).dot(np.ones_like(x, shape=count)).reshape(samples, channels)
 
 
-def _part(numbers: Array, begin: int, end: int) -> Array:
-    return numbers if numbers.shape[0] == 1 else numbers[begin:end]
+def _statistics(x: Array, over_samples: bool) -> tuple[Array, Array]:
+    """Return mean and (biased) variance over the places of (N, C, M), (N, C), or over samples and places, (1, C)."""
+    count = max(x.shape[2] * (len(x) if over_samples else 1), 1)
+    sums = np.empty_like(x, shape=x.shape[:2])
 
+    def mean_of_sums() -> Array:
+        return (sums.sum(0, keepdims=True) if over_samples else sums) / count
 
-def _row_sums(x: Array) -> Array:
-    """Return the sums of a matrix's rows: a product with ones is fastest."""
-    return x.dot(np.ones_like(x, shape=x.shape[1]))
+    def add(begin: int, end: int) -> None:
+        sums[begin:end] = _sums(x[begin:end])
 
+    _by_samples(add, x)
+    mean = mean_of_sums()
+    means = _per_place(mean, x.shape[2])
 
-def _row_statistics(x: Array) -> tuple[Array, Array]:
-    """Return the mean of each row of a matrix, and the sum of the squares of the differences from it."""
-    rows, columns = x.shape
-    mean = np.empty_like(x, shape=rows)
-    squares = np.empty_like(x, shape=rows)
+    def add_squares(begin: int, end: int) -> None:
+        centered = x[begin:end] - means(begin, end)
+        centered *= centered
+        sums[begin:end] = _sums(centered)
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = x[begin:end]
-        means = _row_sums(block)
-        means /= columns
-        mean[begin:end] = means
-        np.subtract(block, means[:, None], out=space)
-        squares[begin:end] = np.vecdot(space, space)
-
-    _blocks(work, x)
-    return mean, squares
+    _by_samples(add_squares, x)
+    return mean, mean_of_sums()
 
 
 def batch_statistics(x: Array) -> tuple[Array, Array]:
-    """Return mean and (biased) variance of each channel of (N, C, M), as (1, C).
-
-    Those of parts are put together by the formula of Chan, Golub and LeVeque, "Updating formulae and a pairwise
-    algorithm for computing sample variances", 1979: so memory is read once, and nothing cancels.
-    """
-    samples, channels, count = x.shape
-    if count >= _NARROW:
-        means, squares = _row_statistics(x.reshape(samples * channels, count))
-        means, squares = means.reshape(samples, channels), squares.reshape(samples, channels)
-        mean = means.mean(0, keepdims=True)
-        variance = squares.mean(0, keepdims=True) / count + np.square(means - mean).mean(0, keepdims=True)
-        return mean, variance
-    flat = x.reshape(samples, channels * count)
-    ones = np.ones_like(flat, shape=samples)
-
-    def of_channels(columns: Array) -> Array:
-        sums = columns if count == 1 else columns.reshape(channels, count).sum(1)
-        return (sums / max(samples * count, 1)).reshape(1, channels)
-
-    mean = of_channels(ones.dot(flat))
-    spread, _ = _spread(mean, x.shape)
-    total = np.zeros_like(flat, shape=channels * count)
-    step = max(BLOCK // max(channels * count, 1), 1)
-    for begin in range(0, samples, step):
-        difference = flat[begin : begin + step] - spread
-        difference *= difference
-        total += ones[: len(difference)].dot(difference)
-    return mean, of_channels(total)
-
-
-def group_statistics(x: Array, groups: int) -> tuple[Array, Array]:
-    """Return mean and (biased) variance of each group of channels of each sample of (N, C, M), as (N, groups)."""
-    samples, channels, count = x.shape
-    length = channels // groups * count
-    mean, squares = _row_statistics(x.reshape(samples * groups, length))
-    squares /= length
-    return mean.reshape(samples, groups), squares.reshape(samples, groups)
+    """Return mean and (biased) variance of each channel of (N, C, M), as (1, C)."""
+    return _statistics(x, True)
 
 
 def scaled(x: Array, factor: Array, summand: Array, dtype: Any) -> Array:
     """Return `x * factor + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    factor, (rows, columns) = _spread(factor, x.shape)
-    summand, _ = _spread(summand, x.shape)
-    matrix = x.reshape(rows, columns)
-    out = np.empty_like(matrix, dtype=dtype)
-    direct = out.dtype == x.dtype
+    out = np.empty_like(x, dtype=dtype)
+    factors, summands = _per_place(factor, x.shape[2]), _per_place(summand, x.shape[2])
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = out[begin:end] if direct else space
-        np.multiply(matrix[begin:end], _part(factor, begin, end), out=block)
-        block += _part(summand, begin, end)
-        if not direct:
+    def work(begin: int, end: int) -> None:
+        block = np.multiply(x[begin:end], factors(begin, end), out=out[begin:end] if out.dtype == x.dtype else None)
+        block += summands(begin, end)
+        if out.dtype != x.dtype:
             out[begin:end] = block
 
-    _blocks(work, matrix)
+    _by_samples(work, x)
     return out
 
 
 def products(g: Array, x: Array, mean: Array) -> tuple[Array, Array]:
     """Return the sums over the places of (N, C, M): of `g`, and of `g * (x - mean)`, as (N, C) both."""
-    samples, channels, count = x.shape
-    spread, (rows, columns) = _spread(mean, x.shape)
-    upstream, matrix = g.reshape(rows, columns), x.reshape(rows, columns)
-    sums = np.empty_like(g, shape=(rows, columns if count == 1 else columns // count if count < _NARROW else 1))
-    dots = np.empty_like(sums)
+    sums, dots = np.empty_like(g, shape=g.shape[:2]), np.empty_like(g, shape=g.shape[:2])
+    means = _per_place(mean, x.shape[2])
 
-    def of_places(block: Array) -> Array:
-        if count == 1:
-            return block
-        return _row_sums(block.reshape(-1, count)).reshape(len(block), -1)
+    def work(begin: int, end: int) -> None:
+        sums[begin:end] = _sums(g[begin:end])
+        centered = x[begin:end] - means(begin, end)
+        centered *= g[begin:end]
+        dots[begin:end] = _sums(centered)
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = upstream[begin:end]
-        sums[begin:end] = of_places(block)
-        np.subtract(matrix[begin:end], _part(spread, begin, end), out=space)
-        if count >= _NARROW:
-            dots[begin:end, 0] = np.vecdot(space, block)
-        else:
-            space *= block
-            dots[begin:end] = of_places(space)
-
-    if not count:
-        sums = np.zeros_like(g, shape=(samples, channels))
-        return sums, sums.copy()
-    _blocks(work, matrix)
-    return sums.reshape(samples, channels), dots.reshape(samples, channels)
+    _by_samples(work, x)
+    return sums, dots
 
 
 def combined(g: Array, x: Array, of_g: Array, of_x: Array, summand: Array, dtype: Any) -> Array:
     """Return `g * of_g + x * of_x + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    of_g, (rows, columns) = _spread(of_g, x.shape)
-    of_x, _ = _spread(of_x, x.shape)
-    summand, _ = _spread(summand, x.shape)
-    upstream, matrix = g.reshape(rows, columns), x.reshape(rows, columns)
-    out = np.empty_like(matrix, dtype=dtype)
+    out = np.empty_like(x, dtype=dtype)
+    factors_g, factors_x, summands = (_per_place(numbers, x.shape[2]) for numbers in (of_g, of_x, summand))
 
-    direct = out.dtype == x.dtype
+    def work(begin: int, end: int) -> None:
+        block = x[begin:end] * factors_x(begin, end)
+        block += summands(begin, end)
+        term = g[begin:end] * factors_g(begin, end)
+        np.add(block, term, out=out[begin:end], casting="same_kind")
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = out[begin:end] if direct else np.empty_like(space)
-        np.multiply(matrix[begin:end], _part(of_x, begin, end), out=block)
-        block += _part(summand, begin, end)
-        np.multiply(upstream[begin:end], _part(of_g, begin, end), out=space)
-        block += space
-        if not direct:
-            out[begin:end] = block
-
-    _blocks(work, matrix)
+    _by_samples(work, x)
     return out
 
 
@@ -236,9 +159,9 @@ def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, 
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Return x (N, C, *) normalised by groups of channels; their mean and `1 / sqrt(variance + eps)`, (N, groups)."""
     values = places(widened(x))
-    mean, variance = group_statistics(values, groups)
-    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     size = values.shape[1] // groups
+    mean, variance = _statistics(values.reshape(len(values), groups, size * values.shape[2]), False)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     pair = factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
     return scaled(values, *pair, x.dtype).reshape(x.shape), mean, scale
 

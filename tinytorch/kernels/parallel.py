@@ -19,8 +19,8 @@ import numpy as np
 from tinytorch.kernels import blas
 
 __all__ = [
-    "BLOCK", "CHEAP", "LARGE", "blocks", "each", "elementwise", "get_threads", "has_out", "in_blocks", "large", "rows",
-    "set_threads", "share", "tell", "writes",
+    "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
+    "on_threads_set", "parallel_for", "rowwise", "set_threads", "takes_out", "threaded",
 ]  # fmt: skip
 
 Array = Any
@@ -46,7 +46,7 @@ def _available() -> int:
 
 
 _threads = _available()
-_told: list[Callable[[int], Any]] = []
+_listeners: list[Callable[[int], Any]] = []
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0
 _starting = threading.Lock()
@@ -62,14 +62,14 @@ def set_threads(n: int) -> None:
     """Share large arrays among `n` threads."""
     global _threads
     _threads = n
-    for told in _told:
-        told(n)
+    for listener in _listeners:
+        listener(n)
 
 
-def tell(told: Callable[[int], Any]) -> None:
-    """Call `told` with the number of threads, now and whenever it is set."""
-    told(_threads)
-    _told.append(told)
+def on_threads_set(listener: Callable[[int], Any]) -> None:
+    """Call `listener` with the number of threads, now and whenever it is set."""
+    listener(_threads)
+    _listeners.append(listener)
 
 
 def elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -81,16 +81,16 @@ def elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
     return function
 
 
-def writes(function: Callable[..., Array]) -> Callable[..., Array]:
+def takes_out(function: Callable[..., Array]) -> Callable[..., Array]:
     """Say that an elementwise function has an argument `out` to write its result into, as ufuncs have."""
     function.writes = True  # type: ignore[attr-defined]
     return elementwise(function)
 
 
-def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
+def blockwise(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
     """Return `function(*operands)`, an elementwise function of arrays that broadcast, or numbers.
 
-    A ufunc writes its pieces into the result, and so does what `writes`. A function that is no ufunc is called for
+    A ufunc writes its pieces into the result, and so does what `takes_out`. A function that is no ufunc is called for
     small pieces, one after another in each thread, also where there is one thread: what it computes on the way then
     stays in the cache.
 
@@ -99,7 +99,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
         out: an array to write into, of the result's shape and dtype; it may be one of the operands.
     """
-    if hasattr(function, "shares"):  # by itself: `large` has made it, or its twin has threads
+    if hasattr(function, "shares"):  # by itself: `threaded` has made it, or its twin has threads
         return function(*operands) if out is None else function(*operands, out=out)
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     if out is not None:
@@ -123,7 +123,7 @@ def _into(function: Callable[..., Array], operands: Sequence[Any], out: Array | 
     return out
 
 
-def large(function: Callable[..., Array]) -> Callable[..., Array]:
+def threaded(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays.
 
     It has an argument `out`, an array to write into, which may be one of the operands.
@@ -133,7 +133,7 @@ def large(function: Callable[..., Array]) -> Callable[..., Array]:
     def shared(x: Array, *others: Any, out: Array | None = None) -> Array:
         if x.size < LARGE or not isinstance(x, np.ndarray):
             return _into(function, (x, *others), out)
-        return each(function, x, *others, out=out)
+        return blockwise(function, x, *others, out=out)
 
     shared.shares = True  # type: ignore[attr-defined]
     return elementwise(shared)
@@ -150,7 +150,7 @@ def has_out(function: Callable[..., Array]) -> bool:
     return isinstance(function, np.ufunc) or hasattr(function, "writes")
 
 
-def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
+def rowwise(function: Callable[..., Array], x: Array, *others: Array) -> Array:
     """Return `function(x, *others)`, which treats what lies at different places of the first dimension alike and apart.
 
     The other arrays have the shape of `x`. The result may have another shape, but in the first dimension.
@@ -188,11 +188,11 @@ def _in_pieces(
             else:
                 out[start:stop] = function(*part(start, stop))
 
-    share(work, length)
+    parallel_for(work, length)
     return out
 
 
-def share(work: Piece, size: int) -> None:
+def parallel_for(work: Piece, size: int) -> None:
     """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all.
 
     What such work would share in turn is not shared again: each thread does its own.
@@ -210,32 +210,38 @@ def share(work: Piece, size: int) -> None:
     for begin in begins:
         _tasks.put((work, begin, min(begin + step, size), done))
     _worker.here = True
-    for told in _told:
-        told(1)
+    for listener in _listeners:
+        listener(1)
     try:
         work(0, step)
     finally:
         _worker.here = False
-        for told in _told:
-            told(_threads)
+        for listener in _listeners:
+            listener(_threads)
         errors = [done.get() for _ in begins]
     for error in errors:
         if error is not None:
             raise error
 
 
-def blocks(work: Piece, planes: int, size: int) -> None:
-    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+def blocks(work: Piece, planes: int, size: int, cost: int = 1) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many.
+
+    Args:
+        work: called with ranges that make up `range(planes)`.
+        planes, size: how many planes there are, and elements in each.
+        cost: the work for an element, in multiples of that of a function like exp.
+    """
     step = max(BLOCK // max(size, 1), 1)
 
     def pieces(begin: int, end: int) -> None:
         for at in range(begin, end, step):
             work(at, min(at + step, end))
 
-    if planes * size < LARGE or planes < 2:
+    if planes * size * cost < LARGE or planes < 2:
         pieces(0, planes)
     else:
-        share(pieces, planes)
+        parallel_for(pieces, planes)
 
 
 def in_blocks(
@@ -261,7 +267,7 @@ def in_blocks(
             stop = min(start + step, end)
             function(*[x[start:stop] for x in flat], *[x[: stop - start] for x in own])
 
-    share(work, flat[0].size)
+    parallel_for(work, flat[0].size)
     return results
 
 

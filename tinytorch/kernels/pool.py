@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.kernels.activation import choose, widened
+from tinytorch.kernels.activation import choose, keep, widened
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
@@ -284,44 +284,34 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
 
 
 # Windows of 2 x 2 that do not overlap -------------------------------------------------------------
-# A corner is kept as two truth values: whether it is the right one, and whether it is the lower one.
+# A corner is kept as two booleans: whether it is in the right column, and whether it is in the lower row.
+
+
+def _corners(x: Array, height: int, width: int) -> tuple[Array, ...]:
+    """Return views of the corners of squares: upper left, upper right, lower left, lower right."""
+    return tuple([x[:, row : 2 * height : 2, column : 2 * width : 2] for row in (0, 1) for column in (0, 1)])
 
 
 @twin
 def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
     """Return the maxima of squares of 2 x 2 of planes, and if `known` which corner each is: right, lower."""
-    planes, height, width = x.shape
-    height, width = height // 2, width // 2
-    if x.shape[1:] != (2 * height, 2 * width):
-        x = x[:, : 2 * height, : 2 * width]
+    planes, height, width = len(x), x.shape[1] // 2, x.shape[2] // 2
     out = np.empty_like(x, shape=(planes, height, width), order="C")
-    right = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
-    lower = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
+    right, lower = (np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None for _ in range(2))
 
     def work(begin: int, end: int) -> None:
-        block = widened(x[begin:end])
-        if not block.flags.c_contiguous:
-            block = block.copy()
-        pairs = block.reshape(-1)
-        a, b = pairs[0::2], pairs[1::2]
-        rows = np.maximum(a, b).reshape(end - begin, height, 2, width)
-        upper, under = rows[:, :, 0], rows[:, :, 1]
-        best = out[begin:end]
-        if best.dtype == rows.dtype:
-            np.maximum(upper, under, out=best)
-        else:
-            best[...] = np.maximum(upper, under)
+        a, b, c, d = _corners(widened(x[begin:end]), height, width)
+        upper, under = np.maximum(a, b), np.maximum(c, d)
+        out[begin:end] = np.maximum(upper, under)
         if right is None or lower is None:
             return
-        second, down = np.greater(b, a), lower[begin:end]
-        np.greater(under, upper, out=down)
-        if best.dtype.kind in FLOATS and np.isnan(best).any():  # the last NaN of a square is its maximum
+        second, fourth, down = b > a, d > c, under > upper
+        if x.dtype.kind in FLOATS and np.isnan(out[begin:end]).any():  # the last NaN of a square is its maximum
             second |= np.isnan(b)
+            fourth |= np.isnan(d)
             down |= np.isnan(under)
-        sides = second.reshape(rows.shape)
-        differ = sides[:, :, 0] ^ sides[:, :, 1]
-        differ &= down
-        np.bitwise_xor(sides[:, :, 0], differ, out=right[begin:end])
+        lower[begin:end] = down
+        np.bitwise_xor(second, (second ^ fourth) & down, out=right[begin:end])
 
     if out.size:
         blocks(work, planes, 4 * height * width)
@@ -332,42 +322,14 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
 def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) -> Array:
     """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
     planes, height, width = g.shape
-    whole = spatial == (2 * height, 2 * width)
-    make = np.empty_like if whole else np.zeros_like
-    out = make(g, shape=(planes, *spatial), order="C")
-    kind = np.dtype(f"i{g.dtype.itemsize}")
-    if not g.flags.c_contiguous:
-        g = g.copy()
-    bits = g.view(kind)
+    out = np.zeros_like(g, shape=(planes, *spatial), order="C")
 
     def work(begin: int, end: int) -> None:
-        target = out[begin:end].view(kind)
-        if not whole:
-            target = target[:, : 2 * height, : 2 * width]
-        down = np.negative(lower[begin:end].view(np.int8)).astype(kind)
-        below = down & bits[begin:end]
-        above = below ^ bits[begin:end]
-        side = np.negative(right[begin:end].view(np.int8)).astype(kind)
-        for row, values in ((0, above), (1, below)):
-            moved = values & side
-            target[:, row::2, 1::2] = moved
-            np.bitwise_xor(values, moved, out=target[:, row::2, 0::2])
+        block, down, side = g[begin:end], lower[begin:end], right[begin:end]
+        masks = [up & left for up in (~down, down) for left in (~side, side)]
+        for corner, mask in zip(_corners(out[begin:end], height, width), masks, strict=True):
+            corner[...] = keep(block, mask)
 
-    def work_in_pairs(begin: int, end: int) -> None:
-        # Two neighbours are one integer of twice their width: to choose one of them is to shift.
-        target = out[begin:end].view(wide).reshape(end - begin, height, 2, width)
-        pair = bits[begin:end].view(narrow).astype(wide)
-        shift = right[begin:end].view(np.uint8).astype(wide)
-        shift *= 8 * g.dtype.itemsize
-        pair <<= shift
-        down = np.negative(lower[begin:end].view(np.int8)).astype(wide_signed).view(wide)
-        np.bitwise_and(pair, down, out=target[:, :, 1])
-        np.bitwise_xor(pair, target[:, :, 1], out=target[:, :, 0])
-
-    if whole and g.dtype.itemsize < 8:
-        narrow = np.dtype(f"<u{g.dtype.itemsize}")
-        wide, wide_signed = (np.dtype(f"<u{2 * g.dtype.itemsize}"), np.dtype(f"<i{2 * g.dtype.itemsize}"))
-        work = work_in_pairs
     if g.size:
         blocks(work, planes, 4 * height * width)
     return out
@@ -375,12 +337,8 @@ def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) 
 
 def corner_pick(x: Array, right: Array, lower: Array) -> Array:
     """Return the elements of planes at the corners of squares of 2 x 2."""
-    _, height, width = right.shape
-    x = x[:, : 2 * height, : 2 * width]
-    if not x.flags.c_contiguous:
-        x = x.copy()
-    rows = choose(np.repeat(lower, 2, -1), x[:, 1::2].copy(), x[:, 0::2].copy())  # (planes, height, 2 * width)
-    return choose(right, rows[:, :, 1::2].copy(), rows[:, :, 0::2].copy())
+    a, b, c, d = [corner.copy() for corner in _corners(x, *right.shape[1:])]
+    return choose(lower, choose(right, d, c), choose(right, b, a))
 
 
 # Averages -----------------------------------------------------------------------------------------

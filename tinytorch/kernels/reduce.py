@@ -349,7 +349,7 @@ def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
         return ufunc.accumulate(wide, axis, None, wide).astype(some.dtype, copy=False)
 
     if axis and x.size >= parallel.LARGE:
-        return parallel.rows(of, x)
+        return parallel.rowwise(of, x)
     return of(x)
 
 

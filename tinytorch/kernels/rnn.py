@@ -32,7 +32,7 @@ from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import get_threads, share
+from tinytorch.kernels.parallel import get_threads, parallel_for
 from tinytorch.kernels.products import product
 
 Array = Any
@@ -80,7 +80,7 @@ def _side_by_side(
             work(low, high, [(at + low, at + high) for at, _ in steps])
 
     with blas.one_thread():
-        share(some, len(cuts) - 1)
+        parallel_for(some, len(cuts) - 1)
 
 
 def _empty(like: Array, *shape: int) -> Array:
@@ -313,46 +313,33 @@ def lstm_steps_grad(
         the others: as `lstm_steps` has left them.
     """
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], slopes.shape[1]
-    steps, batch = spans(widths, reverse)[::-1], max(widths)
+    steps = spans(widths, reverse)[::-1]
     by_gate = slopes.reshape(4, size, columns)
-    back, even = w_hh.T, min(widths) == batch
-
-    def factors(begin: int, end: int, count: int) -> tuple[Array, Array]:
-        """Return `_lstm_factors` of a step's columns; or of those of the first of `count` steps, and of all others."""
-
-        def block(flat: Array, parts: int) -> Array:
-            rows = parts * size
-            whole = flat.reshape(count, flat.size // count)[:, rows * begin : rows * end]
-            return whole.reshape(count, parts, size, end - begin)
-
-        return _lstm_factors(block(gates, 4), block(before, 1)[:, 0], block(squashed, 1)[:, 0])
+    back, one = w_hh.T, number(1, gates.dtype)
 
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
         dh, dc = (each[low : low + end - begin].T.copy("C") for each in (g_h, g_c))
-        upstream = None
-        if even:
-            of_gates, of_c = factors(low, high, len(steps))
-            if g_out is not None:
-                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
-            step = begin // batch if even and batch else 0
+            t = _block(squashed, size, begin, end)
+            i, f, o, n = four.reshape(4, size, end - begin)
             if g_out is not None:
-                np.add(dh, g_out[begin:end].T if upstream is None else upstream[step], out=dh)
+                np.add(dh, g_out[begin:end].T, out=dh)
             if projection is not None:
                 w_hr, unprojected, projected = projection
                 projected[:, begin:end] = dh
-                t = _block(squashed, size, begin, end)
-                np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
+                np.multiply(o, t, out=unprojected[:, begin:end])
                 dh = np.matmul(w_hr.T, dh)
-            if not even:
-                of_gates, of_c = factors(begin, end, 1)
-            np.add(dc, of_c[step] * dh, out=dc)
-            into = by_gate[:, :, begin:end]
-            np.multiply(of_gates[step, :3], dc, out=into[:3])
-            np.multiply(of_gates[step, 3], dh, out=into[3])
-            np.multiply(dc, four[size : 2 * size], out=dc)
+            dc += (one - t * t) * o * dh  # the derivative of tanh is 1 - tanh²
+            three = four[: 3 * size].reshape(3, size, end - begin)
+            sigmoids = (one - three) * three  # the derivatives of the sigmoids
+            into = by_gate[:, :, begin:end]  # i, f, n, o
+            np.multiply(sigmoids[0] * n, dc, out=into[0])
+            np.multiply(sigmoids[1] * _block(before, size, begin, end), dc, out=into[1])
+            np.multiply((one - n * n) * i, dc, out=into[2])
+            np.multiply(sigmoids[2] * t, dh, out=into[3])
+            dc *= f
             dh = np.matmul(back, slopes[:, begin:end])
             if last - first != end - begin:
                 h, c = _empty(slopes, width, last - first), _empty(slopes, size, last - first)
@@ -361,31 +348,6 @@ def lstm_steps_grad(
                 dh, dc = h, c
 
     _side_by_side(run, bounds, steps)
-
-
-def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
-    """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
-
-    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
-    the factor that takes the gradient of h to that of c.
-
-    Args:
-        gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
-        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
-    """
-    one = number(1, gates.dtype)
-    three, n = gates[:, :3], gates[:, 3]
-    work = one - three
-    np.multiply(work, three, out=work)  # the slopes of the sigmoids
-    out = _empty(gates, *gates.shape)
-    for to, gate, other in ((0, 0, n), (1, 1, before), (3, 2, squashed)):
-        np.multiply(work[:, gate], other, out=out[:, to])
-    of_n, of_c = out[:, 2], squashed * squashed  # the slope of tanh is 1 - tanh²
-    np.multiply(n, n, out=of_n)
-    for slope, gate in ((of_n, 0), (of_c, 2)):
-        np.subtract(one, slope, out=slope)
-        np.multiply(slope, three[:, gate], out=slope)
-    return out, of_c
 
 
 # GRU ----------------------------------------------------------------------------------------------

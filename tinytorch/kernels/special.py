@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.parallel import writes
+from tinytorch.kernels.parallel import takes_out
 
 # Coefficients by ascending power of u in [-1, 1], to which x² and t are mapped.
 _SMALL_64 = (
@@ -90,7 +90,7 @@ _F32 = np.dtype(np.float32)
 _LOG2_OF_TEN = np.array(math.log2(10), np.float32)
 
 
-@writes
+@takes_out
 def _log10_by_log2(x: Any, out: Any = None) -> Any:
     """Return the logarithm to base 10, in float32 by that to base 2: exact for 1e-10 … 1e10."""
     if x.dtype is not _F32:

@@ -232,7 +232,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
-@public()
+@public(asks="modes", listed=False)
 @traced_as("creates")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
@@ -433,7 +433,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
-@public()
+@public(asks="modes", listed=False)
 @traced_as("refused")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, on the same memory where that can be.
@@ -462,7 +462,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else array.astype(kind.numpy, copy=False))
 
 
-@public()
+@public(listed=False)
 @traced_as("refused")
 def asarray(
     obj: Any,
@@ -551,7 +551,7 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
-@public()
+@public(asks="nobody")
 @traced_as("refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor on the memory of a NumPy array: writes to either show in both.
@@ -571,7 +571,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
-@public()
+@public(listed=False)
 @traced_as("refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor on the memory of an object with a buffer.
@@ -625,7 +625,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def empty(
     *sizes: Any,
@@ -647,7 +647,7 @@ def empty(
     return blank(shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def zeros(
     *sizes: Any,
@@ -687,7 +687,7 @@ def zeros(
     return made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def ones(
     *sizes: Any,
@@ -710,7 +710,7 @@ def ones(
     return made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def full(
     size: Sequence[int],
@@ -754,7 +754,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def scalar_tensor(
     s: Any,
@@ -898,7 +898,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name)(traced_as("creates")(new))
+    return public("", method=name, listed=False)(traced_as("creates")(new))
 
 
 new_empty = _new(
@@ -908,7 +908,7 @@ new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zer
 new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
-@public("", method="new_full")
+@public("", method="new_full", listed=False)
 @traced_as("creates")
 def new_full(
     self: Tensor,
@@ -932,7 +932,7 @@ def new_full(
     return _filled(blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value)
 
 
-@public("", method="new_tensor")
+@public("", method="new_tensor", listed=False)
 @traced_as("creates")
 def new_tensor(
     self: Tensor,

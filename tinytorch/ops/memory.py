@@ -269,7 +269,7 @@ def is_shared(self: Tensor) -> bool:
     return _is_mapped(self._array)
 
 
-@public()
+@public(listed=False)
 def from_file(
     filename: Any,
     shared: bool | None = None,
@@ -309,7 +309,7 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def empty_strided(
     size: Any,
@@ -343,7 +343,7 @@ def empty_strided(
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 
-@public("", method="new_empty_strided")
+@public("", method="new_empty_strided", listed=False)
 def new_empty_strided(
     self: Tensor,
     size: Any,
@@ -364,7 +364,7 @@ def new_empty_strided(
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 
-@public()
+@public(listed=False)
 def empty_permuted(
     size: Any,
     physical_layout: Any,
@@ -471,7 +471,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     return (DLDeviceType(1), 0)
 
 
-@public()
+@public(listed=False)
 def to_dlpack(tensor: Tensor, /) -> Any:
     """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
 
@@ -523,7 +523,7 @@ def _writable(array: Array, owner: Any) -> Array:
     return array if said else np.asarray(_Writable(array))
 
 
-@public()
+@public(binds=True, asks="nobody", listed=False)
 @traced_as("refused")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor on the memory of another library's array, or of a capsule.

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tinytorch.core import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import load
 
@@ -276,9 +275,6 @@ def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return False
     activate()
     return True
-
-
-op.first_contact = first_contact
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
-from tinytorch.core.inplace import written
+from tinytorch.core.inplace import record_write
 from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -156,7 +156,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
-@public()
+@public(binds=True, asks="nobody")
 @traced_as("refused")
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again from `seed`, and return it.
@@ -172,7 +172,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
-@public()
+@public(binds=True, asks="nobody")
 @traced_as("refused")
 def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
@@ -184,7 +184,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
 @traced_as("refused")
 def initial_seed() -> int:
     """Return the seed that the default generator was started from.
@@ -197,7 +197,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
 @traced_as("refused")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
@@ -212,7 +212,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-@public()
+@public(binds=True, asks="nobody")
 @traced_as("refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Put back what `get_rng_state` returned.
@@ -308,9 +308,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        node = made.record(edges, (*tensors, None), (x._array,), x._cell)
-        if node is not None:
-            written(x, (node, 0))
+        record_write(made, edges, (*tensors, None)[: len(made.arguments)], x)
     return x
 
 
@@ -694,7 +692,7 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def normal(
     mean: Any,
@@ -800,7 +798,7 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def rand(
     *sizes: Any,
@@ -831,7 +829,7 @@ def rand(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def randn(
     *sizes: Any,
@@ -858,7 +856,7 @@ def randn(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def randint(
     *args: Any,
@@ -910,7 +908,7 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def randperm(
     n: int,
@@ -955,7 +953,7 @@ def randperm(
     return _requiring(made, requires_grad) if out is None else made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def rand_like(
     input: Tensor,
@@ -979,7 +977,7 @@ def rand_like(
     return _requiring(uniform_(made, generator=generator), requires_grad)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def randn_like(
     input: Tensor,
@@ -1012,7 +1010,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def randint_like(
     input: Tensor,

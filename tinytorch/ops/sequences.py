@@ -27,7 +27,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def arange(
     *args: Any,
@@ -82,7 +82,7 @@ def arange(
     return _fill_in_order(made, np.arange(count) * int(step) + int(start))
 
 
-@public("range")
+@public("range", listed=False)
 @traced_as("creates")
 def inclusive_range(
     start: Any,
@@ -170,7 +170,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def linspace(
     start: Any,
@@ -206,7 +206,7 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def logspace(
     start: Any,
@@ -303,7 +303,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def eye(
     n: int,
@@ -340,7 +340,7 @@ def eye(
     return made
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def tril_indices(
     row: int,
@@ -363,7 +363,7 @@ def tril_indices(
     return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
-@public()
+@public(listed=False)
 @traced_as("creates")
 def triu_indices(
     row: int,

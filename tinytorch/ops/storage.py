@@ -494,7 +494,7 @@ _BY_DTYPE = {
 }  # fmt: skip
 
 
-@public()
+@public(binds=True, asks="nobody")
 def is_storage(obj: Any, /) -> bool:
     """Return whether `obj` is a storage.
 

@@ -29,7 +29,7 @@ if _given != "0":
     except ImportError:  # it was not built
         pass
     else:
-        parallel.tell(_library.set_threads)
+        parallel.on_threads_set(_library.set_threads)
 
 #: The instruction set whose kernels are taken; None where there are none.
 instructions: str | None = None

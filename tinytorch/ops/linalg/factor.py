@@ -832,7 +832,7 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+@op(refuses="tril", name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact factors."""
     return kernels.lu_unpack(x, pivots)
@@ -929,10 +929,6 @@ _ldl = op_of(kernels.ldl, name="NotImplemented", outputs=3, nondiff=(1, 2), x=no
 @op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)
 def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
-
-
-for _each in (_ldl, _ldl_solve):
-    _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 @public("linalg.ldl_factor_ex", out="exact")
@@ -1036,7 +1032,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
-@op(name="LinalgCross", x=lambda g, y, dim: _cross(y, g, dim), y=lambda g, x, dim: _cross(g, x, dim), broadcasts=True)
+@op(
+    refuses="cross",
+    name="LinalgCross",
+    x=lambda g, y, dim: _cross(y, g, dim),
+    y=lambda g, x, dim: _cross(g, x, dim),
+    broadcasts=True,
+)
 def _cross(x: Any, y: Any, dim: int) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
     found = np.empty_like(x, shape=shape, order="C")

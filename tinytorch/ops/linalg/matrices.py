@@ -217,7 +217,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     return return_types.svd((u, values, vh.mT))
 
 
-@public(method=True)
+@public(python=True, method=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
 
@@ -424,7 +424,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
 # Norms --------------------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
+@public(python=True, method=True, out="exact")
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
@@ -650,7 +650,7 @@ def _cdist(x: Any, y: Any, p: float) -> Any:
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-@public(autocast="float32")
+@public(python=True, autocast="float32")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
@@ -701,7 +701,7 @@ def cdist(
     return _cdist(x1, x2, float(p))
 
 
-@public(also="nn.functional.pdist")
+@public(binds=False, also="nn.functional.pdist")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """Return the distances of all pairs of rows: those above the diagonal of `cdist(input, input)`, row by row.
 
@@ -779,7 +779,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return _unsafe_view(left * right, [m * n for m, n in zip(a, b, strict=True)])
 
 
-@public()
+@public(listed=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
 
@@ -1025,7 +1025,7 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     return basis
 
 
-@public()
+@public(python=True)
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -1058,7 +1058,7 @@ def svd_lowrank(
     return (v, values, u) if m < n else (u, values, v)
 
 
-@public()
+@public(python=True)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """Return `(U, S, V)`, V nearly the principal directions of samples (rows): `svd_lowrank` of A less its mean row.
 
@@ -1084,7 +1084,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
 
 
-@public()
+@public(binds=True)
 def lobpcg(
     A: Tensor,
     k: int | None = None,

@@ -22,7 +22,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.products import product
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import refused, renamed
+from tinytorch.ops.arguments import refused, renamed, unless_empty
 from tinytorch.ops.arguments import tensor_name as _name
 from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
@@ -106,7 +106,9 @@ _vm: Any = renamed(
     "SqueezeBackward4",
 )
 _outer: Any = _product("outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
-_dot_product: Any = _product("dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x)
+_dot_product: Any = _product(
+    "dot", lambda a, b: _dot(a, b, "dot"), refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
+)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 _vdot_product: Any = renamed(
-    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
+    _product("dot", _dot_product.op.kernel, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 
@@ -463,6 +465,7 @@ def _times(t: Any, factor: Any) -> Any:
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
@@ -497,6 +500,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 
 @public(method=True, in_place="function", out="exact")
 @op(
+    refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(_mv_t(mat, g), alpha),
@@ -537,6 +541,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
@@ -570,6 +575,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
+    refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
@@ -609,6 +615,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
 @public(method=True, in_place=True, out="promoted")
 @op(
+    refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
     vec2=lambda g, vec1, alpha: _times(_mv_t(g, vec1), alpha),
@@ -680,7 +687,7 @@ for _op in (addmm, addmv, baddbmm, addbmm, addr):
 # Contractions -------------------------------------------------------------------------------------
 
 
-@public(out="tensordot")
+@public(python=True, out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of `a` and `b` summed over pairs of dimensions: with the others of `a`, then those of `b`.
 
@@ -744,7 +751,7 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-@public()
+@public(python=True)
 def einsum(*args: Any) -> Tensor:
     """Return the sum of products that an equation of Einstein's kind describes.
 
@@ -1004,7 +1011,7 @@ def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Te
     return [letter for letter in term if letter not in gone], x
 
 
-@public(out="chain_matmul")
+@public(python=True, out="chain_matmul")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Return the product of matrices, in the order that takes the fewest multiplications.
 
@@ -1128,7 +1135,7 @@ def trace(input: Tensor) -> Tensor:
     return _trace(input)
 
 
-@op(name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
+@op(refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
 def _trace(x: Any) -> Any:
     if x.dtype.kind in "iu":
         return np.trace(x, dtype=np.int64)

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
-from tinytorch.autograd.variable import Variable
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
-from tinytorch.distributed._reducer import GradBucket, Reducer
+from tinytorch.distributed._reducer import GradBucket, Reducer, after_backward
 from tinytorch.distributed.collectives import _broadcast_coalesced, all_reduce
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ReduceOp, _get_default_group
@@ -127,6 +126,8 @@ class DistributedDataParallel(Module, Joinable):
     Source:
         Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
     """
+
+    __module__ = "tinytorch.nn.parallel.distributed"  # its public place, from which it is pickled
 
     def __init__(
         self,
@@ -290,7 +291,7 @@ class DistributedDataParallel(Module, Joinable):
         def begin(grads: Any) -> Any:
             ddp = reference()
             if ddp is not None and ddp.static_graph and not ddp._static_graph_delay_allreduce_enqueued:
-                Variable._execution_engine.queue_callback(ddp.reducer.reduce_all)
+                after_backward(ddp.reducer.reduce_all)
                 ddp._static_graph_delay_allreduce_enqueued = True
             return grads
 
