@@ -168,6 +168,7 @@ class Entry:
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
+        self._scope = scope
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
         self.returned = returned
@@ -187,7 +188,7 @@ class Entry:
     def _first_step(self, *given: Any) -> Any:
         """Compile the program, and run it."""
         try:
-            self.enter.__globals__["step"] = self.step
+            self._scope["step"] = self.step
         except Exception as error:  # an error of the compiler: the function runs without it
             self.broken = f"{type(error).__name__}: {error}"
             raise Left from error
