@@ -198,7 +198,7 @@ class Op:
         return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
-        """Raise PyTorch's error if an array holds unsigned integers wider than a byte and its kernel has no code for them."""
+        """Raise PyTorch's error if its kernel has no code for the unsigned integers, wider than a byte, of an array."""
         wide = [array.dtype for array in arrays if is_wide_unsigned(array)]
         index = self.position.get("index")
         if not wide or (index is not None and is_wide_unsigned(arrays[index])):  # (the kernel checks the index itself)

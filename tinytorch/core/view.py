@@ -30,7 +30,7 @@ class View:
         array: the view's elements, in the base's memory.
         seen: the version of the memory that the view's edge describes.
         kind: how it was made (USUAL, SEVERAL, …).
-        own: `requires_grad` was set on the view itself; otherwise the view takes that of its base, unless it has an edge.
+        own: `requires_grad` was set on the view itself; otherwise that of the base holds, unless the view has an edge.
     """
 
     __slots__ = ("array", "base", "kind", "own", "seen")
