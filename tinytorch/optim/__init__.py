@@ -1,4 +1,4 @@
-"""Optimizers: what updates parameters from their gradients.
+"""Optimizers, which update parameters from their gradients.
 
 Example:
     >>> model = torch.nn.Linear(3, 1)
@@ -27,6 +27,8 @@ from tinytorch.optim.rmsprop import RMSprop
 from tinytorch.optim.rprop import Rprop
 from tinytorch.optim.sgd import SGD
 from tinytorch.optim.sparse_adam import SparseAdam
+
+__traced_as__ = "stateful"  # by `torch.compile`
 
 __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer",

@@ -29,7 +29,7 @@ if _setting != "0":
     except ImportError:  # the library has not been built
         pass
     else:
-        parallel.tell(_library.set_threads)
+        parallel.on_threads_set(_library.set_threads)
 
 #: The instruction set of the kernels in use; None without the library.
 instructions: str | None = None
