@@ -252,8 +252,8 @@ def grouped(names: Iterable[str]) -> str:
 
 HEAD = """# Packages written for PyTorch
 
-What packages ask of PyTorch by name, and what of that tinytorch lacks. Their source is read; a name that
-exists may still say, when it is called, that it cannot do what it does in PyTorch ([differences](differences.md)).
+The names of PyTorch that packages use, and those of them that tinytorch lacks, found in the packages' source. A name
+that exists may still raise an error, when it is called, that it is not implemented ([differences](differences.md)).
 `python scripts/imported_names.py --table FOLDER` writes this page, from packages installed into a folder.
 
 """

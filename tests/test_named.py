@@ -6,8 +6,12 @@ import enum
 import importlib
 import inspect
 import pickle
+import pkgutil
+import subprocess
+import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +19,9 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch import named
+from tinytorch import compat, named
 
+ROOT = Path(tinytorch.__file__).parent
 MODULES = sorted(set(named.offers()) - {"named"})
 #: Modules that show more here than in PyTorch: one row of the table is for several modules.
 SHARED = {"distributed._composable.fsdp", "distributed.fsdp.api", "distributed.fsdp.fully_sharded_data_parallel"}
@@ -61,6 +66,29 @@ def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
             assert not isinstance(tinytorch.ones(1), value)
             assert issubclass(type("Derived", (value,), {}), value)
             assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_files_of_compat_are_submodules_of_the_package() -> None:
+    files = {file.name for file in pkgutil.iter_modules([compat.FOLDER])}
+    assert {"cuda", "backends", "named", "_C"} <= files and not files & {path.name for path in ROOT.iterdir()}
+    for name in sorted(files):
+        module = of(tinytorch, name)
+        assert module.__name__ == f"tinytorch.{name}" and Path(module.__file__).is_relative_to(compat.FOLDER)
+        assert importlib.import_module(f"tinytorch.compat.{name}") is module
+
+
+def test_a_renamed_module_is_the_module_itself() -> None:
+    for name in compat.RENAMED | compat.FORMER:
+        assert not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
+    # (In another process: an import enters the module into its package, as `torch.device`, in place of the class.)
+    program = """
+import importlib, sys, tinytorch
+for name, target in (tinytorch.compat.RENAMED | tinytorch.compat.FORMER).items():
+    module = importlib.import_module(f"tinytorch.{name}")
+    assert module is sys.modules[f"tinytorch.{target}"] and module.__name__ == f"tinytorch.{target}", name
+    assert module.__spec__.name == module.__name__, name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_what_answers() -> None:

@@ -17,9 +17,7 @@ _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
 _import_module("tinytorch.compat")  # which finds the submodules for other devices, older programs and private names
-_calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
-_calculus.enter_aten = lambda: _import_module("tinytorch.library")
-_calculus.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
+_import_module("tinytorch.ops")
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import bind_later as _bind_later

@@ -193,7 +193,8 @@ class _Operators(ops._Namespace):
         return operator
 
 
-ops._namespaces["aten"] = _Operators("aten")
+aten = _Operators("aten")
+ops.add_namespace("aten", aten)
 
 
 def custom_op(

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = __file__.rpartition("__init__")[0]
-__path__: list[str] = []  # so that no file of the folder is imported twice, under two names
+__path__ = []  # so that no file of the folder is imported twice, under two names
 
 #: PyTorch's names of modules that have another name here.
 RENAMED = {

@@ -50,7 +50,13 @@ def submodule(path: str) -> Deferred:
 
 def returns(value: object) -> Deferred:
     """Return a function that returns `value`, whatever its arguments."""
-    return Deferred(lambda name, module: answering(name, lambda *args, **kwargs: value, f"Return {value!r}.", " "))
+
+    def make(name: str, module: str) -> Any:
+        function = answering(name, lambda *args, **kwargs: value, f"Return {value!r}.", " ")
+        function.__module__ = module
+        return function
+
+    return Deferred(make)
 
 
 def enumeration(members: str) -> Deferred:

@@ -429,4 +429,9 @@ library.CustomOpDef("torchvision::nms", _nms)
 library.CustomOpDef("torchvision::box_iou_rotated", _box_iou_rotated)
 for _name in ("qnms", "qroi_align"):  # for quantized tensors, which are not implemented
     library.CustomOpDef(f"torchvision::{_name}", None)
-library.CustomOpDef("torchvision::_cuda_version", lambda: -1)._composite = True
+_cuda_version = library.CustomOpDef("torchvision::_cuda_version", lambda: -1)
+_cuda_version._composite = True
+
+
+def torchvision_operators() -> None:
+    """Enter the operators of torchvision's compiled library, which importing this module has done."""

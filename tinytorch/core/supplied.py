@@ -1,4 +1,4 @@
-"""Functions that `core` calls but later modules define, since they are ops or know of classes that `core` does not.
+"""What `core` and `ops` use but later modules define, since it is made of ops or of classes that they do not know.
 
 This registry is the one place where a module refers to a module after it.
 """
@@ -21,6 +21,8 @@ _MODULES = {
     "inputs_shown": "autograd.pytorch_graph",  # the inputs of the node of an op that PyTorch's has, in its order
     "next_functions": "autograd.pytorch_graph",  # the nodes that PyTorch's graph has before the node of an op
     "count_own_references": "autograd.references",  # how many references to a gradient a walk itself holds
+    "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
+    "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

@@ -16,11 +16,11 @@ __all__ = ["SyncBatchNorm"]
 class SyncBatchNorm(_BatchNorm):
     """`BatchNorm1d` for any number of dimensions, in training by the statistics of several processes' batches.
 
-    All of them have to come to it, forward and backward, each with as much as it has. Without a group of processes it
-    is like the other layers.
+    All processes have to call it, forward and backward; their batches may differ in size. Without a process group it
+    works like `BatchNorm1d`.
 
     Args:
-        process_group: the processes; all if None.
+        process_group: the process group; all processes if None.
         the others: as for `BatchNorm1d`.
 
     Shape:
@@ -58,7 +58,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, the running statistics move."""
+        """Return the normalised input; in training, update the running statistics."""
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
         return super().forward(input)
@@ -75,11 +75,11 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return `module` with all `BatchNorm*d` layers in it made `SyncBatchNorm`; parameters are shared.
+        """Replace all `BatchNorm*d` layers of `module` by `SyncBatchNorm` layers with the same parameters.
 
         Args:
-            module: a model, changed in place, or a layer.
-            process_group: the new layers' processes.
+            module: a model, which is changed in place, or a layer.
+            process_group: the new layers' process group.
 
         Example:
             >>> from tinytorch import nn

@@ -1,4 +1,4 @@
-"""Activation functions on arrays, and the selection by a mask that they need."""
+"""Activation functions on arrays, and selection by a mask."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blockwise, rowwise, takes_out, threaded
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
-# bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.
+# NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
 Array = Any
 
 
 def widened(x: Array) -> Array:
-    """Return 16-bit floats as float32, in which PyTorch computes too; others unchanged."""
+    """Return 16-bit floats as float32, in which PyTorch computes too; other dtypes unchanged."""
     kind = x.dtype
     return x.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else x
 
 
 # Selecting ----------------------------------------------------------------------------------------
-# `np.where` jumps at every change of the mask: on random signs it takes five to fifteen times as long
-# as selecting by bits. (To multiply by the mask is as fast, but makes -0.0 of negative numbers and
-# NaN of infinities.)
+# `np.where` branches on every element: for a mask of random signs, with its mispredicted branches, it takes
+# five to fifteen times as long as selection by bits. (Multiplication by the mask is as fast, but turns negative
+# numbers into -0.0 and infinities into NaN.)
 
 
 def _bits(mask: Array, dtype: Any) -> Array:
-    """Return integers of all bits where `mask` holds, of none elsewhere, as wide as `dtype`."""
+    """Return integers of the width of `dtype` with all bits set where `mask` holds, and none elsewhere."""
     ones = mask.view(np.int8)
     return np.negative(ones).astype(f"i{dtype.itemsize}")
 
@@ -53,7 +53,7 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
 
 
 def where(condition: Array, x: Any, y: Any) -> Array:
-    """Return `np.where(condition, x, y)`, of which all broadcast."""
+    """Return `np.where(condition, x, y)` of operands that broadcast."""
     if (
         condition.size >= _MANY
         and isinstance(x, np.ndarray)
@@ -79,7 +79,7 @@ def fill(x: Array, mask: Array, value: Any) -> None:
     np.copyto(x, value, where=mask, casting="unsafe")
 
 
-_MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
+_MANY = 1 << 12  # below this size `np.where` is faster than the passes of `choose`
 
 # Rectifiers ---------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ def relu(x: Array, out: Array | None = None) -> Array:
 @twin
 @threaded
 def relu_grad(g: Array, y: Array) -> Array:
-    """Return g where y, which `relu` has put out, is anything but 0, else 0."""
+    """Return g where y, the result of `relu`, is not 0, else 0."""
     return keep(g, y != 0)
 
 
@@ -128,7 +128,7 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
     if x.dtype.kind == "V":
         return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
-    low = np.minimum(x, 0) * input_scale  # no overflow where it is not wanted
+    low = np.minimum(x, 0) * input_scale  # no overflow where exp is not needed
     low = np.expm1(low)
     low *= alpha * scale
     return choose(x > 0, x * scale, low)
@@ -177,10 +177,10 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 @twin
 @takes_out
 def sigmoid(x: Array, out: Array | None = None) -> Array:
-    """Return 1 / (1 + exp(-x)); exp may overflow to infinity, which gives the right 0."""
+    """Return 1 / (1 + exp(-x)); where exp overflows to infinity the result is the correct 0."""
     out = np.negative(x) if out is None else np.negative(x, out)
     if out.ndim and type(out) is np.ndarray:
-        np.exp(out, out)  # (`out` by position: a keyword costs time here)
+        np.exp(out, out)  # (`out` by position, which is faster than by keyword)
         np.add(out, number(1, out.dtype), out)
         return np.reciprocal(out, out)
     return 1 / (np.exp(out) + 1)
@@ -211,9 +211,9 @@ def silu_grad(g: Array, x: Array) -> Array:
 
 
 def _log1p(x: Array) -> Array:
-    """Return log(1 + x) of finite numbers from 0 on.
+    """Return log(1 + x) of finite numbers x >= 0.
 
-    NumPy's `log1p` goes through float32 number by number. What rounding takes from 1 + x is put in again.
+    NumPy's `log1p` of float32 is not vectorised. The rounding error of 1 + x is corrected for.
     """
     if x.dtype != np.float32:
         return np.log1p(x)
@@ -228,7 +228,7 @@ def _log1p(x: Array) -> Array:
 @twin
 @threaded
 def log_sigmoid(x: Array) -> Array:
-    """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), where nothing overflows."""
+    """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
     out = _log1p(np.exp(-np.abs(x)))
     return np.minimum(x, 0) - out
 
@@ -255,7 +255,7 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     return choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
 
 
-# tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) for e = exp(x); from x = 20 on it is 1.
+# tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) and e = exp(x); for x >= 20 it is 1.
 
 
 @threaded
@@ -283,21 +283,21 @@ def mish_grad(g: Array, x: Array) -> Array:
     below = n + 2
     e *= (e + 1) / below
     e *= 4 * low
-    e += 0 * x  # NaN for infinity, as PyTorch's
+    e += 0 * x  # NaN for infinity, as in PyTorch
     n += e
     n /= below
     n *= g
     return n
 
 
-# -log(Phi(x) / Phi(-x)) / x as a quotient of polynomials of u = x² up to 6.5² (ascending powers; the denominator's
-# last is 1), fitted so that the error of Phi is below 2e-9 everywhere.
+# Coefficients by ascending power of a rational function of u = x², for u up to 6.5², that approximates
+# -log(Phi(x) / Phi(-x)) / x. They are fitted so that the error of Phi is below 2e-9 everywhere.
 _NUMERATOR = (-39564.546560335926, -4904.666330914439, -373.0375870993326, -9.499523520895359)
 _DENOMINATOR = (24793.4021871115, 1944.4573121671042, 146.36137277330076, 1.0)
 
 
 def _normal_cdf(x: Array) -> Array:
-    """Return Phi, the distribution function of the normal distribution."""
+    """Return Phi(x), the distribution function of the standard normal distribution."""
     if x.dtype != np.float32:
         out = special.erf(x * math.sqrt(0.5))
         out += 1
@@ -367,7 +367,7 @@ def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
 
 @twin
 def softmax(x: Array, axis: int) -> Array:
-    """Return exp(x) / sum(exp(x)) along `axis`; less the maximum, so that nothing overflows."""
+    """Return exp(x) / sum(exp(x)) along `axis`; the maximum is subtracted first, so that nothing overflows."""
     size, ndim = x.size, x.ndim
     if (
         0 < size <= _SMALL
@@ -378,8 +378,8 @@ def softmax(x: Array, axis: int) -> Array:
         and x.item(x.argmin()) > -_FAR
         and x.item(x.argmax()) < _FAR
     ):
-        out = np.exp(x)  # nothing overflows or loses digits as it is
-        # Sums of rows, in all places of their rows: a product is faster than a reduction.
+        out = np.exp(x)  # neither overflows nor loses digits
+        # The sums of rows, broadcast along the rows, as a product: faster than a reduction.
         columns = x.shape[-1]
         sums = out.reshape(-1, columns).dot(square(columns, 1.0, x.dtype)).reshape(x.shape)
         return np.divide(out, sums, sums)
@@ -387,11 +387,11 @@ def softmax(x: Array, axis: int) -> Array:
         return x - x + 1
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rowwise(lambda some: _softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda block: _softmax(block, 1), flat).reshape(x.shape)
     return _softmax(x, axis)
 
 
-_FAR = 80.0  # exp of it, and of minus it, is within the normal numbers of float32, also a thousand times
+_FAR = 80.0  # exp(80), exp(-80) and a thousand times these are normal numbers of float32
 
 
 def _softmax(x: Array, axis: int) -> Array:
@@ -404,13 +404,13 @@ def _softmax(x: Array, axis: int) -> Array:
 
 @twin
 def log_softmax(x: Array, axis: int) -> Array:
-    """Return x - log(sum(exp(x))) along `axis`, computed as `softmax` is."""
+    """Return x - log(sum(exp(x))) along `axis`; the maximum is subtracted first, so that nothing overflows."""
     size, ndim = x.size, x.ndim
     if size == 0 or ndim == 0:
         return x - x
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rowwise(lambda some: _log_softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda block: _log_softmax(block, 1), flat).reshape(x.shape)
     return _log_softmax(x, axis)
 
 

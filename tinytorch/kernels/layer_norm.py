@@ -1,4 +1,4 @@
-"""Layer normalisation on arrays, in few passes: sums over rows and columns are left to BLAS.
+"""Layer normalisation on arrays, in few passes: sums over rows and columns are computed by BLAS.
 
 Each thread takes a part of the rows, a block of them at a time, through all passes.
 """
@@ -23,13 +23,13 @@ Array = Any
 
 
 def _flat(x: Array, count: int) -> Array:
-    """Return `x` as a matrix whose rows are what is normalised, the last `count` dimensions."""
+    """Return `x` as a matrix: each row holds the last `count` dimensions, over which `x` is normalised."""
     shape = x.shape[: x.ndim - count]
     return x.reshape(math.prod(shape), math.prod(x.shape[x.ndim - count :]))
 
 
 def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
-    """Call `work` with blocks of rows that make up all, in several threads where they are many."""
+    """Call `work` with blocks of rows that make up the matrix, in several threads if it is large."""
     with blas.one_thread() if rows.size >= LARGE else nullcontext():
         blocks(lambda begin, end: work(slice(begin, end)), *rows.shape)
 
@@ -54,15 +54,14 @@ def layer_norm(
     out = np.empty_like(rows, order="C")
     mean, scale = (np.empty_like(rows, order="C", shape=(len(rows), 1)) for _ in range(2))
 
-    def work(some: slice) -> None:
-        block = rows[some]
-        centered = np.subtract(block, _means(block, mean[some]), out=out[some])
-        factor = np.vecdot(centered, centered, out=scale[some, 0])
+    def work(block: slice) -> None:
+        centered = np.subtract(rows[block], _means(rows[block], mean[block]), out=out[block])
+        factor = np.vecdot(centered, centered, out=scale[block, 0])
         factor /= rows.shape[1]
         factor += eps
         np.sqrt(factor, out=factor)
         np.reciprocal(factor, out=factor)
-        centered *= scale[some]
+        centered *= scale[block]
         if weight is not None:
             centered *= weight
         if bias is not None:
@@ -77,23 +76,23 @@ def layer_norm(
 def layer_norm_grad(
     g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
-    """Return the gradients of x, weight and bias; None where not needed. The sums stay wide: parameters may be, too."""
+    """Return the gradients of x, weight and bias; None where not needed. Those of weight and bias are not rounded."""
     upstream, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
     mean, scale = mean.reshape(-1, 1), scale.reshape(-1, 1)
     grad = np.empty_like(rows, order="C") if needs[0] else None
     sums: dict[int, list[Array]] = {}  # by block of rows, the gradients of weight and bias
 
-    def work(some: slice) -> None:
-        slope = upstream[some]
+    def work(block: slice) -> None:
+        slope = upstream[block]
         vector = ones(len(slope), rows.dtype)
-        of_parameters = sums[some.start] = [None, None]
+        of_parameters = sums[block.start] = [None, None]
         if needs[2]:
             of_parameters[1] = vector.dot(slope)
         if not needs[0] and not needs[1]:
             return
         # The normalised rows are `centered * scale`; the gradient is multiplied by the scale instead, once for both.
-        centered = rows[some] - mean[some]
-        slope = np.multiply(slope, scale[some], out=None if grad is None else grad[some])
+        centered = rows[block] - mean[block]
+        slope = np.multiply(slope, scale[block], out=None if grad is None else grad[block])
         if needs[1]:
             of_parameters[0] = vector.dot(slope * centered)
         if grad is None:
@@ -101,7 +100,7 @@ def layer_norm_grad(
         if weight is not None:
             slope *= weight
         along = np.vecdot(slope, centered).reshape(-1, 1)
-        along *= scale[some] * scale[some] / rows.shape[1]
+        along *= scale[block] * scale[block] / rows.shape[1]
         slope -= _means(slope)
         centered *= along
         slope -= centered

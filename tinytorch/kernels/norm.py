@@ -1,10 +1,10 @@
-"""Normalisation on arrays: means and variances of channels or groups, and what is made of them.
+"""Batch and group normalisation on arrays.
 
-All kernels see an input as (N, C, M): samples, channels, places. A channel's mean and variance are of all samples
-("batch"), those of a group of one sample's ("group"). What follows is the same for both: each channel of each sample is
-multiplied and shifted by its own numbers, and so is the gradient.
+All kernels see an input as (N, C, M): samples, channels, places. Mean and variance are those of a channel in all
+samples (batch normalisation), or of a group of channels in one sample (group normalisation). The rest is the same for
+both: each channel of each sample is multiplied by a factor and shifted by a summand, and so is the gradient.
 
-Arrays are gone through in blocks that stay in the cache, shared among threads, so that memory is read once or twice.
+Arrays are processed in blocks of samples that stay in the cache, divided among threads.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ def _by_samples(work: Callable[[int, int], None], x: Array) -> None:
 
 
 def _per_place(numbers: Array, count: int) -> Callable[[int, int], Array]:
-    """Return what gives, for samples begin to end, numbers (N, C) or (1, C) so that they broadcast with (N, C, M).
+    """Return a function of `begin` and `end` that gives the numbers of these samples, to broadcast with (N, C, M).
 
-    Where rows of places are short they are repeated: NumPy's inner loop is then over channels and places.
+    If a channel has few places the numbers are repeated for each: NumPy's inner loop is then over channels and places.
+
+    Args:
+        numbers: (N, C), or (1, C) for all samples.
+        count: places per channel, M.
     """
     spread = np.repeat(numbers, count, 1).reshape(*numbers.shape, count) if count < _SHORT else numbers[..., None]
     return lambda begin, end: spread if len(spread) == 1 else spread[begin:end]
 
 
 def _sums(x: Array) -> Array:
-    """Return the sums over the places of (N, C, M), as (N, C): a product with ones is fastest."""
+    """Return the sums over the places of (N, C, M), as (N, C), by a product with ones, which is fastest."""
     samples, channels, count = x.shape
     if count == 1:
         return x[..., 0]
@@ -137,7 +141,7 @@ def factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None)
 def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Return x (N, C, *) normalised by the statistics of its channels.
 
-    Then mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
+    Further results are mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
     """
     values = places(widened(x))
     mean, variance = batch_statistics(values)
@@ -148,7 +152,7 @@ def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
 @twin
 def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float) -> Array:
-    """Return x (N, C, *) normalised by given statistics of its channels, (C,)."""
+    """Return x (N, C, *) normalised by the mean and variance passed for its channels, (C,)."""
     values = places(widened(x))
     scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
     pair = factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
@@ -176,29 +180,29 @@ def batch_norm_grad(
         g, x: the gradient of the result and the input, (N, C, *).
         weight: (C,), or None for ones.
         mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
-        wanted: whether the input's is; else nothing is returned for it.
+        wanted: whether the gradient of the input is needed; otherwise an empty array is returned for it.
     """
-    return _gradients(batch_gradients, g, x, weight, mean, scale, wanted)
+    return _gradients(g, x, weight, mean, scale, wanted)
 
 
 @twin
 def group_norm_grad(
     g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
 ) -> tuple[Array, Array, Array]:
-    """Return what `batch_norm_grad` does for the statistics of groups, (N, groups)."""
-    return _gradients(_group_gradients, g, x, weight, mean, scale, wanted)
+    """Return the gradients of `group_norm`, as `batch_norm_grad` does; `mean` and `scale` are (N, groups)."""
+    return _gradients(g, x, weight, mean, scale, wanted)
 
 
 def _gradients(
-    kernel: Any, g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
 ) -> tuple[Array, Array, Array]:
     weight = None if weight is None else widened(weight)
     upstream, values = places(widened(g)), places(widened(x))
-    grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
+    grad, of_weight, of_bias = gradients(upstream, values, weight, mean, scale, wanted, x.dtype)
     return np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape), of_weight, of_bias
 
 
-def batch_gradients(
+def gradients(
     g: Array,
     x: Array,
     weight: Array | None,
@@ -208,48 +212,37 @@ def batch_gradients(
     dtype: Any,
     across: Callable[[Array], tuple[Array, float]] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """Return what `batch_norm_grad` does, for arrays (N, C, places); None where the input's gradient is not wanted.
+    """Return the gradients of input, weight and bias for arrays (N, C, M); None for the input's if it is not wanted.
 
     Args:
+        g, x: the gradient of the result, and the input.
+        weight: (C,), or None for ones.
+        mean, scale: of channels, (1, C), or of groups of channels in each sample, (N, groups).
+        wanted: whether the gradient of the input is needed.
         dtype: of the input's gradient.
-        across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
-            over all of them, and how many places a channel has there.
+        across: for statistics of several processes' batches: takes two sums over this batch, (2, C), and returns
+            them summed over all processes, and the number of places per channel in all batches.
     """
-    samples, _, count = x.shape
-    sums, dots = products(g, x, mean)
-    sums, dots = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True)
-    grad_x = None
-    if wanted:
-        all_sums, all_dots, number = sums, dots, samples * count or 1
-        if across is not None:
-            (all_sums, all_dots), number = across(np.concatenate([sums, dots]))
-        of_g = scale if weight is None else scale * weight
-        per_element = of_g / number
-        of_x = -per_element * np.square(scale) * all_dots
-        grad_x = combined(g, x, of_g, of_x, -per_element * all_sums - of_x * mean, dtype)
-    return grad_x, (dots * scale)[0], sums[0]
-
-
-def _group_gradients(
-    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
-) -> tuple[Array | None, Array, Array]:
     samples, channels, count = x.shape
-    groups = mean.shape[1]
-    size = channels // groups
+    size = channels // mean.shape[1]  # channels per group
 
     def per_channel(numbers: Array) -> Array:
         return numbers if size == 1 else np.repeat(numbers, size, 1)
 
     def per_group(numbers: Array) -> Array:
         weighted = numbers if weight is None else numbers * weight
-        return weighted.reshape(samples, groups, size).sum(2) / (size * count or 1)
+        return weighted if size == 1 else weighted.reshape(len(mean), mean.shape[1], size).sum(2)
 
-    scales = per_channel(scale)
     sums, dots = products(g, x, per_channel(mean))
-    grad_x = None
-    if wanted:
-        of_x = -per_group(dots) * scale**3
-        summand = -per_group(sums) * scale - of_x * mean
-        of_g = scales if weight is None else scales * weight
-        grad_x = combined(g, x, of_g, per_channel(of_x), per_channel(summand), dtype)
-    return grad_x, (dots * scales).sum(0), sums.sum(0)
+    number: float = size * count
+    if len(mean) == 1:  # statistics over all samples
+        sums, dots, number = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True), samples * number
+    of_weight, of_bias = (dots * per_channel(scale)).sum(0), sums.sum(0)
+    if not wanted:
+        return None, of_weight, of_bias
+    if across is not None:
+        (sums, dots), number = across(np.concatenate([sums, dots]))
+    of_x = -per_group(dots) * scale**3 / (number or 1)
+    summand = -per_group(sums) * scale / (number or 1) - of_x * mean
+    of_g = per_channel(scale) if weight is None else per_channel(scale) * weight
+    return combined(g, x, of_g, per_channel(of_x), per_channel(summand), dtype), of_weight, of_bias

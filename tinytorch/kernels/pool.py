@@ -1,8 +1,8 @@
 """Maxima and averages of windows, on arrays.
 
-The arrays have the shape (planes, *spatial). A maximum of a box is the maximum, along one axis, of the maxima along
-the next one: axis by axis, a window of k x k elements takes 2 k passes over whole arrays instead of k * k. The same
-holds for sums.
+The arrays have the shape (planes, *spatial). Maxima and sums are separable: the maximum of a window is the maximum
+along one axis of the maxima along the next one. Axis by axis, a window of k x k elements takes 2 k passes over whole
+arrays instead of k * k.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Windows(NamedTuple):
 
     Attributes:
         start: per window, or per plane and window; negative in the padding.
-        last: the last place of each window, where they are of different lengths.
-        first: per window the first k that is not in the padding, or None where that is 0 for all.
+        last: the last place of each window if windows differ in length, else None.
+        first: per window the first k that is not in the padding; None if that is 0 for all windows.
         parts: per k the windows (begin, end) that have an element k inside the array, and where those elements are.
         dilation: the distance of two elements of a window.
-        distinct: no element is in two windows.
+        distinct: whether no element is in two windows.
     """
 
     start: Array
@@ -48,7 +48,7 @@ class Windows(NamedTuple):
 
 
 def output_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Return how many windows there are; with `ceil_mode` also one that the array fills in part only.
+    """Return how many windows there are; with `ceil_mode`, counting one that extends beyond the array.
 
     Such a window must begin inside the array or the padding before it.
     """
@@ -60,7 +60,7 @@ def output_length(length: int, kernel: int, stride: int, padding: int, dilation:
 
 
 def sliding(length: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> Windows:
-    """Return `count` windows of `kernel` elements, each `stride` after the one before."""
+    """Return `count` windows of `kernel` elements, `stride` apart."""
     start = np.arange(count) * stride - padding
     parts = []
     for k in range(kernel):
@@ -78,7 +78,7 @@ def sliding(length: int, kernel: int, stride: int, padding: int, dilation: int, 
 
 
 def adaptive(length: int, count: int) -> Windows:
-    """Return `count` windows, of nearly one length, that cover the axis."""
+    """Return `count` windows, whose lengths differ by 1 at most, that cover the axis."""
     if count and length % count == 0:
         kernel = length // count
         return sliding(length, kernel, kernel, 0, 1, count)
@@ -90,7 +90,7 @@ def adaptive(length: int, count: int) -> Windows:
 
 
 def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
-    """Return windows that begin at pseudo-random places, by plane.
+    """Return windows that begin at pseudo-random places, which differ between planes.
 
     Graham, "Fractional Max-Pooling", 2014: u is a random number in [0, 1), and window i begins at
     floor((i + u) a) - floor(u a), the last one at the end.
@@ -120,11 +120,11 @@ def _part(v: Array, axis: int, where: Any) -> Array:
 
 
 def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool) -> tuple[Array, list[Array]]:
-    """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
+    """Return the maxima of windows along one axis, and arrays of the k at which they are, for this and earlier axes.
 
     Args:
-        codes: what is to be selected along with the elements of `v` (the numbers of the axes done already).
-        nan: there are NaNs: the last one of a window is its maximum.
+        codes: the arrays of k of the axes that have been reduced already, in which the maxima's are selected.
+        nan: whether there are NaNs: the maximum of a window is then its last NaN.
     """
     count, parts = windows.many, windows.parts
     code: Any
@@ -134,7 +134,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         where = parts[0][2]
         best, rest = _part(v, axis, where), range(1, len(parts))
         best = best.copy() if isinstance(where, slice) else best
-        found = [_part(code, axis, where).copy() for code in codes]
+        selected = [_part(code, axis, where).copy() for code in codes]
         code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
     else:
         at = windows.start + windows.first * windows.dilation
@@ -142,7 +142,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         best, rest = v.take(inside, axis), range(len(parts))
         if (at >= length).any():  # a window with all its elements in the padding
             best[(*cut, at >= length)] = _lowest(v.dtype)
-        found = [code.take(inside, axis) for code in codes]
+        selected = [code.take(inside, axis) for code in codes]
         code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
         code += windows.first.astype(code.dtype).reshape(-1, *[1] * (v.ndim - axis - 1))
     for k in rest:
@@ -159,9 +159,9 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         else:
             np.maximum(old, new, out=old)
         np.copyto(code[into], k, where=higher)
-        for source, target in zip(codes, found, strict=True):
+        for source, target in zip(codes, selected, strict=True):
             np.copyto(target[into], _part(source, axis, where), where=higher)
-    return best, [code, *found]
+    return best, [code, *selected]
 
 
 def _lowest(dtype: Any) -> Any:
@@ -189,9 +189,9 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
 
 @twin
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
-    """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
+    """Return the maximum of each window, and with `indexed` its index in the plane (int64), of equal ones the first."""
     planes, spatial = len(x), x.shape[1:]
-    counts = tuple([each.many for each in windows])
+    counts = tuple([axis.many for axis in windows])
     out = np.empty_like(x, shape=(planes, *counts), order="C")
     index = np.empty_like(x, dtype=np.int64, shape=out.shape, order="C") if indexed else None
     if not out.size:
@@ -199,17 +199,17 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
 
     def work(begin: int, end: int) -> None:
         block = widened(x[begin:end])
-        mine = tuple([_of_planes(each, begin, end) for each in windows])
+        block_windows = tuple([_of_planes(axis, begin, end) for axis in windows])
         if index is None:
-            for axis in range(len(mine), 0, -1):
-                block = _values(block, axis, mine[axis - 1])
+            for axis in range(len(block_windows), 0, -1):
+                block = _values(block, axis, block_windows[axis - 1])
             out[begin:end] = block
             return
-        best, codes = _maxima(block, mine, False)
+        best, codes = _maxima(block, block_windows, False)
         if best.dtype.kind in FLOATS and np.isnan(best).any():
-            best, codes = _maxima(block, mine, True)
+            best, codes = _maxima(block, block_windows, True)
         out[begin:end] = best
-        index[begin:end] = _index(codes, mine, spatial)
+        index[begin:end] = _index(codes, block_windows, spatial)
 
     blocks(work, planes, math.prod(spatial))
     return out, index
@@ -224,25 +224,25 @@ def _of_planes(windows: Windows, begin: int, end: int) -> Windows:
 
 def _maxima(x: Array, windows: tuple[Windows, ...], nan: bool) -> tuple[Array, list[Array]]:
     codes: list[Array] = []
-    for axis in range(len(windows), 0, -1):  # the last axis first: of equals the first one in memory wins
+    for axis in range(len(windows), 0, -1):  # the last axis first: of equal maxima the first one in memory is taken
         x, codes = _along(x, codes, axis, windows[axis - 1], nan)
     return x, codes
 
 
 def _index(codes: list[Array], windows: tuple[Windows, ...], spatial: tuple[int, ...]) -> Array:
-    """Return the indices in the plane of elements given by their numbers in the windows."""
+    """Return the indices in the plane of elements, given the k of each axis at which they are in their windows."""
     total: Any = None
-    for axis, (code, each) in enumerate(zip(codes, windows, strict=True)):
+    for axis, (code, along) in enumerate(zip(codes, windows, strict=True)):
         shape = [1] * code.ndim
-        shape[axis + 1] = each.many
-        if each.start.ndim == 2:
-            shape[0] = len(each.start)
+        shape[axis + 1] = along.many
+        if along.start.ndim == 2:
+            shape[0] = len(along.start)
         at = code.astype(np.int64)
-        if each.dilation != 1:
-            at *= each.dilation
-        at += each.start.reshape(shape)
-        if each.last is not None:
-            np.minimum(at, each.last.reshape(shape), out=at)
+        if along.dilation != 1:
+            at *= along.dilation
+        at += along.start.reshape(shape)
+        if along.last is not None:
+            np.minimum(at, along.last.reshape(shape), out=at)
         if total is None:
             total = at
         else:
@@ -263,7 +263,7 @@ def pick(x: Array, index: Array) -> Array:
 
 @twin
 def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> Array:
-    """Return planes of zeros with the elements of `g` added at indices, of which no two are equal if `distinct`."""
+    """Return planes of zeros with the elements of `g` added at indices; `distinct` promises that no two are equal."""
     planes, size = len(g), math.prod(spatial)
     out = np.zeros_like(g, shape=(planes, *spatial), order="C")
     if not g.size:
@@ -294,7 +294,7 @@ def _corners(x: Array, height: int, width: int) -> tuple[Array, ...]:
 
 @twin
 def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
-    """Return the maxima of squares of 2 x 2 of planes, and if `known` which corner each is: right, lower."""
+    """Return the maxima of squares of 2 x 2, and with `known` two masks that say which corner each is: right, lower."""
     planes, height, width = len(x), x.shape[1] // 2, x.shape[2] // 2
     out = np.empty_like(x, shape=(planes, height, width), order="C")
     right, lower = (np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None for _ in range(2))
@@ -346,17 +346,17 @@ def corner_pick(x: Array, right: Array, lower: Array) -> Array:
 
 def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
     """Return the sum of each window."""
-    for axis in range(1, len(windows) + 1):  # rows first: they are contiguous
-        each = windows[axis - 1]
+    for axis in range(1, len(windows) + 1):  # the first axis first: its rows are contiguous
+        along = windows[axis - 1]
         cut = (slice(None),) * axis
-        count = each.many
-        whole = [part for part in each.parts if part[:2] == (0, count)]
-        rest = [part for part in each.parts if part[:2] != (0, count) and part[0] < part[1]]
+        count = along.many
+        whole = [part for part in along.parts if part[:2] == (0, count)]
+        rest = [part for part in along.parts if part[:2] != (0, count) and part[0] < part[1]]
         if len(whole) > 1:
             out = np.add(_part(x, axis, whole[0][2]), _part(x, axis, whole[1][2]))
         elif whole:
             out = _part(x, axis, whole[0][2])
-            out = out if len(each.parts) == 1 else out.copy()
+            out = out if len(along.parts) == 1 else out.copy()
         else:
             out = np.zeros_like(x, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]), order="C")
         for begin, end, where in whole[2:] + rest:
@@ -368,7 +368,7 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
 
 def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
     """Return the sum of each window over `divisor`: a number, or an array of one number per window."""
-    counts = tuple([each.many for each in windows])
+    counts = tuple([axis.many for axis in windows])
     out = np.empty_like(x, shape=(len(x), *counts), order="C")
 
     def work(begin: int, end: int) -> None:
@@ -386,7 +386,7 @@ def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
 
 
 def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
-    """Return planes to each element of which `g / divisor` of all its windows is added: the transpose of `average`."""
+    """Return planes whose elements are the sums of `g / divisor` over their windows: the transpose of `average`."""
     out = np.empty_like(g, shape=(len(g), *spatial), order="C")
 
     def work(begin: int, end: int) -> None:

@@ -465,12 +465,12 @@ def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
     return made.requires_grad_(require_grad)
 
 
-for _name, _member in (
-    ("__torch_function__", classmethod(_default)),
-    ("__init_subclass__", classmethod(_derived)),
-    ("_make_subclass", staticmethod(_make_subclass)),
-):
-    setattr(Tensor, _name, _member)
+#: Members of Tensor by which classes derive from it; `register` gives them to it.
+MEMBERS: dict[str, Any] = {
+    "__torch_function__": classmethod(_default),
+    "__init_subclass__": classmethod(_derived),
+    "_make_subclass": staticmethod(_make_subclass),
+}
 
 
 # Questions ----------------------------------------------------------------------------------------

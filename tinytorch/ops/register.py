@@ -449,6 +449,9 @@ def _bind(name: str, function: Any) -> None:
     setattr(Tensor, name, function)
 
 
+for _name, _member in overrides.MEMBERS.items():
+    setattr(Tensor, _name, _member)
+
 _PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 
 

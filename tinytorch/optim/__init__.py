@@ -1,4 +1,4 @@
-"""Optimizers: what updates parameters from their gradients.
+"""Optimizers, which update parameters from their gradients.
 
 Example:
     >>> model = torch.nn.Linear(3, 1)

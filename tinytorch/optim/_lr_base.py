@@ -1,4 +1,4 @@
-"""`LRScheduler`, the base of schedulers; `tinytorch.optim.lr_scheduler` has it."""
+"""`LRScheduler`, the base class of schedulers, which `tinytorch.optim.lr_scheduler` exports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import Optimizer
 
-#: A learning rate: tensors are changed in place, so that who holds one sees the change.
+#: A learning rate. A tensor is changed in place, so that all its holders see the new rate.
 Rate = float | Tensor
 
-EPOCH_DEPRECATION_WARNING = (
+EPOCH_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available."
@@ -23,18 +23,18 @@ EPOCH_DEPRECATION_WARNING = (
 _HOW_TO = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 
 
-def _own(value: Any) -> Any:
-    """Return a value to keep: of a tensor, which may change, a copy."""
+def _copied(value: Any) -> Any:
+    """Return a snapshot of an option: tensors, which may change in place, are cloned."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _of_groups(optimizer: Optimizer, option: str) -> list[Any]:
-    """Return an option of all groups, to keep."""
-    return [_own(group[option]) for group in optimizer.param_groups]
+def _group_options(optimizer: Optimizer, option: str) -> list[Any]:
+    """Return snapshots of one option, one for each parameter group."""
+    return [_copied(group[option]) for group in optimizer.param_groups]
 
 
-def _for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Return a list of values, one for each group, of a value for all or a list of them."""
+def _per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """Return one value for each parameter group, from a single value or a list."""
     number = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         value = [value] * number
@@ -43,11 +43,11 @@ def _for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
             f"{name} must have the same length as optimizer.param_groups. "
             f"{name} has {len(value)} values, param_groups has {number}."
         )
-    return [_own(each) for each in value]
+    return [_copied(element) for element in value]
 
 
-def _set(group: dict[str, Any], option: str, value: Any) -> None:
-    """Set an option of a group: the content, where it is a tensor."""
+def _set_option(group: dict[str, Any], option: str, value: Any) -> None:
+    """Set an option of a parameter group; if it is a tensor, fill that tensor."""
     if isinstance(group[option], Tensor):
         group[option].fill_(value.item() if isinstance(value, Tensor) else value)
     else:
@@ -59,8 +59,8 @@ def _check_optimizer(optimizer: Any) -> None:
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
-def _note_steps(optimizer: Any) -> None:
-    """Make an optimizer note that `step` was called, without keeping it alive by that."""
+def _track_steps(optimizer: Any) -> None:
+    """Wrap an optimizer's `step` to set `_opt_called`; the wrapper holds the optimizer by a weak reference."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     reference, plain = weakref.ref(optimizer), optimizer.step.__func__
@@ -76,21 +76,21 @@ def _note_steps(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """The base of schedulers: sets the `lr` of every group of an optimizer.
+    """Base class of schedulers, which set the `lr` of every parameter group of an optimizer.
 
-    To write one, override `get_lr`, which returns the new rate of each group, from `group["lr"]` as it is.
+    A subclass overrides `get_lr`, which returns the new rate of each group, usually computed from `group["lr"]`.
 
     Args:
-        optimizer: whose rates are set.
-        last_epoch: the epoch to go on after; -1 starts, and takes the rates of now as the initial
-            ones. Others need "initial_lr" in every group, as a loaded optimizer has.
+        optimizer: the optimizer whose learning rates are set.
+        last_epoch: the last completed epoch when training is resumed, which requires "initial_lr" in every
+            group, as in a loaded optimizer; -1 starts a schedule from the current rates.
 
     Attributes:
         base_lrs: the initial rates.
-        last_epoch: how often `step` was called.
+        last_epoch: the current epoch, counted by `step`.
 
     Raises:
-        TypeError: `optimizer` is no Optimizer.
+        TypeError: `optimizer` is not an Optimizer.
         KeyError: "initial_lr" is missing.
 
     Example:
@@ -121,19 +121,19 @@ class LRScheduler:
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", _own(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch "
                     ">= 0: load the optimizer's state first, or start with last_epoch=-1"
                 )
-        self.base_lrs = _of_groups(optimizer, "initial_lr")
+        self.base_lrs = _group_options(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        _note_steps(optimizer)
+        _track_steps(optimizer)
         self._initial_step()
 
     def _initial_step(self) -> None:
-        """Set the rates to start with."""
+        """Set the rates of the first epoch."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -142,7 +142,7 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the scheduler knows, without the optimizer.
+        """Return the attributes of the scheduler, without the optimizer.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -152,7 +152,7 @@ class LRScheduler:
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned. The optimizer's rates are in its own state.
+        """Load a state returned by `state_dict`. The optimizer's rates are part of the optimizer's state.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -164,7 +164,7 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Rate]:
-        """Return the rates that were last set, one for each group.
+        """Return the rates set last, one for each group.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -174,11 +174,11 @@ class LRScheduler:
         return self._last_lr
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates of the epoch `last_epoch`; `step` calls it, users `get_last_lr`."""
+        """Return the rates of the epoch `last_epoch`. Called by `step`; users call `get_last_lr`."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, or (deprecated) to a given one: set its rates.
+        """Advance to the next epoch, or (deprecated) to the epoch `epoch`, and set its rates.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -192,11 +192,11 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
-        """Warn where the optimizer did not step before the scheduler."""
+        """Warn if the scheduler steps before the optimizer has stepped."""
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
             warnings.warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
@@ -224,8 +224,8 @@ class LRScheduler:
 
     def _set_rates(self, rates: list[Rate]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            _set(group, "lr", rate)
-        self._last_lr = _of_groups(self.optimizer, "lr")
+            _set_option(group, "lr", rate)
+        self._last_lr = _group_options(self.optimizer, "lr")
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -243,16 +243,16 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    # What most rules are made of: the rates as they are, or times a factor.
+    # Building blocks of `get_lr` and `_get_closed_form_lr`.
 
-    def _unchanged(self) -> list[Rate]:
-        return _of_groups(self.optimizer, "lr")
+    def _current_rates(self) -> list[Rate]:
+        return _group_options(self.optimizer, "lr")
 
-    def _times(self, factor: float) -> list[Rate]:
+    def _scale_current(self, factor: float) -> list[Rate]:
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
-    def _base_times(self, factor: float) -> list[Rate]:
+    def _scale_base(self, factor: float) -> list[Rate]:
         return [base * factor for base in self.base_lrs]
 
 
-__test__ = {"LRScheduler": LRScheduler}  # doctest passes over a class that names another module
+__test__ = {"LRScheduler": LRScheduler}  # doctest skips a class whose `__module__` differs

@@ -1,13 +1,13 @@
-"""Small parameters updated as one.
+"""Updates of many small parameters by one call of `_update`.
 
-For a parameter of twenty numbers the arithmetic is nothing and the calls are everything: some twenty microseconds of
-Python and NumPy for each. An optimizer that treats every element by itself can just as well treat the elements of many
-parameters in one go. So the small parameters of a group that are in the same step make a `Pack`. It gathers them, and
-their gradients, into one flat array each, calls `_update` once, and hands the parameters back; what is kept for them
-lies in flat arrays for good, of which each parameter's tensors are views.
+The update of a small parameter costs about twenty microseconds of calls in Python and NumPy, and hardly any arithmetic.
+An elementwise optimizer can update the elements of many parameters at once. Small parameters of a group that have the
+same dtype and step count therefore form a `Pack`. It concatenates the parameters and their gradients into flat arrays,
+calls `_update` once, and copies the results back. The optimizer state of a pack stays in flat arrays: the state tensors
+of each parameter are views of them.
 
-Nobody has to know. A pack checks before every step that all is as it left it; where it is not (a gradient is missing, a
-state was replaced), its parameters are updated one by one, and after a few such steps the group is planned anew.
+Before every step a pack checks that nothing was replaced since its last step. If a gradient is missing or a state was
+replaced, its parameters are updated one by one; after a few such steps the group gets a new plan.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tinytorch.ops.memory import is_shared
 if TYPE_CHECKING:
     from tinytorch.core.tensor import Tensor
 
-#: Most elements of a parameter that is worth the copies.
+#: Largest number of elements of a parameter for which packing saves more than its copies cost.
 LARGEST = 2**13
-#: Steps that a plan may fail before the group is planned anew.
+#: Consecutive steps that may deviate from a plan before the group gets a new one.
 PATIENCE = 4
 
 _array_of = attrgetter("_array")
@@ -35,11 +35,11 @@ _grad_of = attrgetter("_grad")
 
 
 class Pack:
-    """Parameters that are updated as one.
+    """Parameters that are updated by one call.
 
     Args:
-        states: what is kept for each: the same names for all, and the same counts; or None.
-        counts: names of what is a number and not a buffer of the parameter's shape.
+        states: the optimizer state of each parameter, or None; all have the same keys and the same scalars.
+        counts: keys of scalars; the other state tensors have the parameter's shape.
     """
 
     __slots__ = ("arrays", "buffers", "counted", "g", "p", "params", "places", "state", "states")
@@ -57,15 +57,15 @@ class Pack:
         self.p = np.empty(ends[-1], self.arrays[0].dtype)
         self.g = np.empty_like(self.p)
         self.places = pieces(self.p)
-        #: By name: what is kept, as `_update` sees it.
+        #: The joint state that `_update` gets: a flat array per buffer, and one scalar for all parameters.
         self.state: dict[str, Any] = {}
-        #: Name, tensors and their arrays, by which a change is noticed.
+        #: Key, state tensors and their views, to detect that one was replaced.
         self.buffers: list[tuple[str, list[Any], list[Any]]] = []
-        #: The numbers, one for each parameter, and what they were after the last step.
+        #: Per scalar, an array with one element per parameter, and its bytes after the last step.
         self.counted: list[list[Any]] = []
-        full = [kept for kept in states if kept]
+        full = [entries for entries in states if entries]
         for name in full[0] if full else ():
-            tensors = [kept[name] for kept in full]
+            tensors = [entries[name] for entries in full]
             if name in counts:
                 flat = np.array([tensor._array for tensor in tensors])
                 views = [flat[i : i + 1].reshape(()) for i in range(flat.size)]
@@ -80,7 +80,7 @@ class Pack:
             self.buffers.append((name, tensors, views))
 
     def update(self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]) -> bool:
-        """Update the parameters by the optimizer's `_update` and return True, or change nothing and return False."""
+        """Update the parameters by `update` and return True; return False and change nothing if the pack is stale."""
         params, states = self.params, self.states
         grads = list(map(_grad_of, params))
         names = len(self.state)
@@ -88,13 +88,13 @@ class Pack:
             not any(map(is_, grads, repeat(None)))
             and all(map(is_, map(_array_of, params), self.arrays))
             and all(map(is_, map(state.get, params), states))
-            and all(len(kept or ()) == names for kept in states)
+            and all(len(entries or ()) == names for entries in states)
         ):
             return False
-        full: Any = states  # where there are buffers, there is a dict for each
+        full: Any = states  # if there are buffers, no state is None
         for name, tensors, views in self.buffers:
             if not (
-                all(kept.get(name) is tensor for kept, tensor in zip(full, tensors, strict=True))
+                all(entries.get(name) is tensor for entries, tensor in zip(full, tensors, strict=True))
                 and all(map(is_, map(_array_of, tensors), views))
             ):
                 return False
@@ -117,21 +117,21 @@ class Pack:
 
 
 class Plan:
-    """How the parameters of a group are updated: which as one, and which one by one.
+    """The split of a group's parameters into packs and parameters that are updated one by one.
 
     Args:
         params: the group's parameters.
-        state: the optimizer's; every parameter with a gradient has its entry.
-        counts: names of what is a number and not a buffer of the parameter's shape.
+        state: the optimizer's state, which has an entry for every parameter with a gradient.
+        counts: keys of scalars; the other state tensors have the parameter's shape.
     """
 
     __slots__ = ("packs", "params", "patience", "rest", "waiting")
 
     def __init__(self, params: list[Tensor], state: dict[Any, Any], counts: tuple[str, ...]) -> None:
         self.params = list(params)
-        #: Parameters of no pack, in order.
+        #: Parameters in no pack, in their order.
         self.rest: list[Tensor] = []
-        #: Those of them that may join one once they have a gradient, or all that is kept for them.
+        #: Parameters that cannot be packed yet, for want of a gradient or of a complete state.
         self.waiting: list[Tensor] = []
         self.patience = PATIENCE
         alone = _overlapping(params)
@@ -139,12 +139,12 @@ class Plan:
         for p in params:
             if id(p) in alone or not _is_small(p._array):
                 continue
-            kept = state.get(p, {})
-            if p._grad is None or any(value is None for value in kept.values()):
+            entries = state.get(p, {})
+            if p._grad is None or any(value is None for value in entries.values()):
                 self.waiting.append(p)
-            elif _is_regular(p._array, kept, counts):
-                numbers = [(name, float(kept[name]._array)) for name in counts if name in kept]
-                key = p._array.dtype, tuple(kept), tuple(numbers)
+            elif _is_packable(p._array, entries, counts):
+                numbers = [(name, float(entries[name]._array)) for name in counts if name in entries]
+                key = p._array.dtype, tuple(entries), tuple(numbers)
                 together.setdefault(key, []).append(p)
         self.packs = [
             Pack(members, [state.get(p) for p in members], counts) for members in together.values() if len(members) > 1
@@ -153,11 +153,11 @@ class Plan:
         self.rest = [p for p in params if id(p) not in packed]
 
     def fits(self, params: list[Tensor]) -> bool:
-        """Return whether this is a plan for `params`, and has not failed too often."""
+        """Return whether the plan is for `params` and still in use."""
         return self.patience > 0 and len(params) == len(self.params) and all(map(is_, params, self.params))
 
     def carry_out(self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]) -> list[Tensor]:
-        """Update packs, and return the parameters that are left to be updated one by one."""
+        """Update the packs, and return the parameters that remain to be updated one by one."""
         left = self.rest
         for pack in self.packs:
             if not pack.update(state, update, group):
@@ -170,7 +170,7 @@ class Plan:
 
 
 def _is_small(array: Any) -> bool:
-    """Return whether an array is one whose update costs calls, not arithmetic."""
+    """Return whether an array is small enough, and of a dtype and layout, to be packed."""
     return (
         type(array) is np.ndarray
         and array.size <= LARGEST
@@ -180,38 +180,38 @@ def _is_small(array: Any) -> bool:
     )
 
 
-def _is_regular(array: Any, kept: dict[str, Any], counts: tuple[str, ...]) -> bool:
-    """Return whether what is kept for a parameter is numbers and buffers of its kind, to move."""
-    for name, value in kept.items():
-        own = getattr(value, "_array", None)
-        if type(own) is not np.ndarray or is_shared(value):
+def _is_packable(array: Any, entries: dict[str, Any], counts: tuple[str, ...]) -> bool:
+    """Return whether a parameter's state has only scalars and buffers of its shape and dtype, in private memory."""
+    for name, value in entries.items():
+        buffer = getattr(value, "_array", None)
+        if type(buffer) is not np.ndarray or is_shared(value):
             return False
         if name in counts:
-            if own.ndim:
+            if buffer.ndim:
                 return False
-        elif own.shape != array.shape or own.dtype != array.dtype:
+        elif buffer.shape != array.shape or buffer.dtype != array.dtype:
             return False
     return True
 
 
 def _overlapping(params: list[Tensor]) -> set[int]:
-    """Return the ids of parameters that share memory with another, or come twice."""
+    """Return the ids of parameters that share memory with another, or are listed twice."""
     places = []
     for p in params:
         if _is_small(p._array) and p._array.size:
             start = p._array.__array_interface__["data"][0]
             places.append((start, start + p._array.nbytes, id(p)))
     places.sort()
-    found: set[int] = set()
+    overlapping: set[int] = set()
     end, last = -1, 0
     for start, stop, number in places:
         if start < end:
-            found |= {last, number}
+            overlapping |= {last, number}
         if stop > end:
             end, last = stop, number
     seen: set[int] = set()
     for p in params:
         if id(p) in seen:
-            found.add(id(p))
+            overlapping.add(id(p))
         seen.add(id(p))
-    return found
+    return overlapping

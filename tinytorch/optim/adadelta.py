@@ -1,4 +1,4 @@
-"""`Adadelta`: steps in the unit of the parameter, with no rate to choose."""
+"""`Adadelta`: steps in the unit of the parameter, without a learning rate to tune."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, pick, scalars
 
 __all__ = ["Adadelta"]
 
@@ -18,13 +18,13 @@ class Adadelta(Optimizer):
     `v` is a running average of `g * g`, and `a`, of the steps before, one of `d * d`.
 
     Args:
-        lr: what the step is scaled by, a number or a tensor of one element.
-        rho: how much of the averages stays at each step.
-        eps: keeps the divisor from zero, and starts the first steps.
+        lr: factor of the step, a number or a tensor of one element.
+        rho: decay factor of the running averages.
+        eps: added under both square roots; it also sets the size of the first steps.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -61,10 +61,10 @@ class Adadelta(Optimizer):
         if not 0 <= rho <= 1:
             raise ValueError(f"Invalid rho value: {rho}")
         check(eps=eps, weight_decay=weight_decay)
-        super().__init__(params, chosen(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable"))
+        super().__init__(params, pick(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return begun(p, "square_avg", "acc_delta")
+        return initial_state(p, "square_avg", "acc_delta")
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -73,7 +73,7 @@ class Adadelta(Optimizer):
         step += 1
         arrays = p, g, state["square_avg"]._array, state["acc_delta"]._array
         for p, g, v, a, d, s in self._blocks(*arrays, scratch=2, group=group):
-            # g may be `d`; `s` takes what is computed along the way.
+            # `g` may be the same array as `d`; `s` holds intermediate results.
             np.multiply(np.square(g, out=s), 1 - rho, out=s)
             np.add(np.multiply(v, rho, out=v), s, out=v)
             np.divide(g, np.sqrt(np.add(v, eps, out=s), out=s), out=d)
@@ -83,7 +83,7 @@ class Adadelta(Optimizer):
             np.subtract(p, np.multiply(d, lr, out=d), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, rho, eps = of_group(group, "lr", "rho", "eps")
+        lr, rho, eps = scalars(group, "lr", "rho", "eps")
         v = state["square_avg"] = state["square_avg"] * rho + g * g * (1 - rho)
         a = state["acc_delta"]
         d = (a + eps).sqrt() / (v + eps).sqrt() * g

@@ -1,4 +1,4 @@
-"""`Adafactor`: steps scaled by squares of which only sums of rows and columns are kept."""
+"""`Adafactor`: adaptive steps from row and column means of the squared gradient."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.dtypes import from_numpy_dtype
 from tinytorch.ops.limits import finfo
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, count, zeros
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, pick, scalar, zeros_like
 
 __all__ = ["Adafactor"]
 
@@ -17,21 +17,21 @@ __all__ = ["Adafactor"]
 class Adafactor(Optimizer):
     """Adafactor: `p = p - a * u`, where `u` is the gradient over the root of its average square.
 
-    Of a matrix's average square `v` only the means `r` of its rows and `c` of its columns are kept,
-    and `v = r * c / mean(r)`; that is little memory. The averages are `v = v + w * (g * g - v)` with
-    `w = t**beta2_decay`. The length of the step follows the parameter: `a = max(eps[1], rms(p)) *
-    min(lr, 1 / sqrt(t)) / max(1, rms(u) / d)`, where `rms` is the root of the mean square.
+    To save memory, the average square `v` of a matrix is stored as the means `r` of its rows and `c` of its
+    columns, with `v = r * c / mean(r)`. The averages are `v = v + w * (g * g - v)` with
+    `w = t**beta2_decay`. The step is proportional to the parameter: `a = max(eps[1], rms(p)) *
+    min(lr, 1 / sqrt(t)) / max(1, rms(u) / d)`, where `rms` is the root mean square.
 
     Args:
-        lr: greatest relative step, a number or a tensor of one element.
-        beta2_decay: power of the step number that is the weight of a new square.
-        eps: bound of the squares (None: the precision of the dtype), and least size of a parameter that counts.
-        d: greatest root mean square of `u`.
-        weight_decay: part of a parameter that goes at each step, times `lr`.
+        lr: largest relative step, a number or a tensor of one element.
+        beta2_decay: exponent of the step number in the weight of a new square.
+        eps: lower bounds of the squares (None: the machine epsilon of the dtype) and of `rms(p)`.
+        d: largest root mean square of `u`.
+        weight_decay: decoupled weight decay; each step shrinks a parameter by `lr * weight_decay` of itself.
         params, foreach, maximize: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -75,15 +75,15 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        super().__init__(params, chosen(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
+        super().__init__(params, pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         shape = p._array.shape
         if len(shape) < 2:
-            return {"step": count(0.0), "variance": zeros(p)}
+            return {"step": scalar(0.0), "variance": zeros_like(p)}
         *outer, rows, columns = shape
         return {
-            "step": count(0.0),
+            "step": scalar(0.0),
             "row_var": wrap(np.zeros_like(p._array, shape=(*outer, rows, 1), order="C")),
             "col_var": wrap(np.zeros_like(p._array, shape=(*outer, 1, columns), order="C")),
         }
@@ -97,7 +97,7 @@ class Adafactor(Optimizer):
         step += 1
         t = float(step)
         weight = t ** group["beta2_decay"]
-        # Squares of half precision leave its range: they are computed in float32, as in PyTorch.
+        # Squares of half precision overflow: they are computed in float32, as in PyTorch.
         wide = np.result_type(p.dtype, np.float32) if p.dtype.kind == "f" else np.dtype(np.float32)
 
         length = max(smallest, _root_mean_square(p, wide)) * min(lr, t**-0.5)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check, chosen, count, of_group, zeros
+from tinytorch.optim.optimizer import Optimizer, Params, check, pick, scalar, scalars, zeros_like
 
 __all__ = ["Adagrad"]
 
@@ -18,12 +18,12 @@ class Adagrad(Optimizer):
     In step t, `lr' = lr / (1 + (t - 1) * lr_decay)`.
 
     Args:
-        lr_decay: how fast the learning rate falls.
-        initial_accumulator_value: where the sum starts.
+        lr_decay: decay of the learning rate.
+        initial_accumulator_value: initial value of the sum.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -65,23 +65,23 @@ class Adagrad(Optimizer):
         check(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay)
         check(initial_accumulator_value=initial_accumulator_value, eps=eps)
         names = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
-                p.numel()  # a parameter without a shape has no state yet, and says so
+                p.numel()  # raises for a parameter without a shape (uninitialized)
                 self.state[p] = self._new_state(p, group)
 
     def share_memory(self) -> None:
-        """Let other processes see the sums: `share_memory_` of each."""
+        """Move the sums to shared memory, by `share_memory_`."""
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        start = zeros(p)
-        # The optimizer's own, also for a group that gives another: as in PyTorch.
+        start = zeros_like(p)
+        # As in PyTorch, the optimizer's default, even if the group sets another value.
         start._array[...] = self.defaults["initial_accumulator_value"]
-        return {"step": count(0.0), "sum": start}
+        return {"step": scalar(0.0), "sum": start}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -90,12 +90,12 @@ class Adagrad(Optimizer):
         scale = lr / (1 + (float(step) - 1) * group["lr_decay"])
         arrays = p, g, state["sum"]._array
         for p, g, total, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
+            # `s` holds intermediate results.
             np.add(total, np.square(g, out=s), out=total)
             np.add(np.sqrt(total, out=s), eps, out=s)
             np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, decay, eps = of_group(group, "lr", "lr_decay", "eps")
+        lr, decay, eps = scalars(group, "lr", "lr_decay", "eps")
         total = state["sum"] = state["sum"] + g * g
         return p - g / (total.sqrt() + eps) * (lr / (1 + (float(state["step"]) - 1) * decay))

@@ -1,4 +1,4 @@
-"""`Adam`: steps scaled by running averages of the gradient and of its square."""
+"""`Adam`: steps from running averages of the gradient and of its square."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.optim import adam
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group, pull
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, decay_rule, initial_state, moments, pick, scalars
 
 __all__ = ["Adam"]
 
@@ -16,27 +16,27 @@ class Adam(Optimizer):
     """Adam: `p = p - lr * m' / (sqrt(v') + eps)`.
 
     `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g * g` are running averages that start at zero;
-    `m' = m / (1 - beta1**t)` and `v' = v / (1 - beta2**t)` undo that start in step t. With `amsgrad` the greatest `v`
-    so far stands for `v`. `weight_decay * p` is added to the gradient, or with `decoupled_weight_decay` the parameter
-    shrinks by `lr * weight_decay` of itself, outside the averages (that is `AdamW`).
+    `m' = m / (1 - beta1**t)` and `v' = v / (1 - beta2**t)` correct the bias of that start in step t. With `amsgrad` the
+    maximum of `v` so far replaces `v`. `weight_decay * p` is added to the gradient; with `decoupled_weight_decay` the
+    parameter instead shrinks by `lr * weight_decay` of itself, outside the averages (as in `AdamW`).
 
     Args:
         params: parameters, named parameters or groups (see `Optimizer`).
         lr: learning rate, a number or a tensor of one element.
-        betas: how much of the two averages stays at each step; both numbers or both tensors.
-        eps: keeps the divisor from zero.
-        weight_decay: strength of the pull to zero.
-        amsgrad: divide by the greatest average so far.
-        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the fast one.
-        maximize: go up instead of down.
+        betas: decay factors of the two averages; both numbers or both tensors.
+        eps: added to the divisor, so that it is not zero.
+        weight_decay: weight decay (L2 penalty).
+        amsgrad: divide by the largest average so far.
+        foreach, fused: accepted for compatibility with PyTorch; there is one implementation, the fast one.
+        maximize: ascend instead of descend.
         capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU, as in PyTorch.
         differentiable: record the step, so that gradients flow through it to gradients, learning
             rates and factors that require grad. The parameters may then be results of operations;
             a leaf that requires grad cannot be written to.
-        decoupled_weight_decay: see above.
+        decoupled_weight_decay: apply weight decay to the parameter instead of the gradient.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -86,7 +86,7 @@ class Adam(Optimizer):
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
             raise ValueError(f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)")
-        defaults = chosen(
+        defaults = pick(
             locals(),
             "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay",
         )
@@ -95,7 +95,7 @@ class Adam(Optimizer):
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
-        return begun(p, *names)
+        return initial_state(p, *names)
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -103,7 +103,7 @@ class Adam(Optimizer):
         step = state["step"]._array
         step += 1
         t = float(step)
-        # Both corrections are folded into two numbers, which saves a pass: with
+        # Both bias corrections are folded into two scalars, which saves a pass over the arrays: with
         # c = sqrt(1 - beta2**t),  lr * m' / (sqrt(v') + eps)  =
         # lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c).
         c = (1 - beta2**t) ** 0.5
@@ -111,13 +111,13 @@ class Adam(Optimizer):
 
         greatest = state["max_exp_avg_sq"]._array if group["amsgrad"] else None
         m, v = state["exp_avg"]._array, state["exp_avg_sq"]._array
-        adam(p, g, m, v, greatest, *pull(group), 1 - beta1, beta2, 1 - beta2, scale, eps)
+        adam(p, g, m, v, greatest, *decay_rule(group), 1 - beta1, beta2, 1 - beta2, scale, eps)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = of_group(group, "lr", "eps")
-        beta1, beta2 = of_group({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
+        lr, eps = scalars(group, "lr", "eps")
+        beta1, beta2 = scalars({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
         t = float(state["step"])
-        m, v = averages(g, state, beta1, beta2)
+        m, v = moments(g, state, beta1, beta2)
         if group["amsgrad"]:
             v = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], v)
         c = (1 - beta2**t) ** 0.5

@@ -1,4 +1,4 @@
-"""`Adamax`: steps scaled by the greatest gradient of late."""
+"""`Adamax`: Adam with an exponentially weighted maximum of the gradient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, pick, scalars
 
 __all__ = ["Adamax"]
 
@@ -19,11 +19,11 @@ class Adamax(Optimizer):
     `m'` is that of `Adam`, and `u = max(beta2 * u, abs(g) + eps)`.
 
     Args:
-        betas: how much of the average and of the maximum stays at each step.
+        betas: decay factors of the average and of the maximum.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -58,10 +58,10 @@ class Adamax(Optimizer):
     ) -> None:
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         names = "lr betas eps weight_decay foreach maximize differentiable capturable"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return begun(p, "exp_avg", "exp_inf")
+        return initial_state(p, "exp_avg", "exp_inf")
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -71,7 +71,7 @@ class Adamax(Optimizer):
         scale = lr / (1 - beta1 ** float(step))
         arrays = p, g, state["exp_avg"]._array, state["exp_inf"]._array
         for p, g, m, u, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
+            # `s` holds intermediate results.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.add(np.abs(g, out=s), eps, out=s)
@@ -79,7 +79,7 @@ class Adamax(Optimizer):
             np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = of_group(group, "lr", "eps")
+        lr, eps = scalars(group, "lr", "eps")
         beta1, beta2 = group["betas"]
         m = state["exp_avg"]
         m = state["exp_avg"] = m + (g - m) * (1 - beta1)

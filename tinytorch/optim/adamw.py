@@ -1,4 +1,4 @@
-"""`AdamW`: Adam with weight decay outside the averages."""
+"""`AdamW`: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.adam import Adam
-from tinytorch.optim.optimizer import Params, chosen
+from tinytorch.optim.optimizer import Params, pick
 
 __all__ = ["AdamW"]
 
@@ -14,14 +14,14 @@ __all__ = ["AdamW"]
 class AdamW(Adam):
     """Adam with decoupled weight decay: `p = p - lr * (m' / (sqrt(v') + eps) + weight_decay * p)`.
 
-    The pull to zero is the same for every parameter, not divided by the size of its gradients as in `Adam`.
+    The decay is the same for every parameter, not divided by the size of its gradients as in `Adam`.
 
     Args:
-        weight_decay: part of a parameter that goes at each step, times `lr`.
+        weight_decay: each step shrinks a parameter by `lr * weight_decay` of itself.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -50,10 +50,10 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        options = chosen(locals(), "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable")
+        options = pick(locals(), "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable")
         super().__init__(params, **options, fused=fused, decoupled_weight_decay=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
-            group["decoupled_weight_decay"] = True  # also where the state comes from an Adam
+            group["decoupled_weight_decay"] = True  # also if the state was saved by Adam

@@ -1,4 +1,4 @@
-"""`ASGD`: gradient descent that also averages where it has been."""
+"""`ASGD`: gradient descent with a running average of the parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, chosen, count, of_group, zeros
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, pick, scalar, scalars, zeros_like
 
 __all__ = ["ASGD"]
 
@@ -15,18 +15,18 @@ __all__ = ["ASGD"]
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent: `p = p * (1 - lambd * eta) - eta * g`, with a running average.
 
-    In the state of each parameter, "ax" is the average of the parameter, once more than `t0` steps are
-    done, and the parameter itself before. After step t, `eta = lr / (1 + lambd * lr * t)**alpha`.
+    The state "ax" is the average of the parameter over the steps after `t0`; up to then it equals the
+    parameter. After step t, `eta = lr / (1 + lambd * lr * t)**alpha`.
 
     Args:
-        lambd: how fast the learning rate falls, and a pull to zero.
-        alpha: the power by which it falls.
+        lambd: decay of the learning rate, and of the parameters.
+        alpha: exponent of the learning rate's decay.
         t0: the step after which averaging starts.
-        weight_decay: strength of a further pull to zero.
+        weight_decay: weight decay (L2 penalty), in addition to that of `lambd`.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -62,10 +62,10 @@ class ASGD(Optimizer):
     ) -> None:
         check(lr=lr, weight_decay=weight_decay)
         names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": count(0.0), "eta": count(float(group["lr"])), "mu": count(1.0), "ax": zeros(p)}
+        return {"step": scalar(0.0), "eta": scalar(float(group["lr"])), "mu": scalar(1.0), "ax": zeros_like(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
@@ -74,7 +74,7 @@ class ASGD(Optimizer):
         t, rate, share = float(step), float(eta), float(mu)
         arrays = p, g, state["ax"]._array
         for p, g, average, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
+            # `s` holds intermediate results.
             np.multiply(p, 1 - lambd * rate, out=p)
             np.subtract(p, np.multiply(g, rate, out=s), out=p)
             if share == 1:
@@ -86,7 +86,7 @@ class ASGD(Optimizer):
         mu[...] = 1 / max(1, t - group["t0"])
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, lambd, alpha = of_group(group, "lr", "lambd", "alpha")
+        lr, lambd, alpha = scalars(group, "lr", "lambd", "alpha")
         t, rate, share = (float(state[name]) for name in ("step", "eta", "mu"))
         p = p * (1 - lambd * rate) - g * rate
         average = state["ax"]

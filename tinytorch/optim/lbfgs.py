@@ -1,4 +1,4 @@
-"""`LBFGS`: a quasi-Newton method that remembers the last steps, with a line search."""
+"""`LBFGS`: limited-memory BFGS, a quasi-Newton method, with an optional line search."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import enable_grad, no_grad
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.optim.optimizer import Optimizer, Params, check, chosen
+from tinytorch.optim.optimizer import Optimizer, Params, check, pick
 
 __all__ = ["LBFGS"]
 
-#: Constants of the Wolfe conditions: how much of the promised fall a step has to bring, and how much
-#: of the slope may be left.
-FALL, SLOPE = 1e-4, 0.9
+#: Constants of the Wolfe conditions: `SUFFICIENT_DECREASE` of the first (Armijo), `CURVATURE` of the second.
+SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class LBFGS(Optimizer):
-    """Limited-memory BFGS: steps along `-H @ g`, where `H` comes of the last steps and gradients.
+    """Limited-memory BFGS: steps along `-H @ g`, where `H` is estimated from the last steps and gradients.
 
-    `step` needs a closure, which it calls several times: it makes up to `max_iter` iterations. With
-    `line_search_fn="strong_wolfe"` each goes as far as to satisfy the strong Wolfe conditions, without
-    by `lr` (the first by less). There is one group of parameters.
+    `step` makes up to `max_iter` iterations, and calls its closure several times. With
+    `line_search_fn="strong_wolfe"` the length of an iteration's move satisfies the strong Wolfe conditions; without
+    a line search it is `lr` (less in the first). Only one parameter group is supported.
 
     Args:
-        lr: length of a step, or with a line search of its first guess.
-        max_iter: most iterations of a step.
-        max_eval: most calls of the closure of a step; None: 5/4 of `max_iter`.
-        tolerance_grad: a step ends when no element of the gradient is greater.
+        lr: length of a move, or the first guess of the line search.
+        max_iter: largest number of iterations per step.
+        max_eval: largest number of calls of the closure per step; None: 5/4 of `max_iter`.
+        tolerance_grad: a step ends when no element of the gradient is larger.
         tolerance_change: a step ends when no parameter, or the loss, changes by more.
-        history_size: steps that are remembered.
+        history_size: number of past moves from which `H` is estimated.
         line_search_fn: None or "strong_wolfe".
 
     Raises:
-        ValueError: an argument is out of its range, there are several groups, and what `Optimizer` raises.
-        RuntimeError: by `step`, of another `line_search_fn`.
+        ValueError: an argument is out of its range, or there are several parameter groups; and as for `Optimizer`.
+        RuntimeError: by `step`, for an unknown `line_search_fn`.
 
     Example:
         >>> w = torch.tensor([3.0, -4.0], requires_grad=True)
@@ -47,7 +46,7 @@ class LBFGS(Optimizer):
         ...     loss = ((w - 1) ** 2 * torch.tensor([1.0, 5.0])).sum()
         ...     loss.backward()
         ...     return loss
-        >>> loss = optimizer.step(closure)  # of before the step
+        >>> loss = optimizer.step(closure)  # before the step
         >>> loss, w.detach().allclose(torch.ones(2))
         (tensor(129., grad_fn=<SumBackward0>), True)
 
@@ -73,13 +72,13 @@ class LBFGS(Optimizer):
         if max_eval is None:
             max_eval = max_iter * 5 // 4
         names = "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make up to `max_iter` iterations by a closure, as for `Optimizer.step`; return the loss of before the first.
+        """Make up to `max_iter` iterations; return the loss before the first. `closure` is as for `Optimizer.step`.
 
         Example:
             >>> x = torch.tensor([3.0], requires_grad=True)
@@ -111,29 +110,29 @@ class LBFGS(Optimizer):
             state["func_evals"] += 1
             with enable_grad():
                 loss = closure()
-            return loss, _gathered(params)
+            return loss, _flat_gradient(params)
 
         before = state["func_evals"]
         first, g = evaluate()
         loss = _value(first)
         if not g.size:
             raise RuntimeError("max(): Expected reduction dim to be specified for input.numel() == 0")
-        if _greatest(g) <= group["tolerance_grad"]:
+        if _max_abs(g) <= group["tolerance_grad"]:
             return first
 
-        memory = _Memory(state, group["history_size"])
+        history = _History(state, group["history_size"])
         d = _array(state.get("d"))
         t: Any = _number(state.get("t"))
         last_g, last_loss = _array(state.get("prev_flat_grad")), state.get("prev_loss")
         for iteration in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
-                memory.clear()
+                history.clear()
                 d = -g
                 t = min(1.0, 1.0 / np.abs(g).sum()) * lr
             else:
-                memory.add(g - last_g, d * t)
-                d = memory.direction(g)
+                history.add(g - last_g, d * t)
+                d = history.direction(g)
                 t = lr
             last_g, last_loss = g.copy(), loss
             slope = g @ d
@@ -148,41 +147,41 @@ class LBFGS(Optimizer):
                 def at(t: Any, start: list[Any] = start, d: Any = d) -> _Point:
                     _move(params, d, t)
                     loss, g = evaluate()
-                    _put_back(params, start)
+                    _restore(params, start)
                     return _Point(t, _value(loss), g, g @ d)
 
                 most = group["max_eval"] - (state["func_evals"] - before)
-                found = strong_wolfe(at, _Point(0, loss, g, slope), t, _greatest(d), most)
-                loss, g, t = found.loss, found.g, found.t
+                point = strong_wolfe(at, _Point(0, loss, g, slope), t, _max_abs(d), most)
+                loss, g, t = point.loss, point.g, point.t
                 _move(params, d, t)
-                small = _greatest(g) <= group["tolerance_grad"]
+                small = _max_abs(g) <= group["tolerance_grad"]
             else:
                 _move(params, d, t)
                 if iteration != group["max_iter"]:
-                    # The last loss is not needed: the next step computes it anew.
+                    # After the last iteration the next call of `step` evaluates the loss.
                     new, g = evaluate()
                     loss = _value(new)
-                    small = _greatest(g) <= group["tolerance_grad"]
+                    small = _max_abs(g) <= group["tolerance_grad"]
             if (
                 small
                 or state["func_evals"] - before >= group["max_eval"]
-                or _greatest(d * t) <= tolerance
+                or _max_abs(d * t) <= tolerance
                 or abs(loss - last_loss) < tolerance
             ):
                 break
         state["d"] = wrap(d)
-        if isinstance(rate, Tensor):  # it is the rate itself, or computed from it
+        if isinstance(rate, Tensor):  # then `t` is the rate or computed from it
             alone = search is None and state["n_iter"] > 1
             t = wrap(np.asarray(t, (rate if alone else params[0])._array.dtype))
         state["t"] = wrap(np.asarray(t, g.dtype)) if isinstance(t, np.generic) else t
-        memory.save()
+        history.save()
         state["prev_flat_grad"] = wrap(last_g)
         state["prev_loss"] = last_loss
         return first
 
 
-class _Memory:
-    """Changes `y` of the gradient and `s` of the parameters, of the last steps, oldest first."""
+class _History:
+    """The last changes `y` of the gradient and `s` of the parameters, oldest first."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
@@ -196,20 +195,20 @@ class _Memory:
         self.ys, self.steps, self.inverses, self.scale = [], [], [], 1
 
     def add(self, y: Any, s: Any) -> None:
-        """Remember a step, unless the curvature along it is not positive."""
+        """Add a move, if the curvature along it is positive."""
         ys = y @ s
         if ys > 1e-10:
             if len(self.ys) == self.size:
-                for each in (self.ys, self.steps, self.inverses):
-                    each.pop(0)
+                for values in (self.ys, self.steps, self.inverses):
+                    values.pop(0)
             self.ys.append(y)
             self.steps.append(s.astype(y.dtype, copy=False))
             self.inverses.append(1 / ys)
             self.scale = ys / (y @ y)
 
     def direction(self, g: Any) -> Any:
-        """Return `-H @ g`, by the two loops over what is remembered."""
-        kept = self.state.setdefault("al", [None] * self.size)
+        """Return `-H @ g`, by the two-loop recursion over the history."""
+        saved = self.state.setdefault("al", [None] * self.size)
         q = -g
         pairs = list(zip(self.ys, self.steps, self.inverses, strict=True))
         factors = []
@@ -220,11 +219,11 @@ class _Memory:
         q *= self.scale
         for (y, s, inverse), factor in zip(pairs, factors, strict=True):
             q += (factor - (y @ q) * inverse) * s
-        kept[: len(factors)] = [wrap(np.asarray(factor, q.dtype)) for factor in factors]
+        saved[: len(factors)] = [wrap(np.asarray(factor, q.dtype)) for factor in factors]
         return q
 
     def save(self) -> None:
-        """Enter it in the state."""
+        """Write the history to the optimizer's state."""
         state = self.state
         state["old_dirs"] = [wrap(y) for y in self.ys]
         state["old_stps"] = [wrap(s) for s in self.steps]
@@ -235,7 +234,7 @@ class _Memory:
 
 @dataclass(eq=False)
 class _Point:
-    """A place along the direction, with the loss, its gradient, and its slope there."""
+    """A point along the search direction: distance, loss, gradient and directional derivative."""
 
     t: Any
     loss: float
@@ -244,19 +243,19 @@ class _Point:
 
 
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, size: float, most: int) -> _Point:
-    """Return a point along a direction that satisfies the strong Wolfe conditions, or the best found.
+    """Return a point along a direction that satisfies the strong Wolfe conditions, or else the best one evaluated.
 
     `at` evaluates the point at a distance, first at the guess `t`, and then up to `most` times; `start` is the point at
-    0, and `size` the greatest element of the direction.
+    0, and `size` the largest absolute element of the direction.
     """
 
     def too_high(point: _Point) -> bool:
-        return bool(point.loss > start.loss + FALL * point.t * start.slope)
+        return bool(point.loss > start.loss + SUFFICIENT_DECREASE * point.t * start.slope)
 
     def flat(point: _Point) -> bool:
-        return bool(abs(point.slope) <= -SLOPE * start.slope)
+        return bool(abs(point.slope) <= -CURVATURE * start.slope)
 
-    # Forward, until two points have an acceptable one between them.
+    # Bracketing: move forward until an acceptable point lies between two points.
     last, point = start, at(t)
     tries = 0
     bracket = None
@@ -269,20 +268,20 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, size: float
         if point.slope >= 0:
             bracket = [last, point]
             break
-        nearest, farthest = point.t + 0.01 * (point.t - last.t), point.t * 10
-        last, point = point, at(_lowest(last, point, nearest, farthest))
+        lower, upper = point.t + 0.01 * (point.t - last.t), point.t * 10
+        last, point = point, at(_cubic_minimum(last, point, lower, upper))
         tries += 1
     if bracket is None:
         bracket = [start, point]
 
-    # Inward. The lower end comes first.
+    # Zoom: shrink the bracket. `low` is the end with the lower loss.
     low, high = bracket if bracket[0].loss <= bracket[1].loss else bracket[::-1]
     stuck = False
     while tries < most and not abs(high.t - low.t) * size < 1e-9:
         left, right = min(low.t, high.t), max(low.t, high.t)
-        # As algorithm 3.6 has it the ends are those in the order in which they were found.
-        t = _lowest(bracket[0], bracket[1], left, right)
-        # Close to an end twice, or beyond it: a tenth of the way in, so that the bracket shrinks.
+        # The ends in the order of their evaluation, as in algorithm 3.6.
+        t = _cubic_minimum(bracket[0], bracket[1], left, right)
+        # Twice close to an end, or beyond it: move a tenth of the way in, so that the bracket shrinks.
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:
             if stuck or t >= right or t <= left:
@@ -307,21 +306,21 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, size: float
     return low
 
 
-def _lowest(one: _Point, two: _Point, least: Any, most: Any) -> Any:
-    """Return where the cubic through two points with their slopes is lowest, within bounds."""
+def _cubic_minimum(one: _Point, two: _Point, lower: Any, upper: Any) -> Any:
+    """Return the minimum, within bounds, of the cubic through two points with their slopes."""
     left, right = (one, two) if one.t <= two.t else (two, one)
     a = one.slope + two.slope - 3 * (one.loss - two.loss) / (one.t - two.t)
     square = a**2 - one.slope * two.slope
     if not square >= 0:
-        return (least + most) / 2
+        return (lower + upper) / 2
     b = np.sqrt(square)
     width = right.t - left.t
     t = right.t - width * ((right.slope + b - a) / (right.slope - left.slope + 2 * b))
-    return min(max(t, least), most)
+    return min(max(t, lower), upper)
 
 
-def _gathered(params: list[Tensor]) -> Any:
-    """Return the gradients as one flat array."""
+def _flat_gradient(params: list[Tensor]) -> Any:
+    """Return the gradients as one flat array, with zeros for missing ones."""
     return np.concatenate(
         [np.zeros_like(p._array).reshape(-1) if p._grad is None else p._grad._array.reshape(-1) for p in params]
     )
@@ -336,13 +335,13 @@ def _move(params: list[Tensor], d: Any, t: Any) -> None:
         start += array.size
 
 
-def _put_back(params: list[Tensor], arrays: list[Any]) -> None:
+def _restore(params: list[Tensor], arrays: list[Any]) -> None:
     for p, array in zip(params, arrays, strict=True):
         p._array[...] = array
         p._bump()
 
 
-def _greatest(array: Any) -> float:
+def _max_abs(array: Any) -> float:
     return float(np.abs(array).max())
 
 

@@ -1,10 +1,10 @@
-"""Schedules of learning rates: what changes an optimizer's `lr` from epoch to epoch.
+"""Learning rate schedulers, which change an optimizer's `lr` from epoch to epoch.
 
-A scheduler sets the rates when it is made, and anew at each `step()`, which comes after the
-optimizer's. Most compute a rate from the one before, so that several schedulers can act on one
-optimizer; `_get_closed_form_lr`, where there is one, computes it from the epoch.
+A scheduler sets the rates when it is created, and at each `step()`, which is called after the
+optimizer's. Most compute a rate from the previous one, so that several schedulers can act on one
+optimizer; a method `_get_closed_form_lr` computes it from the epoch alone.
 
-In all of them `optimizer` is the one whose rates are set, and `last_epoch` that of `LRScheduler`.
+The arguments `optimizer` and `last_epoch` of all schedulers are those of `LRScheduler`.
 
 Example:
     >>> w = torch.ones(1, requires_grad=True)
@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsFloat
 
-from tinytorch.optim._lr_base import EPOCH_DEPRECATION_WARNING, LRScheduler, Rate, _check_optimizer, _for_groups, _set
+from tinytorch.optim._lr_base import EPOCH_WARNING, LRScheduler, Rate, _check_optimizer, _per_group, _set_option
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
@@ -42,13 +42,13 @@ __all__ = [
 _LRScheduler = LRScheduler
 
 
-def _data_of(function: Any) -> dict[str, Any] | None:
-    """Return what a state holds of a callable: the data of an object, nothing of a function."""
+def _callable_state(function: Any) -> dict[str, Any] | None:
+    """Return the attributes of a callable object for a state dict, or None for a function."""
     return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
-class _OfLambdas(LRScheduler):
-    """A scheduler by functions of the epoch: one for all groups, or a list with one for each."""
+class _LambdaScheduler(LRScheduler):
+    """Base class of schedulers by functions of the epoch: one for all groups, or a list with one per group."""
 
     lr_lambdas: list[Callable[[int], float]]
 
@@ -73,13 +73,13 @@ class _OfLambdas(LRScheduler):
         pass
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the scheduler knows; of the functions only the data of callable objects."""
+        """Return the attributes of the scheduler; of its functions only the attributes of callable objects."""
         state = super().state_dict()
         del state["lr_lambdas"]
-        return {**state, "lr_lambdas": [_data_of(function) for function in self.lr_lambdas]}
+        return {**state, "lr_lambdas": [_callable_state(function) for function in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; functions stay what they are."""
+        """Load a state returned by `state_dict`; functions are kept."""
         state = dict(state_dict)
         for function, data in zip(self.lr_lambdas, state.pop("lr_lambdas"), strict=False):
             if data is not None:
@@ -87,11 +87,11 @@ class _OfLambdas(LRScheduler):
         super().load_state_dict(state)
 
 
-class LambdaLR(_OfLambdas):
-    """The initial rate times a function of the epoch.
+class LambdaLR(_LambdaScheduler):
+    """Set the rate to the initial rate times a function of the epoch.
 
     Args:
-        lr_lambda: a function from epoch to factor, or a list with one for each group.
+        lr_lambda: a function from epoch to factor, or a list with one per group.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -103,17 +103,17 @@ class LambdaLR(_OfLambdas):
     """
 
     def get_lr(self) -> list[Rate]:
-        """Return the initial rates times what the functions say."""
+        """Return the initial rates times the factors of the epoch."""
         self._warn_outside_step()
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [base * function(self.last_epoch) for base, function in pairs]
 
 
-class MultiplicativeLR(_OfLambdas):
-    """The rate times a function of the epoch, at each epoch.
+class MultiplicativeLR(_LambdaScheduler):
+    """Multiply the rate by a function of the epoch, at each epoch.
 
     Args:
-        lr_lambda: a function from epoch to factor, or a list with one for each group.
+        lr_lambda: a function from epoch to factor, or a list with one per group.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -130,16 +130,16 @@ class MultiplicativeLR(_OfLambdas):
                 raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates times what the functions say."""
+        """Return the current rates times the factors of the epoch."""
         self._warn_outside_step()
         if self._is_initial:
-            return self._unchanged()
+            return self._current_rates()
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]
 
 
 class StepLR(LRScheduler):
-    """The rate times `gamma` every `step_size` epochs.
+    """Multiply the rate by `gamma` every `step_size` epochs.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -159,21 +159,21 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates, times `gamma` at the end of a period."""
+        """Return the current rates, times `gamma` at the end of a period."""
         self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
-            return self._unchanged()
-        return self._times(self.gamma)
+            return self._current_rates()
+        return self._scale_current(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Rate]:
-        return self._base_times(self.gamma ** (self.last_epoch // self.step_size))
+        return self._scale_base(self.gamma ** (self.last_epoch // self.step_size))
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times `gamma` at each of the given epochs.
+    """Multiply the rate by `gamma` at each milestone.
 
     Args:
-        milestones: the epochs; one that comes twice counts twice.
+        milestones: the epochs; one that is listed twice multiplies twice.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -195,19 +195,19 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates, times `gamma` at a milestone."""
+        """Return the current rates, times `gamma` at a milestone."""
         self._warn_outside_step()
         if self.last_epoch not in self.milestones:
-            return self._unchanged()
-        return self._times(self.gamma ** self.milestones[self.last_epoch])
+            return self._current_rates()
+        return self._scale_current(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> list[Rate]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return self._base_times(self.gamma**passed)
+        return self._scale_base(self.gamma**passed)
 
 
 class ConstantLR(LRScheduler):
-    """A part of the rate, `factor`, for the first `total_iters` epochs, then all of it.
+    """Multiply the rate by `factor` for the first `total_iters` epochs.
 
     Raises:
         ValueError: `factor` is not from 0 to 1.
@@ -234,26 +234,26 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates; the factor comes at the first epoch and goes at `total_iters`."""
+        """Return the current rates, times the factor in the first epoch and divided by it at `total_iters`."""
         self._warn_outside_step()
         if self.last_epoch == 0:
-            return self._times(self.factor)
+            return self._scale_current(self.factor)
         if self.last_epoch != self.total_iters:
-            return self._unchanged()
-        return self._times(1.0 / self.factor)
+            return self._current_rates()
+        return self._scale_current(1.0 / self.factor)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         done = self.last_epoch >= self.total_iters
-        return self._base_times(self.factor + done * (1 - self.factor))
+        return self._scale_base(self.factor + done * (1 - self.factor))
 
 
 class LinearLR(LRScheduler):
-    """A factor that goes along a line from one value to another, and stays there.
+    """Multiply the rate by a factor that changes linearly for `total_iters` epochs, and is constant afterwards.
 
     Args:
         start_factor: the factor of the first epoch, greater than 0 and at most 1.
         end_factor: the factor from `total_iters` on, from 0 to 1.
-        total_iters: epochs from one to the other.
+        total_iters: number of epochs from one to the other.
 
     Raises:
         ValueError: a factor is out of its range.
@@ -288,23 +288,23 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates times the quotient of this epoch's factor and the last one's."""
+        """Return the current rates times the quotient of this epoch's factor and the previous one's."""
         self._warn_outside_step()
         if self.last_epoch == 0:
-            return self._times(self.start_factor)
+            return self._scale_current(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._unchanged()
+            return self._current_rates()
         rise = self.end_factor - self.start_factor
         last = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
-        return self._times(1.0 + rise / last)
+        return self._scale_current(1.0 + rise / last)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         rise, epoch = self.end_factor - self.start_factor, min(self.total_iters, self.last_epoch)
-        return self._base_times(self.start_factor + rise * epoch / self.total_iters)
+        return self._scale_base(self.start_factor + rise * epoch / self.total_iters)
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times `gamma` at every epoch.
+    """Multiply the rate by `gamma` at every epoch.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -323,16 +323,16 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates times `gamma`."""
+        """Return the current rates times `gamma`."""
         self._warn_outside_step()
-        return self._unchanged() if self._is_initial else self._times(self.gamma)
+        return self._current_rates() if self._is_initial else self._scale_current(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Rate]:
-        return self._base_times(self.gamma**self.last_epoch)
+        return self._scale_base(self.gamma**self.last_epoch)
 
 
 class PolynomialLR(LRScheduler):
-    """The rate falls to 0, in `total_iters` epochs, as `(1 - epoch / total_iters)**power`.
+    """Decrease the rate to 0 in `total_iters` epochs, as `(1 - epoch / total_iters)**power`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -352,25 +352,25 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates times the quotient of this epoch's factor and the last one's."""
+        """Return the current rates times the quotient of this epoch's factor and the previous one's."""
         self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._unchanged()
+            return self._current_rates()
         left = 1.0 - self.last_epoch / self.total_iters
         left_before = 1.0 - (self.last_epoch - 1) / self.total_iters
-        return self._times((left / left_before) ** self.power)
+        return self._scale_current((left / left_before) ** self.power)
 
     def _get_closed_form_lr(self) -> list[Rate]:
-        # In this order, so that the last bit is PyTorch's.
+        # In PyTorch's order of operations, so that the last bit agrees.
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return self._base_times(left**self.power)
+        return self._scale_base(left**self.power)
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate falls along half a cosine from the initial one to `eta_min`, and rises again.
+    """Decrease the rate along half a cosine from the initial rate to `eta_min`, and increase it again.
 
     Args:
-        T_max: epochs of half a period.
+        T_max: number of epochs of half a period.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -392,16 +392,15 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates, moved from the last epoch's place on the cosine to this one's."""
+        """Return the rates of this epoch, computed from those of the previous one."""
         self._warn_outside_step()
         epoch, period, least = self.last_epoch, self.T_max, self.eta_min
         groups = self.optimizer.param_groups
         if self._is_initial:
-            return self._unchanged()
+            return self._current_rates()
         if self._step_count == 1 and epoch > 0:
-            factor = 1 + math.cos(epoch * math.pi / period)
-            return [least + (base - least) * factor / 2 for base in self.base_lrs]
-        if (epoch - 1 - period) % (2 * period) == 0:  # after the least rate, which says nothing
+            return self._get_closed_form_lr()
+        if (epoch - 1 - period) % (2 * period) == 0:  # the previous rate was `eta_min`, whatever the base rate
             factor = 1 - math.cos(math.pi / period)
             pairs = zip(self.base_lrs, groups, strict=True)
             return [group["lr"] + (base - least) * factor / 2 for base, group in pairs]
@@ -415,16 +414,16 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate falls along half a cosine from the initial one to `eta_min`, and starts again.
+    """Decrease the rate along half a cosine from the initial rate to `eta_min`, then restart.
 
-    `step` takes an epoch, also a fraction of one.
+    `step` accepts an epoch, which may be fractional.
 
     Args:
-        T_0: epochs until the first restart.
-        T_mult: how many times longer each period is than the one before.
+        T_0: number of epochs until the first restart.
+        T_mult: quotient of the lengths of successive periods.
 
     Raises:
-        ValueError: an argument is of another type, or out of its range.
+        ValueError: an argument has the wrong type, or is out of its range.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -458,13 +457,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates at `T_cur` of the period `T_i`."""
+        """Return the rates after `T_cur` epochs of the period, which has `T_i`."""
         self._warn_outside_step()
         factor, least = 1 + math.cos(math.pi * self.T_cur / self.T_i), self.eta_min
         return [least + (base - least) * factor / 2 for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to `epoch`, which may be a fraction.
+        """Advance to the next epoch, or to `epoch`, which may be fractional.
 
         Raises:
             ValueError: `epoch` is negative.
@@ -501,57 +500,57 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(rates)
 
 
-# Schedulers of schedulers -------------------------------------------------------------------------
+# Combinations of schedulers -----------------------------------------------------------------------
 
 
 def _check_members(self: Any, schedulers: Sequence[Any], optimizer: Any) -> None:
-    """Raise PyTorch's errors for schedulers that cannot act together."""
+    """Raise PyTorch's errors for schedulers that cannot be combined."""
     name = type(self).__name__
-    for i, each in enumerate(schedulers):
-        if not hasattr(each, "optimizer"):
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
-        if isinstance(each, ReduceLROnPlateau):
+        if isinstance(scheduler, ReduceLROnPlateau):
             raise ValueError(
                 f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
                 f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
             )
-        if optimizer is not each.optimizer:
+        if optimizer is not scheduler.optimizer:
             raise ValueError(
                 f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                f"{type(each).__name__} at index {i} has {each.optimizer}, which is different from "
+                f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
                 f"{type(optimizer).__name__}."
             )
 
 
-class _OfSchedulers(LRScheduler):
-    """A scheduler that holds others."""
+class _CompositeScheduler(LRScheduler):
+    """Base class of schedulers that combine others."""
 
     _schedulers: Sequence[Any]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the scheduler knows, and the states of those that it holds."""
+        """Return the attributes of the scheduler, and the states of its members."""
         state = super().state_dict()
         del state["_schedulers"]
-        return {**state, "_schedulers": [each.state_dict() for each in self._schedulers]}
+        return {**state, "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load a state returned by `state_dict`."""
         state = dict(state_dict)
-        for each, part in zip(self._schedulers, state.pop("_schedulers"), strict=False):
-            each.load_state_dict(part)
+        for scheduler, part in zip(self._schedulers, state.pop("_schedulers"), strict=False):
+            scheduler.load_state_dict(part)
         super().load_state_dict(state)
 
 
-class SequentialLR(_OfSchedulers):
-    """Schedulers one after another.
+class SequentialLR(_CompositeScheduler):
+    """Apply schedulers one after another.
 
     Args:
         schedulers: the schedulers, of the same optimizer.
-        milestones: the epochs at which the second one starts, the third, and so on.
+        milestones: the epochs at which the second scheduler starts, the third, and so on.
 
     Raises:
-        ValueError: the numbers do not fit, or a scheduler has another optimizer or needs a metric.
-        TypeError: something is no scheduler.
+        ValueError: the number of milestones is wrong, or a scheduler has another optimizer or needs a metric.
+        TypeError: a member is not a scheduler.
 
     Example:
         >>> from tinytorch.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
@@ -584,25 +583,25 @@ class SequentialLR(_OfSchedulers):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler made its first step when it was made: take these back, and let the first one make it again.
+        # Every scheduler made its first step when it was created: undo these steps, and repeat that of the first one.
         for group in optimizer.param_groups:
-            _set(group, "lr", group["initial_lr"])
+            _set_option(group, "lr", group["initial_lr"])
         self.recursive_undo()
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take one epoch back from all schedulers, also from those that these hold."""
+        """Decrement the epoch of all schedulers, also of nested ones."""
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
-            for each in sched._schedulers:
-                self.recursive_undo(each)
+            for scheduler in sched._schedulers:
+                self.recursive_undo(scheduler)
         elif hasattr(sched, "last_epoch"):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch."""
+        """Advance to the next epoch."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
@@ -613,16 +612,16 @@ class SequentialLR(_OfSchedulers):
         self._last_lr = scheduler.get_last_lr()
 
 
-class ChainedScheduler(_OfSchedulers):
-    """Schedulers that all act at every epoch, one on the rate of the other.
+class ChainedScheduler(_CompositeScheduler):
+    """Apply several schedulers at every epoch, each to the rates set by the previous one.
 
     Args:
         schedulers: the schedulers, of the same optimizer.
-        optimizer: whose rates are set; that of the schedulers if not given.
+        optimizer: the optimizer whose rates are set, by default that of the schedulers.
 
     Raises:
-        ValueError: there is none, or one has another optimizer or needs a metric.
-        TypeError: something is no scheduler.
+        ValueError: `schedulers` is empty, or a scheduler has another optimizer or needs a metric.
+        TypeError: a member is not a scheduler.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -648,30 +647,30 @@ class ChainedScheduler(_OfSchedulers):
         _check_members(self, schedulers, optimizer)
         self._schedulers = schedulers
         self.optimizer = optimizer
-        self._last_lr = self._unchanged()
+        self._last_lr = self._current_rates()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch."""
+        """Advance to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = self._unchanged()
+        self._last_lr = self._current_rates()
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor`, which is less than 1, when a metric has not become better for a while.
+    """Multiply the rate by `factor`, which is less than 1, when a metric has stopped improving.
 
     Args:
-        mode: "min" if less is better, or "max".
-        patience: how many epochs may bring nothing better.
-        threshold: what a better metric has to differ by from the best.
-        threshold_mode: "rel": as a part of the best; "abs": as a number.
-        cooldown: epochs after a reduction in which nothing is counted.
-        min_lr: the least rate, or a list with one for each group.
-        eps: a smaller change of a rate is none.
+        mode: "min" if smaller metrics are better, or "max".
+        patience: number of epochs without improvement that are tolerated.
+        threshold: smallest difference from the best metric that counts as an improvement.
+        threshold_mode: whether `threshold` is relative to the best metric ("rel") or absolute ("abs").
+        cooldown: number of epochs after a reduction in which bad epochs are not counted.
+        min_lr: lower bound of the rate, or a list with one per group.
+        eps: smaller changes of a rate are not made.
 
     Raises:
         ValueError: an argument is out of its range.
-        TypeError: `optimizer` is no Optimizer.
+        TypeError: `optimizer` is not an Optimizer.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -714,20 +713,20 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = self._unchanged()
+        self._last_lr = self._current_rates()
         self._init_is_better(mode, threshold, threshold_mode)
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the metrics."""
+        """Reset the best metric and the counters."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take an epoch's metric, a number or a tensor of one, and reduce the rates if it is time to.
+        """Record an epoch's metric, a number or a one-element tensor; reduce the rates if it has stopped improving.
 
-        To name the epoch is deprecated.
+        The argument `epoch` is deprecated.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -739,7 +738,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current
@@ -753,7 +752,7 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = self._unchanged()
+        self._last_lr = self._current_rates()
 
     def _reduce_lr(self, epoch: int) -> None:
         groups = self.optimizer.param_groups
@@ -770,11 +769,11 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                _set(group, "lr", new)
+                _set_option(group, "lr", new)
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether nothing is counted yet after a reduction."""
+        """Whether the cooldown after a reduction is still running."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
@@ -794,28 +793,28 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load a state returned by `state_dict`."""
         super().load_state_dict(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
 
 
-# Cycles, of learning rate and momentum ------------------------------------------------------------
+# Cycles of learning rate and momentum -------------------------------------------------------------
 
 
-class _Cycling(LRScheduler):
-    """A scheduler that also moves the momentum, or the first of the betas."""
+class _CyclicScheduler(LRScheduler):
+    """Base class of schedulers that also change the momentum, or the first of the betas."""
 
     cycle_momentum: bool
     use_beta1: bool
 
-    def _start_momentum(self, base: Any, greatest: Any, starts: bool) -> tuple[list[Any], list[Any]]:
-        """Enter the bounds of the momentum in the groups; return them."""
+    def _init_momentum(self, base: Any, greatest: Any, starts: bool) -> tuple[list[Any], list[Any]]:
+        """Return the bounds of the momentum; if `starts`, set them in the groups."""
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in optimizer.defaults
-        bases = _for_groups("base_momentum", optimizer, base)
-        tops = _for_groups("max_momentum", optimizer, greatest)
+        bases = _per_group("base_momentum", optimizer, base)
+        tops = _per_group("max_momentum", optimizer, greatest)
         if starts:
             for top, least, group in zip(tops, bases, optimizer.param_groups, strict=True):
                 self._set_momentum(group, top)
@@ -830,26 +829,26 @@ class _Cycling(LRScheduler):
             group["momentum"] = momentum
 
 
-class CyclicLR(_Cycling):
-    """The rate goes up and down between two bounds, and the momentum down and up.
+class CyclicLR(_CyclicScheduler):
+    """Cycle the rate up and down between two bounds, and the momentum down and up.
 
     `step` is called after every batch.
 
     Args:
-        base_lr, max_lr: the bounds, each a number or a list with one for each group.
-        step_size_up: steps from the lower to the upper.
-        step_size_down: steps back; None: as many.
-        mode: "triangular": all cycles are the same; "triangular2": each rises half as high as the one
-            before; "exp_range": the rise is scaled by `gamma**steps`.
+        base_lr, max_lr: the bounds, each a number or a list with one per group.
+        step_size_up: number of steps from the lower bound to the upper.
+        step_size_down: number of steps back; None: `step_size_up`.
+        mode: "triangular": all cycles are the same; "triangular2": each cycle has half the amplitude of the
+            one before; "exp_range": the amplitude is scaled by `gamma**steps`.
         gamma: see `mode`.
-        scale_fn: instead of a mode, a function that the rise is scaled by.
-        scale_mode: what `scale_fn` gets: "cycle", the number of the cycle, or "iterations".
-        cycle_momentum: whether to move the momentum (the first of `betas`), too.
-        base_momentum, max_momentum: its bounds, in the same way.
+        scale_fn: a function that returns the factor of the amplitude, instead of `mode`.
+        scale_mode: the argument of `scale_fn`: "cycle", the number of the cycle, or "iterations".
+        cycle_momentum: whether to change the momentum (the first of `betas`), too.
+        base_momentum, max_momentum: bounds of the momentum, as for the rate.
 
     Raises:
         ValueError: an argument is out of its range, or the optimizer has no momentum.
-        TypeError: `optimizer` is no Optimizer.
+        TypeError: `optimizer` is not an Optimizer.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
@@ -884,11 +883,11 @@ class CyclicLR(_Cycling):
     ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
-        bases = _for_groups("base_lr", optimizer, base_lr)
+        bases = _per_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for rate, group in zip(bases, optimizer.param_groups, strict=True):
-                _set(group, "lr", rate)
-        self.max_lrs = _for_groups("max_lr", optimizer, max_lr)
+                _set_option(group, "lr", rate)
+        self.max_lrs = _per_group("max_lr", optimizer, max_lr)
         up = float(step_size_up)
         down = up if step_size_down is None else float(step_size_down)
         self.total_size = up + down
@@ -902,9 +901,7 @@ class CyclicLR(_Cycling):
         self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.base_momentums, self.max_momentums = self._start_momentum(
-                base_momentum, max_momentum, last_epoch == -1
-            )
+            self.base_momentums, self.max_momentums = self._init_momentum(base_momentum, max_momentum, last_epoch == -1)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = bases
 
@@ -913,7 +910,7 @@ class CyclicLR(_Cycling):
             self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
 
     def scale_fn(self, x: float) -> float:
-        """Return the factor of the rise in cycle, or at step, `x`."""
+        """Return the factor of the amplitude in cycle, or at step, `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -921,7 +918,7 @@ class CyclicLR(_Cycling):
         return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates of this step, and set its momentum."""
+        """Return the rates of this step, and set the momentum."""
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -937,14 +934,14 @@ class CyclicLR(_Cycling):
         return rates
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the scheduler knows; of `scale_fn` only the data of a callable object."""
+        """Return the attributes of the scheduler; of `scale_fn` only the attributes of a callable object."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
-        state["_scale_fn_custom"] = None if function is None else _data_of(function)
+        state["_scale_fn_custom"] = None if function is None else _callable_state(function)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; `scale_fn` stays what it is."""
+        """Load a state returned by `state_dict`; `scale_fn` is kept."""
         state = dict(state_dict)
         data = state.pop("_scale_fn_custom")
         super().load_state_dict(state)
@@ -953,25 +950,25 @@ class CyclicLR(_Cycling):
         self._init_scale_fn()
 
 
-class OneCycleLR(_Cycling):
-    """The rate rises to its greatest value, and falls far below its first; the momentum goes against it.
+class OneCycleLR(_CyclicScheduler):
+    """Increase the rate to its maximum, then decrease it far below its initial value; the momentum does the opposite.
 
     `step` is called after every batch, `total_steps` times.
 
     Args:
-        max_lr: the greatest rate, or a list with one for each group.
-        total_steps: steps of the cycle; or
-        epochs, steps_per_epoch: whose product they are.
-        pct_start: the part of the steps in which the rate rises.
+        max_lr: the maximum rate, or a list with one per group.
+        total_steps: number of steps of the cycle, by default the product of
+        epochs, steps_per_epoch: number of epochs, and of steps per epoch.
+        pct_start: fraction of the steps in which the rate increases.
         anneal_strategy: "cos" or "linear".
         cycle_momentum, base_momentum, max_momentum: as for `CyclicLR`.
-        div_factor: the greatest rate over the first.
-        final_div_factor: the first rate over the last.
-        three_phase: fall to the first rate as long as the rise took, and then to the last.
+        div_factor: quotient of the maximum rate and the initial one.
+        final_div_factor: quotient of the initial rate and the last one.
+        three_phase: return to the initial rate in as many steps as the increase took, then go to the last rate.
 
     Raises:
         ValueError: an argument is out of its range, the optimizer has no momentum, or, by `step`, the cycle is over.
-        TypeError: `optimizer` is no Optimizer.
+        TypeError: `optimizer` is not an Optimizer.
 
     Example:
         >>> optimizer = torch.optim.Adam([torch.ones(1, requires_grad=True)])
@@ -1019,7 +1016,7 @@ class OneCycleLR(_Cycling):
         else:
             raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
 
-        # Rates and momenta by their names in the groups.
+        # Rates and momenta are referred to by their keys in the parameter groups.
         first, top, last = "initial_lr", "max_lr", "min_lr"
         least, most = "base_momentum", "max_momentum"
         rise = float(pct_start * self.total_steps) - 1
@@ -1040,7 +1037,7 @@ class OneCycleLR(_Cycling):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
 
-        greatest = _for_groups("max_lr", optimizer, max_lr)
+        greatest = _per_group("max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for rate, group in zip(greatest, optimizer.param_groups, strict=True):
                 group["initial_lr"] = rate / div_factor
@@ -1048,17 +1045,17 @@ class OneCycleLR(_Cycling):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._start_momentum(base_momentum, max_momentum, last_epoch == -1)
+            self._init_momentum(base_momentum, max_momentum, last_epoch == -1)
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start: Any, end: Any, part: float) -> Any:
-        """Return the value at a part of the way from one to another."""
+        """Return the value between `start` and `end` at the fraction `part` of the phase."""
         if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates of this step, and set its momentum.
+        """Return the rates of this step, and set the momentum.
 
         Raises:
             ValueError: the cycle is over.

@@ -1,4 +1,4 @@
-"""`Muon`: momentum whose matrices are made orthogonal before they are stepped along."""
+"""`Muon`: steps along the orthogonalized momentum of matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, zeros
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, pick, zeros_like
 
 __all__ = ["Muon"]
 
@@ -16,23 +16,23 @@ __all__ = ["Muon"]
 class Muon(Optimizer):
     """Muon, for matrices: `p = p * (1 - lr * weight_decay) - lr' * O`.
 
-    `O` is about the orthogonal matrix nearest to the momentum: `b = b + (1 - momentum) * (g - b)`, or
-    for `nesterov` `g + momentum * (b - g)`. It comes of `ns_steps` of a Newton-Schulz iteration, in
-    bfloat16 (rounded, as in PyTorch), which brings all singular values near 1.
+    `O` approximates the orthogonal matrix nearest to the momentum `b = b + (1 - momentum) * (g - b)`, or with
+    `nesterov` to `g + momentum * (b - g)`. It is the result of `ns_steps` of a Newton-Schulz iteration in
+    bfloat16 (rounded as in PyTorch), which brings all singular values near 1.
 
     Args:
-        params, lr: as for `Adam`; the parameters are of two dimensions.
-        weight_decay: part of a parameter that goes at each step, times `lr`.
-        momentum: how much of the buffer stays at each step.
-        nesterov: look ahead along the buffer.
+        params, lr: as for `Adam`; the parameters have two dimensions.
+        weight_decay: each step shrinks a parameter by `lr * weight_decay` of itself.
+        momentum: decay factor of the buffer.
+        nesterov: use Nesterov momentum.
         ns_coefficients: `a`, `b` and `c` of the iteration `x = a * x + (b * y + c * y @ y) @ x`, where `y = x @ x.T`.
-        eps: least norm that a matrix is divided by at the start.
-        ns_steps: steps of the iteration, fewer than 100.
-        adjust_lr_fn: what `lr'` is for a matrix of m rows and n columns. "original", and None: `lr * sqrt(max(1, m /
-            n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, so that what suits `AdamW` suits here.
+        eps: lower bound of the norm by which a matrix is divided at the start.
+        ns_steps: number of iterations, fewer than 100.
+        adjust_lr_fn: the rule for `lr'` of a matrix of m rows and n columns. "original" or None: `lr * sqrt(max(1, m /
+            n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, for which learning rates of `AdamW` are suitable.
 
     Raises:
-        ValueError: an argument is out of its range, a parameter is no matrix, and what `Optimizer` raises.
+        ValueError: an argument is out of its range, or a parameter is not a matrix; and as for `Optimizer`.
 
     Example:
         >>> w = torch.eye(2).requires_grad_()
@@ -67,7 +67,7 @@ class Muon(Optimizer):
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:
@@ -76,7 +76,7 @@ class Muon(Optimizer):
                     )
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"momentum_buffer": zeros(p)}
+        return {"momentum_buffer": zeros_like(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if g.ndim != 2:
@@ -85,7 +85,7 @@ class Muon(Optimizer):
         momentum = float(group["momentum"])
         b = state["momentum_buffer"]._array
         b += (g - b) * (1 - momentum)
-        # As PyTorch's lerp, from the end that is nearer.
+        # As in PyTorch's lerp, the interpolation starts from the nearer end.
         ahead = b - (b - g) * (1 - momentum) if momentum >= 0.5 else g + (b - g) * momentum
         o = orthogonal(ahead if group["nesterov"] else b, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, columns = p.shape
@@ -99,9 +99,9 @@ class Muon(Optimizer):
 
 
 def orthogonal(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
-    """Return about the orthogonal matrix nearest to `matrix`, by Newton-Schulz steps, in float32.
+    """Return an approximation of the orthogonal matrix nearest to `matrix`, by Newton-Schulz iterations.
 
-    Its elements are numbers of bfloat16. The arguments are those of `Muon`.
+    The result is a float32 array whose values are representable in bfloat16. The arguments are those of `Muon`.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
@@ -119,7 +119,7 @@ def orthogonal(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
 
 
 def _rounded(x: Any) -> Any:
-    """Return float32 numbers rounded to those of bfloat16: the upper half of their bits."""
+    """Return float32 numbers rounded to bfloat16, which keeps the upper half of their bits."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     near = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
     result = near.view(np.float32)

@@ -1,4 +1,4 @@
-"""`NAdam`: Adam that looks ahead along its average of gradients."""
+"""`NAdam`: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, check, chosen, count, of_group, zeros
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, moments, pick, scalar, scalars, zeros_like
 
 __all__ = ["NAdam"]
 
@@ -20,11 +20,11 @@ class NAdam(Optimizer):
     `a = (1 - mu_t) / (1 - P_t)` and `b = mu_(t+1) / (1 - P_(t+1))`.
 
     Args:
-        momentum_decay: how fast the momentum grows to `betas[0]`.
+        momentum_decay: rate at which the momentum approaches `betas[0]`.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -60,7 +60,7 @@ class NAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = chosen(
+        defaults = pick(
             locals(),
             "lr betas eps weight_decay momentum_decay decoupled_weight_decay "
             "maximize foreach capturable differentiable",
@@ -68,7 +68,7 @@ class NAdam(Optimizer):
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": count(0.0), "mu_product": count(1.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
+        return {"step": scalar(0.0), "mu_product": scalar(1.0), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -83,13 +83,13 @@ class NAdam(Optimizer):
         now, then = momentum(t), momentum(t + 1)
         product *= now
         so_far = float(product)
-        # The correction of v is folded into the numbers, as in Adam.
+        # The bias correction of v is folded into the scalars, as in Adam.
         c = (1 - beta2**t) ** 0.5
         of_g, of_m = lr * (1 - now) / (1 - so_far) * c, lr * then / (1 - so_far * then) * c
         eps *= c
         arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
         for p, g, m, v, d, s, r in self._blocks(*arrays, scratch=3, group=group):
-            # g may be `d`; `s` and `r` take what is computed along the way.
+            # `g` may be the same array as `d`; `s` and `r` hold intermediate results.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.multiply(np.square(g, out=s), 1 - beta2, out=s)
@@ -100,12 +100,12 @@ class NAdam(Optimizer):
             np.subtract(p, np.divide(d, s, out=d), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = of_group(group, "lr", "eps")
+        lr, eps = scalars(group, "lr", "eps")
         beta1, beta2 = group["betas"]
         t = float(state["step"])
         now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))
         product = state["mu_product"] = state["mu_product"] * now
-        m, v = averages(g, state, beta1, beta2)
+        m, v = moments(g, state, beta1, beta2)
         divisor = (v / (1 - beta2**t)).sqrt() + eps
         of_g, of_m = lr * (1 - now) / (1 - product), lr * then / (1 - product * then)
         return p - (g * of_g + m * of_m) / divisor

@@ -1,8 +1,8 @@
-"""`Optimizer`: groups of parameters, their state, and the step over them.
+"""`Optimizer`: parameter groups, the state of each parameter, and the step.
 
-An optimizer of this package is two small methods: `_new_state`, what is kept for one parameter, and
-`_update`, which changes one parameter in place. Everything else stands here once. An optimizer
-written for PyTorch, which overrides `step`, works as well.
+An optimizer of this package implements two methods: `_new_state` creates the state of a parameter, and `_update`
+changes a parameter in place. Everything else is in the base class. Optimizers written for PyTorch, which override
+`step`, work as well.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tinytorch.optim._plan import Plan
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
-#: What an optimizer takes: parameters, named parameters, or dicts that describe groups of them.
+#: Parameters, named parameters, or dicts that describe parameter groups.
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 
-#: Options that most optimizers got after their first checkpoints, and what these meant.
+#: Options that PyTorch added to most optimizers later, and the values that older checkpoints imply.
 LATER: dict[str, Any] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
@@ -41,7 +41,7 @@ class _Required:
         return "<required parameter>"
 
 
-#: As a default: an option that every group has to give.
+#: The default of an option that every group must specify.
 required: Any = _Required()
 
 _step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -82,8 +82,8 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _register(_step_post_hooks, hook)
 
 
-def _shown(name: str) -> Any:
-    """Return a context that a profile, if one is on, shows under a name."""
+def _profiled(name: str) -> Any:
+    """Return a context that an active profiler records under a name."""
     return nullcontext() if local.state.modes is None else record_function(name)
 
 
@@ -93,8 +93,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not hooked or "_optimizer_step_pre_hooks" not in self.__dict__:
-            # Reached through `super().step()`: the hooks run around the outer step, once. Or there are none, since
-            # the class does not call `Optimizer.__init__`: some that wrap another optimizer do not.
+            # Called through `super().step()`: the hooks run once, around the outer step. Or the class has no hooks,
+            # since it wraps another optimizer and does not call `Optimizer.__init__`.
             return step(self, *args, **kwargs)
         args = (self, *args)
         for hook in (*_step_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
@@ -105,7 +105,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
-        with _shown(f"Optimizer.step#{type(self).__name__}.step"):
+        with _profiled(f"Optimizer.step#{type(self).__name__}.step"):
             out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_step_post_hooks.values()):
             hook(self, args, kwargs)
@@ -115,24 +115,24 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optimizer:
-    """The base of all optimizers: holds the parameters in groups and the state kept for each.
+    """Base class of optimizers, which holds the parameter groups and the state of each parameter.
 
-    To write one, give `_update` and, if it keeps something, `_new_state`; or override `step`, as in
-    PyTorch. `_recorded` is `_update` once more, in operations that record, for `differentiable=True`.
+    A subclass implements `_update` and, if it has state, `_new_state`; or it overrides `step`, as in
+    PyTorch. `_recorded` is a differentiable version of `_update`, for `differentiable=True`.
 
     Args:
         params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
-            parameters under "params", beside options that differ from `defaults`. The order must be the same in every
-            run, for it is what a saved state refers to.
-        defaults: the options, by name, of groups that do not give their own.
+            parameters under "params", and options that differ from `defaults`. The order must be the same in every
+            run, since a saved state refers to parameters by position.
+        defaults: the default values of the options, by name.
 
     Attributes:
-        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names" if names were given.
-        state: what is kept for a parameter, a dict, by parameter.
-        defaults: as given.
+        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names" if there are names.
+        state: a dict from each parameter to its state, a dict.
+        defaults: the default values of the options.
 
     Raises:
-        TypeError: `params` is a tensor, or holds something that is not one.
+        TypeError: `params` is a tensor, or contains an object that is not one.
         ValueError: there are no parameters, one is not a leaf, or one is in two groups.
 
     Example:
@@ -149,12 +149,12 @@ class Optimizer:
         tensor([0., 0.], requires_grad=True)
     """
 
-    #: Options that checkpoints from before their time lack, and what these meant.
+    #: Options that older checkpoints lack, and the values that these imply.
     _options_added_later: ClassVar[dict[str, Any]] = {}
-    #: Names of the numbers (not buffers) among what is kept for a parameter, each a 0-d tensor.
+    #: Keys of scalars in a parameter's state, which are 0-d tensors; the others are buffers.
     _counts: ClassVar[tuple[str, ...]] = ()
-    #: Whether `_update` treats every element by itself, and all that is kept for a parameter is
-    #: `_counts` and buffers of its shape: then small parameters are updated as one.
+    #: Whether `_update` is elementwise, and a parameter's state consists of `_counts` and buffers of its shape:
+    #: then small parameters are updated together (see `_plan`).
     _elementwise: ClassVar[bool] = False
 
     param_groups: list[dict[str, Any]]
@@ -171,7 +171,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not {"_update", "_new_state"}.isdisjoint(cls.__dict__):
-            # What a subclass does otherwise, it need not do element by element.
+            # An overridden method need not be elementwise.
             cls._elementwise = cls.__dict__.get("_elementwise", False)
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
@@ -199,13 +199,13 @@ class Optimizer:
             self.add_param_group(group)
 
     def _patch_step_function(self) -> None:
-        """Do nothing: a class's step gets its hooks where the class is defined.
+        """Do nothing: `__init_subclass__` wraps `step` with its hooks.
 
-        Optimizers around another one, which do not call `__init__`, call this, as PyTorch's needs it.
+        Optimizers that wrap another one, and do not call `__init__`, call this method, which PyTorch requires.
         """
 
     def _set_up(self) -> None:
-        """Make what neither a pickle nor a checkpoint holds, where it is not there yet."""
+        """Create the attributes that are not part of pickles and checkpoints, if missing."""
         for stage in ("step", "state_dict", "load_state_dict"):
             for when in ("pre", "post"):
                 self.__dict__.setdefault(f"_optimizer_{stage}_{when}_hooks", OrderedDict())
@@ -217,14 +217,14 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._set_up()
-        self.defaults.setdefault("differentiable", False)  # groups added from now on have it, too
+        self.defaults.setdefault("differentiable", False)  # for groups added later
         for group in self.param_groups:
-            for option, meaning in self._options_added_later.items():
-                group.setdefault(option, meaning)
-        for kept in self.state.values():
+            for option, value in self._options_added_later.items():
+                group.setdefault(option, value)
+        for entries in self.state.values():
             for name in self._counts:
-                if name in kept and not isinstance(kept[name], Tensor):
-                    kept[name] = count(float(kept[name]))  # a number in checkpoints of old
+                if name in entries and not isinstance(entries[name], Tensor):
+                    entries[name] = scalar(float(entries[name]))  # a Python number in old checkpoints
 
     def __repr__(self) -> str:
         text = f"{type(self).__name__} ("
@@ -238,7 +238,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return the closure's loss, or None.
 
-        The closure computes the loss anew, calls `backward` on it and returns it.
+        The closure recomputes the loss, calls `backward` on it and returns it.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -276,7 +276,7 @@ class Optimizer:
         return loss
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        """Return how to update the parameters of a group, with an entry in `state` for each."""
+        """Return a plan for a group, after creating the missing states of its parameters."""
         for p in group["params"]:
             if p._grad is not None and not self.state.get(p):
                 state = self._new_state(p, group)
@@ -285,7 +285,7 @@ class Optimizer:
         return Plan(group["params"], self.state, self._counts)
 
     def _step_recorded(self) -> None:
-        """Update the parameters by recorded operations, so that gradients flow through the step."""
+        """Update the parameters by differentiable operations, so that gradients flow through the step."""
         for group in self.param_groups:
             if group.get("capturable"):
                 _check_capturable(group)
@@ -299,43 +299,43 @@ class Optimizer:
                 if "step" in state:
                     state["step"]._array += 1
                 with enable_grad():
-                    # Of a copy: backward finds what was saved of it as it was.
-                    start, direction = _pulled(p.clone(), grad, group)
+                    # A clone, so that backward finds the saved parameter unchanged.
+                    start, direction = _decayed(p.clone(), grad, group)
                     p.copy_(self._recorded(start, direction, state, group))
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors.
+        """Return the updated parameter, computed by differentiable operations; `state` gets new tensors.
 
-        The step is counted already, `g` is the direction after `maximize` and weight decay.
+        The step count is already incremented; `maximize` and weight decay are already applied to `p` and `g`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """Return what is kept for `p` from its first step on; nothing if not overridden."""
+        """Return the state of `p` before its first step, by default an empty one."""
         return {}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        """Change the parameter's array `p` in place, given the array `g` of its gradient."""
+        """Update the array `p` of a parameter in place, from the array `g` of its gradient."""
         raise NotImplementedError(
             f"{type(self).__name__} has no step: override step(self, closure=None), "
             "or _update(self, p, g, state, group)"
         )
 
     def _blocks(self, *arrays: Any, scratch: int, group: dict[str, Any] | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield matching pieces of `arrays`, each time with `scratch` free arrays of their shape.
+        """Yield corresponding blocks of `arrays`, followed by `scratch` uninitialized arrays of the same shape.
 
-        The pieces are views: what is written into them is written into the arrays. With a `group` the first two are a
-        parameter and its gradient, and `maximize` and weight decay are done: in place of the gradient comes the
-        direction to go down in, which is the first free array where it is not the gradient itself.
+        The blocks are views of the arrays. With a `group` the first two arrays are a parameter and its gradient, to
+        which `maximize` and weight decay are applied: the second block is then the descent direction, which may be
+        stored in the first scratch array.
         """
-        return blocks(*arrays, scratch=scratch, pull=(1, 1, 0) if group is None else pull(group))
+        return blocks(*arrays, scratch=scratch, pull=(1, 1, 0) if group is None else decay_rule(group))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters.
+        """Clear the gradients of all parameters.
 
         Args:
-            set_to_none: set `grad` to None, which frees its memory and lets `step` skip a parameter
-                that gets none; False fills it with zeros.
+            set_to_none: set `grad` to None, which frees its memory and lets `step` skip parameters
+                without a new gradient; False fills it with zeros.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -359,17 +359,17 @@ class Optimizer:
     # Groups ---------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters, such as layers that are trained from now on.
+        """Add a parameter group, such as the layers to be unfrozen.
 
         Args:
             param_group: a dict: "params", a parameter or a list of parameters (or of pairs of name and parameter), and
-                the options that differ from the defaults. It becomes the group: the other options are entered in it.
+                the options that differ from the defaults. The dict becomes the group, and gets the other options.
 
         Raises:
-            TypeError: `param_group` is no dict, its "params" are a set (which has no order), or
-                hold something that is not a tensor.
+            TypeError: `param_group` is not a dict, or its "params" are a set (which has no order) or
+                contain an object that is not a tensor.
             ValueError: a parameter is not a leaf or is in another group, a required option is
-                missing, or some parameters have names and others have none.
+                missing, or only some parameters have names.
 
         Example:
             >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -380,15 +380,15 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        given = param_group["params"]
-        if isinstance(given, set):
+        entries = param_group["params"]
+        if isinstance(entries, set):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but the "
                 "ordering of tensors in sets will change between runs. Please use a list instead."
             )
-        given = [given] if isinstance(given, Tensor) else list(given)
-        params = [entry[1] if isinstance(entry, tuple) else entry for entry in given]
-        names = [entry[0] for entry in given if isinstance(entry, tuple)]
+        entries = [entries] if isinstance(entries, Tensor) else list(entries)
+        params = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         if names and len(names) != len(params):
             raise ValueError("all optimizer params should be with/without names. Some param names are missing")
         for p in params:
@@ -429,10 +429,10 @@ class Optimizer:
     # Saving and loading ---------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups as a dict of plain data, laid out as in PyTorch.
+        """Return the state and the parameter groups as a dict with PyTorch's layout.
 
-        A number stands for each parameter, counted through the groups: "state" maps it to what is kept for it, and
-        "params" of each of the "param_groups" lists the numbers. The tensors are those of the optimizer, not copies.
+        Parameters are numbered through all groups: "state" maps these numbers to states, and "params" of each of the
+        "param_groups" lists them. The tensors are those of the optimizer, not copies.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
@@ -450,24 +450,24 @@ class Optimizer:
             packed = {option: value for option, value in group.items() if option != "params"}
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {numbers[id(key)] if isinstance(key, Tensor) else key: kept for key, kept in self.state.items()}
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: entries for key, entries in self.state.items()}
         result: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             result = _or(hook(self, result), result)
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned, here or in PyTorch.
+        """Load a state returned by `state_dict` of this package or of PyTorch.
 
-        Tensors are converted to the dtype of their parameter, except "step". Those that need no conversion are taken
-        over themselves, not copied: the steps that follow change them. Names of parameters are not compared.
+        Tensors are converted to the dtype of their parameter, except "step". Tensors that need no conversion are not
+        copied: later steps change them. Names of parameters are not compared.
 
         Args:
-            state_dict: "state" and "param_groups", as `state_dict` returns them. `copy.deepcopy` it
-                to keep it as it is.
+            state_dict: "state" and "param_groups", as returned by `state_dict`. Pass a `copy.deepcopy`
+                of it to keep the original unchanged.
 
         Raises:
-            ValueError: its groups are not as many, or not as long, as those of the optimizer.
+            ValueError: the number of groups, or of parameters in a group, differs from the optimizer's.
             KeyError: "state" or "param_groups" is missing.
 
         Example:
@@ -502,11 +502,11 @@ class Optimizer:
             for number, p in zip(saved["params"], group["params"], strict=True)
         }
         state: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
-        for number, kept in state_dict["state"].items():
+        for number, entries in state_dict["state"].items():
             if number in params:
-                state[params[number]] = _fitted(params[number], kept)
+                state[params[number]] = _converted(params[number], entries)
             else:
-                state[number] = kept
+                state[number] = entries
         for group, saved in zip(groups, saved_groups, strict=True):
             saved["params"] = group["params"]
             if "param_names" in group:
@@ -602,33 +602,33 @@ class Optimizer:
 Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
 
 
-def of_group(group: dict[str, Any], *names: str) -> list[Any]:
-    """Return options of a group as factors: numbers as they are, tensors with no dimensions."""
+def scalars(group: dict[str, Any], *names: str) -> list[Any]:
+    """Return options of a group as scalars: numbers unchanged, one-element tensors as 0-d tensors."""
     return [v.reshape(()) if isinstance(v, Tensor) else v for v in (group[n] for n in names)]
 
 
-def pull(group: dict[str, Any]) -> tuple[float, float, float]:
-    """Return what `kernels.optim` calls so: `maximize` and the weight decay of a group."""
+def decay_rule(group: dict[str, Any]) -> tuple[float, float, float]:
+    """Return a group's `maximize` and weight decay as the first factors of the kernels in `kernels.optim`."""
     sign, weight_decay = -1.0 if group["maximize"] else 1.0, float(group["weight_decay"])
     if group.get("decoupled_weight_decay"):
         return sign, 1 - float(group["lr"]) * weight_decay, 0.0
     return sign, 1.0, weight_decay
 
 
-def _pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
-    """Return parameter and gradient after `maximize` and weight decay, by operations that record."""
+def _decayed(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
+    """Apply `maximize` and weight decay to a parameter and its gradient, by differentiable operations."""
     if group.get("maximize"):
         g = -g
     if group.get("weight_decay", 0) != 0:
-        lr, weight_decay = of_group(group, "lr", "weight_decay")
+        lr, weight_decay = scalars(group, "lr", "weight_decay")
         if group.get("decoupled_weight_decay"):
             return p * (1 - lr * weight_decay), g
         g = g + p * weight_decay
     return p, g
 
 
-def averages(g: Tensor, state: dict[str, Any], beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
-    """Enter a gradient in the averages of it and of its square, by operations that record."""
+def moments(g: Tensor, state: dict[str, Any], beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
+    """Update the running averages of the gradient and of its square, by differentiable operations."""
     m, v = state["exp_avg"], state["exp_avg_sq"]
     m = state["exp_avg"] = m + (g - m) * (1 - beta1)
     v = state["exp_avg_sq"] = v * beta2 + g * g * (1 - beta2)
@@ -647,57 +647,57 @@ def _type_name(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
-    """Return a loaded `value` with its tensors of the dtype and device of `p`, the same where they are."""
+def _converted(p: Tensor, value: Any, key: Any = None) -> Any:
+    """Return a loaded `value` with its tensors converted to the dtype and device of `p`."""
     if isinstance(value, Tensor):
-        # A count of steps is no part of the arithmetic: in half precision it would stop at 2048.
+        # A step count in half precision would stop at 2048.
         if key == "step":
             return value
         return value.to(dtype=p.dtype if p.is_floating_point() else value.dtype, device=p.device)
     if isinstance(value, dict):
-        return {k: _fitted(p, v, k) for k, v in value.items()}
+        return {k: _converted(p, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_fitted(p, v) for v in value)
+        return type(value)(_converted(p, v) for v in value)
     return value
 
 
-def count(value: float) -> Tensor:
-    """Return a number as PyTorch keeps it in states: a 0-d tensor of floating-point type."""
+def scalar(value: float) -> Tensor:
+    """Return a number as PyTorch stores it in optimizer states: as a 0-d floating-point tensor."""
     kind = float64 if get_default_dtype() is float64 else float32
     return wrap(np.array(value, kind.numpy))
 
 
-def begun(p: Tensor, *names: str) -> dict[str, Any]:
-    """Return what is kept for a parameter before its first step: the count of steps, and buffers of zeros."""
-    return {"step": count(0.0), **{name: zeros(p) for name in names}}
+def initial_state(p: Tensor, *names: str) -> dict[str, Any]:
+    """Return the state of a parameter before its first step: the step count, and buffers of zeros."""
+    return {"step": scalar(0.0), **{name: zeros_like(p) for name in names}}
 
 
-def zeros(p: Tensor) -> Tensor:
-    """Return a buffer like a parameter, of zeros."""
+def zeros_like(p: Tensor) -> Tensor:
+    """Return a buffer of zeros with the shape and dtype of a parameter."""
     return wrap(np.zeros_like(p._array))
 
 
-#: What PyTorch's messages call an option, if not by its name.
+#: Options that PyTorch's messages do not call by their names.
 _WORDS = {"lr": "learning rate", "eps": "epsilon value"}
 
 
 def check(**options: Any) -> None:
-    """Raise PyTorch's ValueError for the first option out of its range: none is negative, betas are below 1."""
+    """Raise PyTorch's ValueError for the first negative option, or beta outside of [0, 1)."""
     for name, value in options.items():
         if name == "betas":
             check_betas(value)
             continue
         if name == "lr":
             check_one_element(name, value)
-        if not value >= 0:  # nor is it not a number
+        if not value >= 0:  # negative or NaN
             raise ValueError(f"Invalid {_WORDS.get(name, f'{name} value')}: {value}")
 
 
-def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
-    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments.
+def pick(arguments: dict[str, Any], names: str) -> dict[str, Any]:
+    """Return the entries `names` of an optimizer's arguments, in PyTorch's order of options.
 
     Raises:
-        RuntimeError: two of them exclude each other.
+        RuntimeError: two options exclude each other.
     """
     options = {name: arguments[name] for name in names.split()}
     if options.get("fused"):
@@ -709,7 +709,7 @@ def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
 
 
 def check_betas(betas: Any) -> None:
-    """Raise PyTorch's ValueError for a factor of an average that is not in [0, 1)."""
+    """Raise PyTorch's ValueError for a beta that is not in [0, 1)."""
     for i in range(2):
         check_one_element(f"betas[{i}]", betas[i])
         if not 0 <= betas[i] < 1:
@@ -717,7 +717,7 @@ def check_betas(betas: Any) -> None:
 
 
 def _check_capturable(group: dict[str, Any]) -> None:
-    """Raise PyTorch's AssertionError for a group to be updated with the option for graphs on accelerators."""
+    """Raise PyTorch's AssertionError if a group with `capturable`, an option for accelerators, has gradients."""
     if not group.get("fused") and any(p.grad is not None for p in group["params"]):
         raise AssertionError(
             "If capturable=True, params and state_steps must be on supported devices, "
@@ -726,6 +726,6 @@ def _check_capturable(group: dict[str, Any]) -> None:
 
 
 def check_one_element(words: str, value: Any) -> None:
-    """Raise PyTorch's ValueError if `value` is a tensor that holds not just one number."""
+    """Raise PyTorch's ValueError if `value` is a tensor that does not have exactly one element."""
     if isinstance(value, Tensor) and value.numel() != 1:
         raise ValueError(f"Tensor {words} must be 1-element")

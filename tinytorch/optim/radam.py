@@ -1,4 +1,4 @@
-"""`RAdam`: Adam that waits until its average of squares can be trusted."""
+"""`RAdam`: Adam with a rectified adaptive learning rate."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, moments, pick, scalars
 
 __all__ = ["RAdam"]
 
 
 class RAdam(Optimizer):
-    """RAdam: Adam whose adaptive rate is rectified by its variance, and left out at the start.
+    """RAdam: Adam whose adaptive rate is rectified by its variance, and not used in the first steps.
 
     With `rho = 2 / (1 - beta2) - 1` and `rho_t = rho - 2 * t * beta2**t / (1 - beta2**t)`, the step is `p = p - lr * m'
     * r_t * sqrt(1 - beta2**t) / (sqrt(v) + eps)` where `rho_t > 5`, with the factor `r_t**2 = (rho_t - 4) * (rho_t - 2)
@@ -22,7 +22,7 @@ class RAdam(Optimizer):
     The arguments are those of `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -58,13 +58,13 @@ class RAdam(Optimizer):
     ) -> None:
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         names = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return begun(p, "exp_avg", "exp_avg_sq")
+        return initial_state(p, "exp_avg", "exp_avg_sq")
 
     def _factors(self, t: float, beta1: float, beta2: float) -> tuple[float, float | None]:
-        """Return what `m` is scaled by in step t, and with an adaptive rate the factor of that."""
+        """Return the factor of `m` in step t, and the rectification factor if the adaptive rate is used, or None."""
         correction = 1 - beta2**t
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * t * beta2**t / correction
@@ -87,7 +87,7 @@ class RAdam(Optimizer):
             scale *= factor
         arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
         for p, g, m, v, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` takes what is computed along the way.
+            # `s` holds intermediate results.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.multiply(np.square(g, out=s), 1 - beta2, out=s)
@@ -100,10 +100,10 @@ class RAdam(Optimizer):
             np.subtract(p, s, out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = of_group(group, "lr", "eps")
+        lr, eps = scalars(group, "lr", "eps")
         beta1, beta2 = group["betas"]
         t = float(state["step"])
-        m, v = averages(g, state, beta1, beta2)
+        m, v = moments(g, state, beta1, beta2)
         scale, factor = self._factors(t, beta1, beta2)
         step = m * (lr * scale)
         return p - (step if factor is None else step / (v.sqrt() + eps) * factor)

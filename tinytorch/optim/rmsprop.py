@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.optim import rmsprop
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group, pull
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, decay_rule, initial_state, pick, scalars
 
 __all__ = ["RMSprop"]
 
@@ -14,17 +14,17 @@ __all__ = ["RMSprop"]
 class RMSprop(Optimizer):
     """RMSprop: `p = p - lr * g / (sqrt(v) + eps)`, where `v` is a running average of `g * g`.
 
-    When `centered`, the square of the average gradient is subtracted from `v`, which leaves its variance. With momentum
-    the quotient enters a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and the step is `lr * b`.
+    If `centered`, the square of the average gradient is subtracted from `v`, which then is the variance. With momentum
+    the quotient is accumulated in a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and the step is `lr * b`.
 
     Args:
-        alpha: how much of the averages stays at each step.
-        momentum: how much of the buffer stays at each step.
-        centered: scale by the variance.
+        alpha: decay factor of the averages.
+        momentum: decay factor of the momentum buffer.
+        centered: divide by the standard deviation of the gradient.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -61,12 +61,12 @@ class RMSprop(Optimizer):
     ) -> None:
         check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         names = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         momentum = ["momentum_buffer"] * bool(group["momentum"] > 0)
         centered = ["grad_avg"] * bool(group["centered"])
-        return begun(p, "square_avg", *momentum, *centered)
+        return initial_state(p, "square_avg", *momentum, *centered)
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
@@ -75,10 +75,10 @@ class RMSprop(Optimizer):
         step += 1
         m = state["grad_avg"]._array if group["centered"] else None
         b = state["momentum_buffer"]._array if momentum > 0 else None
-        rmsprop(p, g, state["square_avg"]._array, m, b, *pull(group), lr, alpha, 1 - alpha, eps, momentum)
+        rmsprop(p, g, state["square_avg"]._array, m, b, *decay_rule(group), lr, alpha, 1 - alpha, eps, momentum)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, alpha, momentum, eps = of_group(group, "lr", "alpha", "momentum", "eps")
+        lr, alpha, momentum, eps = scalars(group, "lr", "alpha", "momentum", "eps")
         v = state["square_avg"] = state["square_avg"] * alpha + g * g * (1 - alpha)
         if group["centered"]:
             m = state["grad_avg"]

@@ -1,4 +1,4 @@
-"""`Rprop`: steps whose size follows how often the gradient changes its sign."""
+"""`Rprop`: step sizes adapted to sign changes of the gradient."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, chosen, count, zeros
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, pick, scalar, zeros_like
 
 __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Rprop: every element has a step size of its own, and goes by it against the sign of its gradient.
+    """Rprop: every element has a step size, and moves by it against the sign of its gradient.
 
-    The size grows by `etas[1]` while the sign stays the same, and shrinks by `etas[0]` when it changes;
-    then the element rests for a step.
+    The step size is multiplied by `etas[1]` while the sign stays the same, and by `etas[0]` when it changes;
+    after a change the element is not updated for one step.
 
     Args:
-        lr: the first step size, a number or a tensor of one element.
+        lr: the initial step size, a number or a tensor of one element.
         etas: factors by which a step size shrinks and grows.
-        step_sizes: the least and the greatest step size.
+        step_sizes: the smallest and the largest step size.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -61,12 +61,12 @@ class Rprop(Optimizer):
         check(lr=lr)
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, chosen(locals(), "lr etas step_sizes foreach maximize differentiable capturable"))
+        super().__init__(params, pick(locals(), "lr etas step_sizes foreach maximize differentiable capturable"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        sizes = zeros(p)
+        sizes = zeros_like(p)
         sizes._array[...] = float(group["lr"])
-        return {"step": count(0.0), "prev": zeros(p), "step_size": sizes}
+        return {"step": scalar(0.0), "prev": zeros_like(p), "step_size": sizes}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
@@ -75,7 +75,7 @@ class Rprop(Optimizer):
         step += 1
         arrays = p, g, state["prev"]._array, state["step_size"]._array
         for p, g, last, size, s in self._blocks(*arrays, scratch=1):
-            # `s` holds -1, 0 or 1, then the factors; what is not a number stays what it is.
+            # `s` holds the signs, then the factors; NaNs are kept.
             np.sign(np.multiply(g, last, out=s), out=s)
             if maximize:  # the gradient is minus g
                 np.negative(s, out=s)

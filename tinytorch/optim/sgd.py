@@ -8,7 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.optim import sgd
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, of_group, pull
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, decay_rule, pick, scalars
 
 __all__ = ["SGD"]
 
@@ -16,18 +16,18 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """Stochastic gradient descent: `p = p - lr * d`.
 
-    The direction `d` starts as the gradient (negated for `maximize`) plus `weight_decay * p`. With
-    momentum it enters the buffer, `b = d` at the first step and `b = momentum * b + (1 - dampening)
-    * d` later, and `b` takes its place (`d + momentum * b` for `nesterov`).
+    The direction `d` is the gradient (negated for `maximize`) plus `weight_decay * p`. With momentum it
+    is accumulated in a buffer, `b = d` at the first step and `b = momentum * b + (1 - dampening) * d`
+    later, and replaced by `b` (`d + momentum * b` with `nesterov`).
 
     Args:
-        momentum: how much of the buffer stays at each step.
-        dampening: how much of the gradient does not enter the buffer.
-        nesterov: look ahead along the buffer; needs momentum and no dampening.
+        momentum: decay factor of the momentum buffer.
+        dampening: fraction of the gradient that is not added to the buffer.
+        nesterov: use Nesterov momentum, which requires momentum and no dampening.
         other arguments: as for `Adam`.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -41,7 +41,7 @@ class SGD(Optimizer):
 
     Source:
         Sutskever et al., On the importance of initialization and momentum in deep learning, 2013;
-        torch.optim.SGD, whose momentum leaves `lr` out of the buffer.
+        torch.optim.SGD, whose momentum buffer does not contain `lr`.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {
@@ -78,7 +78,7 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
-        super().__init__(params, chosen(locals(), names))
+        super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
@@ -87,18 +87,18 @@ class SGD(Optimizer):
         lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
         buffer, starts = None, False
         if momentum:
-            kept: Any = state.get("momentum_buffer")
-            starts = kept is None
+            momentum_buffer: Any = state.get("momentum_buffer")
+            starts = momentum_buffer is None
             if starts:
-                kept = state["momentum_buffer"] = wrap(np.empty_like(p))
-            buffer = kept._array
-        sgd(p, g, buffer, *pull(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
+                momentum_buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
+            buffer = momentum_buffer._array
+        sgd(p, g, buffer, *decay_rule(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, momentum, dampening = of_group(group, "lr", "momentum", "dampening")
+        lr, momentum, dampening = scalars(group, "lr", "momentum", "dampening")
         if momentum != 0:
             b = state.get("momentum_buffer")
-            # The first buffer is no function of the gradient, as in PyTorch.
+            # As in PyTorch, the first buffer is detached from the gradient.
             b = g.detach().clone() if b is None else b * momentum + g * (1 - dampening)
             state["momentum_buffer"] = b
             g = g + b * momentum if group["nesterov"] else b

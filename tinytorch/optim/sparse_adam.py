@@ -1,4 +1,4 @@
-"""`SparseAdam`: for gradients that are sparse tensors, of which there are none here."""
+"""`SparseAdam`: Adam for sparse gradients, which do not exist in tinytorch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients: its arguments are checked, and a step says that `Adam` is meant.
+    """Adam for sparse gradients. Its arguments are checked; its step raises PyTorch's error for dense gradients.
 
-    All gradients here are dense, and of these PyTorch's SparseAdam wants none.
-
-    The arguments are those of `Adam`; `lr` and `eps` are greater than 0.
+    All gradients in tinytorch are dense. The arguments are those of `Adam`; `lr` and `eps` are greater than 0.
 
     Raises:
-        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        ValueError: an argument is out of its range; and as for `Optimizer`.
         RuntimeError: by `step`, for every gradient.
 
     Example:

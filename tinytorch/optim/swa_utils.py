@@ -1,4 +1,4 @@
-"""Averages of a model over training: stochastic weight averaging, and exponential moving averages.
+"""Averages of a model's weights: stochastic weight averaging, and exponential moving averages.
 
 Example:
     >>> from tinytorch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -28,7 +28,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.nn.modules.module import Module
-from tinytorch.optim._lr_base import LRScheduler, Rate, _for_groups
+from tinytorch.optim._lr_base import LRScheduler, Rate, _per_group
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
@@ -36,14 +36,14 @@ __all__ = [
     "update_bn",
 ]  # fmt: skip
 
-#: A function of the average, the current parameter, and how many are averaged: the new average.
+#: A function from the average, the current parameter, and the number of averaged values to the new average.
 Average = Callable[[Tensor, Tensor, Any], Tensor]
-#: The same for lists, which changes the averages in place.
+#: The same for lists of tensors; it changes the averages in place.
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
-def _in_place(weight_of: Callable[[Any], float], of_one: Average) -> Averages:
-    """Return `of_one` for lists; floating-point averages it moves by a weight that depends on how many are averaged."""
+def _in_place(weight_of: Callable[[Any], float], average_fn: Average) -> Averages:
+    """Return `average_fn` for lists; floating-point tensors are interpolated by `weight_of(number)` instead."""
 
     @no_grad()
     def update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
@@ -52,13 +52,13 @@ def _in_place(weight_of: Callable[[Any], float], of_one: Average) -> Averages:
             if average.is_floating_point():
                 average.lerp_(value, weight)
             else:
-                average.copy_(of_one(average, value, number))  # cut to an integer
+                average.copy_(average_fn(average, value, number))  # truncated to an integer
 
     return update
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """Return a function that moves averages to `decay * average + (1 - decay) * current`.
+    """Return a function that sets averages to `decay * average + (1 - decay) * current`, in place.
 
     Raises:
         ValueError: `decay` is not from 0 to 1.
@@ -73,7 +73,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """Return a function that takes values into averages of `number` before them.
+    """Return a function that adds values to averages of `number` values, in place.
 
     Example:
         >>> averaged = [torch.zeros(2)]
@@ -106,7 +106,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """Return a function that returns the mean of `number` values and a further one.
+    """Return a function that adds a value to the average of `number` values.
 
     Example:
         >>> average = torch.optim.swa_utils.get_swa_avg_fn()
@@ -122,20 +122,20 @@ def get_swa_avg_fn() -> Average:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of those that the model went through.
+    """A copy of a model whose parameters are averages of the model's over training.
 
     Args:
-        avg_fn: a function of the average, the current parameter and how many were averaged, that
-            returns the new average; or
-        multi_avg_fn: one that changes a list of averages. Neither: the mean of all.
+        avg_fn: a function from the average, the current parameter and the number of averaged values to the
+            new average.
+        multi_avg_fn: a function that updates lists of averages in place. By default the mean is computed.
         use_buffers: average the buffers, too; otherwise they are copied.
 
     Attributes:
         module: the copy.
-        n_averaged: how often `update_parameters` was called.
+        n_averaged: number of calls of `update_parameters`.
 
     Raises:
-        AssertionError: both functions are given.
+        AssertionError: both functions are specified.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -169,11 +169,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the averaged model returns."""
+        """Return the output of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the averages.
+        """Add the model's parameters to the averages.
 
         Example:
             >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -185,9 +185,9 @@ class AveragedModel(Module):
             tensor([[2.]])
         """
 
-        def values(of: Module) -> list[Tensor]:
-            buffers = of.buffers() if self.use_buffers else ()
-            return [value.detach() for value in chain(of.parameters(), buffers)]
+        def values(module: Module) -> list[Tensor]:
+            buffers = module.buffers() if self.use_buffers else ()
+            return [value.detach() for value in chain(module.parameters(), buffers)]
 
         averages, current = values(self.module), values(model)
         pairs = list(zip(averages, current, strict=False))
@@ -199,28 +199,28 @@ class AveragedModel(Module):
                 average.copy_(self.avg_fn(average, value, self.n_averaged))
         else:
             update = self.multi_avg_fn or get_swa_multi_avg_fn()
-            kinds: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
-            for average, value in pairs:  # a function gets tensors of one dtype
-                both = kinds.setdefault(average.dtype, ([], []))
-                both[0].append(average)
-                both[1].append(value)
-            for both in kinds.values():
-                update(*both, self.n_averaged)
+            by_dtype: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
+            for average, value in pairs:  # `update` gets tensors of one dtype
+                lists = by_dtype.setdefault(average.dtype, ([], []))
+                lists[0].append(average)
+                lists[1].append(value)
+            for lists in by_dtype.values():
+                update(*lists, self.n_averaged)
         if not self.use_buffers:
-            for copied, value in zip(self.module.buffers(), model.buffers(), strict=True):
-                copied.detach().copy_(value.detach())
+            for buffer, value in zip(self.module.buffers(), model.buffers(), strict=True):
+                buffer.detach().copy_(value.detach())
         self.n_averaged += 1
 
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running means and variances of batch normalisation anew, over a set of data.
+    """Recompute the running means and variances of batch normalisation layers over a data set.
 
-    Those of an averaged model do not belong to its parameters.
+    An averaged model needs this, since its running statistics do not belong to its averaged parameters.
 
     Args:
-        loader: batches; of a list or tuple the first is the input.
-        device: where the inputs go.
+        loader: batches; if a batch is a list or tuple, its first element is the input.
+        device: the device to which inputs are moved.
 
     Example:
         >>> model = torch.nn.BatchNorm1d(1)
@@ -248,12 +248,12 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The rate goes to a constant one, with which weights are averaged.
+    """Anneal the rate to a constant, at which weights are averaged.
 
     Args:
-        optimizer, last_epoch: as for every `LRScheduler`.
-        swa_lr: the constant rate, or a list with one for each group.
-        anneal_epochs: epochs until it is reached.
+        optimizer, last_epoch: as for `LRScheduler`.
+        swa_lr: the constant rate, or a list with one per group.
+        anneal_epochs: number of epochs until it is reached.
         anneal_strategy: "cos" or "linear".
 
     Raises:
@@ -279,7 +279,7 @@ class SWALR(LRScheduler):
         anneal_strategy: Literal["cos", "linear"] = "cos",
         last_epoch: int = -1,
     ) -> None:
-        rates = _for_groups("swa_lr", optimizer, swa_lr)
+        rates = _per_group("swa_lr", optimizer, swa_lr)
         for rate, group in zip(rates, optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
@@ -291,11 +291,11 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, part: float) -> float:
-        """Return how far the rate has come in a part of the epochs."""
+        """Return the fraction of the annealing that is done after the fraction `part` of the epochs."""
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
     def get_lr(self) -> list[Rate]:
-        """Return the rates, moved from the last epoch's place on the way to this one's."""
+        """Return the rates of this epoch, computed from those of the previous one."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

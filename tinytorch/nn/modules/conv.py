@@ -138,7 +138,7 @@ class _ConvLayer(_ConvNd):
         >>> torch.nn.{name}(2, 3, 3, padding="same")(torch.ones(1, 2, {5})).shape
         torch.Size([1, 3, {5}])
     """
-    _redefined = ("__init__", "_conv_forward", "forward")
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__", "_conv_forward", "forward")
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
@@ -255,7 +255,7 @@ class _ConvTransposeLayer(_ConvTransposeNd):
         >>> torch.nn.{name}(2, 3, 2, stride=2)(torch.ones(1, 2, {4})).shape
         torch.Size([1, 3, {8}])
     """
-    _redefined = ("__init__", "forward")
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__", "forward")
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
@@ -381,7 +381,7 @@ class _LazyConv(_LazyConvXdMixin):
         >>> layer(torch.ones(2, 5, {7})).shape, layer.in_channels
         (torch.Size([2, 4, {5}]), 5)
     """
-    _redefined = ("__init__",)
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: str | SizeOrInt = 0,
@@ -416,7 +416,7 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         >>> layer(torch.ones(2, 5, {7})).shape, layer.in_channels
         (torch.Size([2, 4, {9}]), 5)
     """
-    _redefined = ("__init__",)
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: SizeOrInt = 0,

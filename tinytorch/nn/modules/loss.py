@@ -394,7 +394,17 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
+class _MarginLoss(_Loss):
+    """The base of losses with a margin of 0 by default."""
+
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
     Arguments as `nn.functional.cosine_embedding_loss`.
@@ -405,18 +415,12 @@ class CosineEmbeddingLoss(_Loss):
         tensor(1.)
     """
 
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_MarginLoss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
     Arguments as `nn.functional.margin_ranking_loss`.
@@ -426,12 +430,6 @@ class MarginRankingLoss(_Loss):
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
         tensor(2.)
     """
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
@@ -74,7 +74,7 @@ class _MaxUnpoolNd(DimensionalLayer):
         >>> unpool(*pool(torch.ones(1, {4}))).shape
         torch.Size([1, {4}])
     """
-    _redefined = ("__init__",)
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -149,7 +149,7 @@ class AvgPool1d(_AvgPoolNd, dims=1):
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
-    _redefined = ("__init__",)
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class _FractionalMaxPoolNd(DimensionalLayer):
         >>> torch.nn.{name}(2, output_size=2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
-    _redefined = ("__init__",)
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self,

@@ -583,7 +583,7 @@ class GRUCell(RNNCellBase):
         weight_ih, weight_hh, bias_ih, bias_hh: for the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).
 
     Shape:
-        input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
+        as that of `RNNCell`.
 
     Example:
         >>> cell = torch.nn.GRUCell(10, 20)
