@@ -1,1 +1,1 @@
-"""How fast tinytorch is, beside PyTorch: `python -m benchmarks`."""
+"""Benchmarks of tinytorch and PyTorch: `python -m benchmarks`."""

@@ -1,9 +1,9 @@
-"""Print how fast tinytorch is, and beside it PyTorch, if that is installed.
+"""Measure the speed of tinytorch, and of PyTorch if it is installed.
 
 python -m benchmarks                      all rows (ten minutes)
 python -m benchmarks step chain           some rows
-python -m benchmarks process --epochs 1   the whole training, shorter
-python -m benchmarks chain --compile      as torch.compile makes it and as it is, PyTorch both ways, and JAX
+python -m benchmarks process --epochs 1   the whole training program, with fewer epochs
+python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 
 THREADS = 2
-# Read when NumPy and PyTorch are loaded, so set before they are.
+# NumPy and PyTorch read these variables when they are imported.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, str(THREADS))
 
@@ -34,7 +34,7 @@ JAX = sys.executable if importlib.util.find_spec("jax") is not None else ""
 
 
 def compare(work: str, turns: int) -> Row:
-    """Return the row of some work: each side is a process, and they take turns."""
+    """Return the row of a workload: each side is a process, and the processes take turns."""
     row = WORK[work]
     sides = {"ours": Side("tinytorch", work)}
     if native.instructions:
@@ -45,27 +45,27 @@ def compare(work: str, turns: int) -> Row:
         for side in sides.values():
             side.turn(row.times)
     unit, scale = ("ms", 1e3) if row.per == 1 else ("us", 1e6 / row.per)
-    taken = {name: statistics.median(side.turns) * scale for name, side in sides.items()}
+    medians = {name: statistics.median(side.turns) * scale for name, side in sides.items()}
     peak = {name: side.end() for name, side in sides.items()}
-    found = Row(row.what, unit, taken["ours"], taken.get("theirs"), aim=row.aim, without=taken.get("without"))
+    result = Row(row.what, unit, medians["ours"], medians.get("theirs"), aim=row.aim, without=medians.get("without"))
     if PYTORCH:
-        found.ratio = ratio_of(sides["ours"].turns, sides["theirs"].turns)
-        found.memory = peak["ours"] / peak["theirs"]
-    return found
+        result.ratio = ratio_of(sides["ours"].turns, sides["theirs"].turns)
+        result.memory = peak["ours"] / peak["theirs"]
+    return result
 
 
 # The rows ----------------------------------------------------------------------------------------
 
 
 def processes(args: argparse.Namespace) -> Iterator[Row]:
-    """The quickstart as a whole: import, data, training, tests, saving."""
+    """The quickstart program as a whole: import, data loading, training, evaluation, saving."""
     ours, theirs = [], []
     options = ["--data", os.path.abspath(args.data), "--epochs", str(args.epochs)]
-    insist = ["--dataset", "fashion"]  # drawn pictures would not be what PyTorch is given
+    fashion = ["--dataset", "fashion"]  # PyTorch's side has no generated images to fall back on
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(args.repeats):
             script = str(ROOT / "train_fashion_mnist.py")
-            ours.append(run([script, *options, *insist, "--no-progress"], folder))
+            ours.append(run([script, *options, *fashion, "--no-progress"], folder))
             if PYTORCH:
                 script = str(ROOT / "benchmarks" / "quickstart_torch.py")
                 theirs.append(run([script, *options, "--threads", str(THREADS)], folder))
@@ -80,16 +80,16 @@ def processes(args: argparse.Namespace) -> Iterator[Row]:
 
 
 def imports(args: argparse.Namespace) -> Iterator[Row]:
-    """`import`, in a process of its own, less the start of Python."""
-    taken: dict[str, list[float]] = {"pass": [], "import tinytorch": [], "import torch": []}
+    """The time of `import` in a new process, without the start of Python."""
+    times: dict[str, list[float]] = {"pass": [], "import tinytorch": [], "import torch": []}
     if not PYTORCH:
-        del taken["import torch"]
+        del times["import torch"]
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(7):  # the first one compiles; the best counts
-            for statement, into in taken.items():
+        for _ in range(7):  # the first run compiles the modules; the minimum counts
+            for statement, seconds in times.items():
                 code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {statement}"
-                into.append(run(["-c", code], folder).seconds)
-    best = {statement: min(into) for statement, into in taken.items()}
+                seconds.append(run(["-c", code], folder).seconds)
+    best = {statement: min(seconds) for statement, seconds in times.items()}
     ours = best["import tinytorch"] - best["pass"]
     theirs = best["import torch"] - best["pass"] if PYTORCH else None
     ratio = ours / theirs if theirs else None
@@ -97,7 +97,7 @@ def imports(args: argparse.Namespace) -> Iterator[Row]:
 
 
 def forty(args: argparse.Namespace) -> Iterator[Row]:
-    """Forty common ops on small and on large inputs, and the mean of their ratios."""
+    """Forty common ops on small and on large inputs, and the geometric mean of their ratios."""
     libraries = [tinytorch]
     if PYTORCH:
         import torch
@@ -105,24 +105,24 @@ def forty(args: argparse.Namespace) -> Iterator[Row]:
         torch.set_num_threads(THREADS)
         libraries.append(torch)
     for size, what, aim in ((8, "8 x 8", 1.0), (1000, "1,000 x 1,000", 1.3)):
-        found = overhead.compare(libraries, size, max(1, args.turns // 2))
-        ratios = {name: each[0] / each[-1] for name, each in found.items() if PYTORCH}
-        for name, taken in found.items():
-            theirs = taken[1] * 1e6 if PYTORCH else None
-            yield Row(f"{name}, {what}", "us", taken[0] * 1e6, theirs, ratios.get(name))
+        times = overhead.compare(libraries, size, max(1, args.turns // 2))
+        ratios = {name: seconds[0] / seconds[-1] for name, seconds in times.items() if PYTORCH}
+        for name, seconds in times.items():
+            theirs = seconds[1] * 1e6 if PYTORCH else None
+            yield Row(f"{name}, {what}", "us", seconds[0] * 1e6, theirs, ratios.get(name))
         if ratios:
-            ours, theirs = (statistics.geometric_mean(each) * 1e6 for each in zip(*found.values(), strict=True))
+            ours, theirs = (statistics.geometric_mean(side) * 1e6 for side in zip(*times.values(), strict=True))
             ratio = statistics.geometric_mean(ratios.values())
             yield Row(f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim)
 
 
 def ddp(args: argparse.Namespace) -> Iterator[Row]:
-    """Training steps on two processes of one thread each, and how much longer they take than on one process."""
+    """Training steps on two processes of one thread each, and the ratio of their time to that on one process."""
     if importlib.util.find_spec("mpi4py") is None:
-        print("mpi4py is not installed: no steps on two processes.")
+        print("mpi4py is not installed: the rows with two processes are skipped.")
         return
     libraries = ["tinytorch", "torch"] if PYTORCH else ["tinytorch"]
-    for name, aim in (("mlp", 1.33), ("cnn", 1.18), ("gpt", 1.18)):  # two processes do 1.5 and 1.7 times as much
+    for name, aim in (("mlp", 1.33), ("cnn", 1.18), ("gpt", 1.18)):  # 1.5 and 1.7 times the throughput
         together = {library: ddp_step.seconds(library, name, 2, args.repeats) for library in libraries}
         single = {library: ddp_step.seconds(library, name, 1, args.repeats) for library in libraries}
         ours, *theirs = (together[library] * 1e3 for library in libraries)
@@ -132,8 +132,8 @@ def ddp(args: argparse.Namespace) -> Iterator[Row]:
         yield Row(f"DDP step, two processes to one, {name}", "x", ours, theirs[0] if theirs else None, None, None, aim)
 
 
-#: Rows of other kinds. Whole processes come first, and what has PyTorch in this process comes last: a child's peak
-#: memory counts that of the parent it was forked from.
+#: Rows of other kinds. Whole processes run first, and rows that import PyTorch into this process last: the peak memory
+#: of a child process includes that of the parent from which it was forked.
 FIRST = {"process": processes, "import": imports}
 LAST = {"ops": forty, "ddp": ddp}
 ROWS = [*FIRST, *WORK, *LAST]
@@ -158,21 +158,21 @@ def main() -> int:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     option = parser.add_argument
-    option("rows", nargs="*", metavar="ROW", help=f"which: {', '.join(ROWS)} (all)")
-    option("--epochs", type=int, default=5, help="of the whole process (5)")
-    option("--repeats", type=int, default=3, help="of the whole process (3)")
-    option("--turns", type=int, default=9, help="of each side in the other rows (9)")
+    option("rows", nargs="*", metavar="ROW", help=f"the rows to measure: {', '.join(ROWS)} (all)")
+    option("--epochs", type=int, default=5, help="epochs of the whole process (5)")
+    option("--repeats", type=int, default=3, help="runs of the whole process (3)")
+    option("--turns", type=int, default=9, help="turns of each side in the other rows (9)")
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
-    option("--compile", action="store_true", help="the table of compilers, of training, inference and the other work")
-    option("--columns", default=",".join(compiled.COLUMNS), help="of that table (all: %(default)s)")
-    option("--jax", metavar="PYTHON", default=JAX, help="the Python that has JAX, and NumPy (this one, if it has)")
-    option("--markdown", action="store_true", help="print that table for the documentation")
-    option("--check", action="store_true", help="exit with 1 if an aim is missed")
+    option("--compile", action="store_true", help="print the table of compilers instead")
+    option("--columns", default=",".join(compiled.COLUMNS), help="columns of that table (all: %(default)s)")
+    option("--jax", metavar="PYTHON", default=JAX, help="a Python with JAX and NumPy (this one if it has JAX)")
+    option("--markdown", action="store_true", help="print that table in Markdown")
+    option("--check", action="store_true", help="exit with status 1 if an aim is missed")
     args = parser.parse_args()
     if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
-        # PyTorch's BLAS chooses its kernels for the processor at hand; let NumPy's do so too. It
-        # does that when it is loaded, so start again.
-        note = "OPENBLAS_CORETYPE was set: left out, so that both sides choose their kernels."
+        # PyTorch's BLAS selects kernels for the processor, and so should NumPy's. OpenBLAS reads the variable when it
+        # is loaded, so this program is started again without it.
+        note = "OPENBLAS_CORETYPE is ignored, so that both libraries select kernels for this processor."
         print(note, file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     unknown = set(args.rows) - set(ROWS)
@@ -182,16 +182,16 @@ def main() -> int:
         parser.error(f"no such row: {', '.join(sorted(unknown))} (there are {', '.join(ROWS)})")
 
     if not PYTORCH:
-        print("PyTorch is not installed: only tinytorch's side is measured.")
+        print("PyTorch is not installed: only tinytorch is measured.")
     if native.instructions is None:
-        print("There are no native kernels here.")
+        print("There are no native kernels.")
     if args.compile:
-        works = [each for each in WORK if not args.rows or each in args.rows]
+        works = [name for name in WORK if not args.rows or name in args.rows]
         compiled.table(works, args.turns, args.columns.split(","), args.jax, args.markdown)
         return 0
     print(f"{'':<52} {'ours':>8} {'without':>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
     missed, ratios = False, []
-    for name in [each for each in ROWS if not args.rows or each in args.rows]:
+    for name in [row for row in ROWS if not args.rows or row in args.rows]:
         for row in [compare(name, args.turns)] if name in WORK else (FIRST | LAST)[name](args):
             print(line(row), flush=True)
             missed |= row.ok is False

@@ -1,4 +1,4 @@
-"""The table of `--compile`: what compilers make of the rows' work, and how long their first calls take."""
+"""The table of `--compile`: the rows' workloads with several compilers, and the time of each compiler's first call."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from benchmarks.side import Side
 from benchmarks.work import WORK
 
 COLUMNS = ("compiled", "eager", "PyTorch", "torch.compile", "JAX")
-#: Those that compile: their first calls are timed.
+#: The columns with compilers, whose first calls are timed.
 COMPILERS = ("compiled", "torch.compile", "JAX")
-#: Rows that there is a JAX program of, in `jax_work.py`.
+#: The rows that `jax_work.py` implements.
 JAX = "chain micro-mlp pinn pinn-2000 step step-adam step-256 step-256-adam decide".split()
 
 
 @dataclass
 class Row:
-    """One line: what each column took, its first call's seconds, and the ratio of compiled to PyTorch as it is."""
+    """One row: times and first-call times by column, and the ratio of compiled tinytorch to eager PyTorch."""
 
     what: str
     unit: str
-    taken: dict[str, float]
+    times: dict[str, float]
     first: dict[str, float]
     ratio: float | None = None
 
     def cells(self) -> list[str]:
-        """Return what stands in the table after the name."""
-        taken = [_number(self.taken.get(each)) for each in COLUMNS]
-        return [*taken, self.unit, _number(self.ratio), *[_number(self.first.get(each)) for each in COMPILERS]]
+        """Return the cells of the row after its name."""
+        times = [_number(self.times.get(name)) for name in COLUMNS]
+        return [*times, self.unit, _number(self.ratio), *[_number(self.first.get(name)) for name in COMPILERS]]
 
 
 def _number(x: float | None) -> str:
@@ -40,26 +40,29 @@ def _number(x: float | None) -> str:
 
 
 def starters(work: str, jax: str) -> dict[str, Callable[[], Side]]:
-    """Return what starts the columns that there are here: `jax` is a Python that has it, or an empty string."""
-    found = {"compiled": lambda: Side("tinytorch", work, compiled=True), "eager": lambda: Side("tinytorch", work)}
+    """Return functions that start the processes of the available columns.
+
+    `jax` is a Python interpreter that has JAX, or an empty string.
+    """
+    starts = {"compiled": lambda: Side("tinytorch", work, compiled=True), "eager": lambda: Side("tinytorch", work)}
     if importlib.util.find_spec("torch") is not None:
-        found["PyTorch"] = lambda: Side("torch", work)
-        found["torch.compile"] = lambda: Side("torch", work, compiled=True, quiet=True)
+        starts["PyTorch"] = lambda: Side("torch", work)
+        starts["torch.compile"] = lambda: Side("torch", work, compiled=True, quiet=True)
     if jax and work in JAX:
-        found["JAX"] = lambda: Side("jax", work, python=jax)
-    return found
+        starts["JAX"] = lambda: Side("jax", work, python=jax)
+    return starts
 
 
 def compare(work: str, turns: int, columns: Sequence[str], jax: str) -> Row:
-    """Return the row of some work: each column is a process, and they take turns. One that fails is left out."""
+    """Return the row of a workload: each column is a process, and they take turns. Failing columns are left out."""
     row = WORK[work]
     sides, first = {}, {}
     for name, start in starters(work, jax).items():
         if name in columns:
             try:
                 side = start()
-                first[name] = side.first()  # (they are made one after the other, each with the machine for itself)
-            except (OSError, RuntimeError) as error:  # PyTorch's needs a C++ compiler, and cannot do everything
+                first[name] = side.first()  # the processes start one after the other, with all cores available
+            except (OSError, RuntimeError) as error:  # PyTorch's compiler needs a C++ compiler, and may not support it
                 if name in ("compiled", "eager"):
                     raise
                 print(f"{work}: {name}: {error}", file=sys.stderr)
@@ -69,16 +72,16 @@ def compare(work: str, turns: int, columns: Sequence[str], jax: str) -> Row:
         for side in sides.values():
             side.turn(row.times)
     unit, scale = ("ms", 1e3) if row.per == 1 else ("us", 1e6 / row.per)
-    taken = {name: statistics.median(side.turns) * scale for name, side in sides.items()}
+    medians = {name: statistics.median(side.turns) * scale for name, side in sides.items()}
     for side in sides.values():
         side.end()
-    found = Row(row.what, unit, taken, {name: first[name] for name in COMPILERS if name in first})
+    result = Row(row.what, unit, medians, {name: first[name] for name in COMPILERS if name in first})
     if {"compiled", "PyTorch"} <= sides.keys():
-        found.ratio = ratio_of(sides["compiled"].turns, sides["PyTorch"].turns)
-    return found
+        result.ratio = ratio_of(sides["compiled"].turns, sides["PyTorch"].turns)
+    return result
 
 
-HEAD = [*COLUMNS, "", "ratio", *[f"1st {each}" for each in COMPILERS]]
+HEAD = [*COLUMNS, "", "ratio", *[f"1st {name}" for name in COMPILERS]]
 
 
 def line(what: str, cells: Sequence[str], markdown: bool) -> str:

@@ -1,4 +1,4 @@
-"""ddp_step.py LIBRARY MODEL: print the seconds that a step takes, on as many processes as are started."""
+"""ddp_step.py LIBRARY MODEL: print the time of a training step in seconds, on all processes that are started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 30
 
 
 def seconds(library: str, model: str, processes: int, times: int) -> float:
-    """Return the seconds of a step on some processes of one thread each, the best of several programs."""
+    """Return the time of a step in seconds on processes of one thread each: the minimum of several runs."""
     command = [sys.executable, "-m", "benchmarks.ddp_step", library, model]
     if processes > 1 and library == "torch":
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
@@ -28,17 +28,17 @@ def seconds(library: str, model: str, processes: int, times: int) -> float:
         command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(processes), *command]
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = {**os.environ, **single, "PROCESSES": str(processes), "PYTHONPATH": str(ROOT)}
-    taken = []
+    results = []
     for _ in range(times):
-        ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-        if ended.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{ended.stderr}")
-        taken.append(float(ended.stdout.split()[-1]))
-    return min(taken)
+        process = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed:\n{process.stderr}")
+        results.append(float(process.stdout.split()[-1]))
+    return min(results)
 
 
 def main(library: str, model: str) -> None:
-    """Train, and have the first process print."""
+    """Train for some steps; the first process prints the median time."""
     torch: Any = importlib.import_module(library)
     torch.set_num_threads(1)
     if os.environ["PROCESSES"] == "1":
@@ -49,13 +49,13 @@ def main(library: str, model: str) -> None:
         dist.init_process_group("gloo")
         first = dist.get_rank() == 0
         step = getattr(models, model)(torch, wrap=torch.nn.parallel.DistributedDataParallel)
-    taken = []
+    times = []
     for _ in range(STEPS):
         begin = time.perf_counter()
         step()
-        taken.append(time.perf_counter() - begin)
+        times.append(time.perf_counter() - begin)
     if first:
-        print(statistics.median(taken[STEPS // 3 :]))
+        print(statistics.median(times[STEPS // 3 :]))
     if os.environ["PROCESSES"] != "1":
         dist.destroy_process_group()
 

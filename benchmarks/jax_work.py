@@ -1,6 +1,6 @@
-"""The work of some rows as JAX programs: the same networks from the same weights, losses and steps, under `jax.jit`.
+"""The workloads of some rows as JAX programs: the same networks, initial weights, losses and steps, under `jax.jit`.
 
-`models.py` and `tasks.py` have the work that this is. Only random points are JAX's own.
+`models.py` and `tasks.py` implement the same workloads; only the random points differ, which JAX draws itself.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Work = Callable[[], Any]
 
 
 def array(x: Any) -> Any:
-    """Return a tensor as an array of JAX's."""
+    """Return a tensor as a JAX array."""
     return jnp.asarray(x.detach().numpy())
 
 
 def weights(*sizes: int) -> list[tuple[Any, Any]]:
-    """Return the weights and biases that linear layers have from seed 0."""
+    """Return the initial weights and biases of linear layers for seed 0."""
     tinytorch.manual_seed(0)
-    layers = [tinytorch.nn.Linear(*each) for each in itertools.pairwise(sizes)]
-    return [(array(each.weight), array(each.bias)) for each in layers]
+    layers = [tinytorch.nn.Linear(*shape) for shape in itertools.pairwise(sizes)]
+    return [(array(layer.weight), array(layer.bias)) for layer in layers]
 
 
 def network(params: Any, x: Any, activation: Callable[[Any], Any]) -> Any:
-    """Return what linear layers with an activation between them make of `x`."""
+    """Return the output of linear layers for `x`, with an activation between them."""
     for w, b in params[:-1]:
         x = activation(x @ w.T + b)
     w, b = params[-1]
@@ -40,7 +40,7 @@ def network(params: Any, x: Any, activation: Callable[[Any], Any]) -> Any:
 
 
 def sgd(lr: float) -> tuple[Any, Any]:
-    """Return what makes the state of plain gradient descent, and what takes its step."""
+    """Return two functions for gradient descent: one that creates its state, and one that takes a step."""
 
     def update(params: Any, state: Any, grads: Any) -> Any:
         return jax.tree.map(lambda p, g: p - lr * g, params, grads), state
@@ -49,7 +49,7 @@ def sgd(lr: float) -> tuple[Any, Any]:
 
 
 def adam(lr: float) -> tuple[Any, Any]:
-    """Return what makes the state of Adam, and what takes its step."""
+    """Return two functions for Adam: one that creates its state, and one that takes a step."""
 
     def start(params: Any) -> Any:
         return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
@@ -65,7 +65,7 @@ def adam(lr: float) -> tuple[Any, Any]:
 
 
 def stepping(loss: Callable[..., Any], params: Any, optimizer: tuple[Any, Any], *data: Any) -> Work:
-    """Return what takes a step down a loss: one compiled function, which writes over what it is given."""
+    """Return a function that takes a training step: one compiled function, which overwrites parameters and state."""
     start, update = optimizer
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))

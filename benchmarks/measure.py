@@ -1,4 +1,4 @@
-"""How the benchmarks measure: always all sides in turn, so that a busy machine is fair to each."""
+"""Measuring. All sides of a row take turns, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Row:
-    """One line of the table: what each side took, and what the ratio is to be at most."""
+    """One row of the table: the time or memory of each side, and the upper limit of the ratio."""
 
     what: str
     unit: str  # "s", "ms", "us" or "MB"
     ours: float
     theirs: float | None = None
     ratio: float | None = None
-    aim: float | None = None  # of the ratio
-    aim_ours: float | None = None  # of `ours`, where an absolute figure is what counts
-    without: float | None = None  # native kernels
-    memory: float | None = None  # at its peak, to theirs
+    aim: float | None = None  # upper limit of the ratio
+    aim_ours: float | None = None  # upper limit of `ours`, where an absolute figure counts
+    without: float | None = None  # tinytorch without native kernels
+    memory: float | None = None  # ratio of the peak memory, ours to theirs
 
     @property
     def ok(self) -> bool | None:
-        """Whether the aim is met; None if there is none, or PyTorch is not there."""
+        """Whether the aim is met; None if the row has no aim, or PyTorch is not installed."""
         if self.aim_ours is not None:
             return self.ours <= self.aim_ours
         return None if self.aim is None or self.ratio is None else self.ratio <= self.aim
@@ -43,40 +43,40 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def peak_memory() -> float:
-    """Return the megabytes of memory that this process had at its peak."""
+    """Return the peak memory of this process in megabytes."""
     return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
-def _megabytes(most: int) -> float:
-    return most / (2**20 if sys.platform == "darwin" else 2**10)
+def _megabytes(maxrss: int) -> float:
+    return maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 @dataclass
 class Process:
-    """What a whole process took."""
+    """The time and the peak memory of a whole process."""
 
     seconds: float
-    megabytes: float  # of memory, at its peak
+    megabytes: float
 
 
 def run(arguments: Sequence[str], cwd: str) -> Process:
-    """Run Python with `arguments` to its end and return what it took.
+    """Run Python with `arguments`, and return its time and peak memory.
 
     Raises:
-        RuntimeError: it ended with an error, which the message holds.
+        RuntimeError: the process failed; the message contains its output.
     """
-    # As on a user's machine: modules are compiled once, then read from __pycache__.
+    # As on a user's machine, modules are compiled once and then read from __pycache__.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    # A file for its output, not a pipe: nobody reads a pipe while `wait4` waits.
+    # The output goes to a file, since a pipe could fill up while `wait4` waits.
     with open(os.path.join(cwd, "output.txt"), "w+") as output:
         start = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, *arguments], cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         _, status, usage = os.wait4(process.pid, 0)
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             output.seek(0)
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{output.read()}")
-    return Process(taken, _megabytes(usage.ru_maxrss))
+    return Process(seconds, _megabytes(usage.ru_maxrss))

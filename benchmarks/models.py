@@ -1,6 +1,7 @@
-"""Training steps of models of many kinds, with tinytorch or with PyTorch: the same program's text.
+"""Training steps of various models, with tinytorch or PyTorch, from the same source code.
 
-Each function makes a model and its data, the same for both libraries, and returns what takes a step and gives its loss.
+Each function creates a model and its data, equal for both libraries, and returns a function that takes a training step
+and returns the loss.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def load(name: str, library: str) -> ModuleType:
-    """Return an example as a module that imports `library` ("torch") in tinytorch's place."""
+    """Return an example as a module that imports `library`, such as "torch", in place of tinytorch."""
     script = EXAMPLES / f"{name}.py"
     module = ModuleType(name)
     module.__file__ = str(script)
@@ -27,14 +28,14 @@ def load(name: str, library: str) -> ModuleType:
 
 
 def data(torch: Any, *shape: int, classes: int = 10) -> tuple[Any, Any]:
-    """Return inputs of a shape, and their classes: the same for each library."""
+    """Return random inputs of a shape and random classes, equal for both libraries."""
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.random(shape, dtype=np.float32))
     return X, torch.from_numpy(rng.integers(0, classes, shape[0]))
 
 
 def stepping(optimizer: Any, loss_of: Callable[[], Any]) -> Step:
-    """Return what takes a step down a loss."""
+    """Return a function that takes an optimizer step for a loss."""
 
     def step() -> Any:
         loss = loss_of()
@@ -47,19 +48,19 @@ def stepping(optimizer: Any, loss_of: Callable[[], Any]) -> Step:
 
 
 def step_of(torch: Any, model: Any, X: Any, y: Any, name: str = "Adam") -> Step:
-    """Return what takes a step of a classifier."""
+    """Return a function that takes a training step of a classifier."""
     optimizer = getattr(torch.optim, name)(model.parameters(), lr=1e-3)
     loss_fn = torch.nn.CrossEntropyLoss()
     return stepping(optimizer, lambda: loss_fn(model(X), y))
 
 
 def alone(model: Any) -> Any:
-    """Return a model as it is: on one process."""
+    """Return the model unchanged, for a single process."""
     return model
 
 
 def micro_mlp(torch: Any) -> Step:
-    """2-16-16-1 on a hundred points: nothing but overhead."""
+    """An MLP 2-16-16-1 on a hundred points, whose time is all overhead."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -87,7 +88,7 @@ def mlp(torch: Any, batch: int = 256, name: str = "Adam", wrap: Callable[[Any], 
 
 
 def cnn(torch: Any, batch: int = 64, wrap: Callable[[Any], Any] = alone) -> Step:
-    """Two convolutions, of 32 and 64 channels, and two linear layers, on pictures of 28 x 28."""
+    """Two convolutions, of 32 and 64 channels, and two linear layers, on images of 28 x 28."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(
@@ -116,7 +117,7 @@ def gpt(torch: Any, batch: int = 12, context: int = 64, wrap: Callable[[Any], An
 
 
 def lstm(torch: Any, batch: int = 64, hidden: int = 128) -> Step:
-    """The model of `examples/lstm_rows.py`: 28 rows of 28 pixels through an LSTM."""
+    """The model of `examples/lstm_rows.py`: an LSTM over the 28 rows of an image."""
     torch.manual_seed(0)
     model = load("lstm_rows", torch.__name__).Network(hidden, layers=1)
     return step_of(torch, model, *data(torch, batch, 1, 28, 28))
@@ -146,14 +147,14 @@ def _residual(torch: Any, inputs: int, outputs: int, stride: int) -> Any:
 
 
 def resnet_of(torch: Any) -> Any:
-    """Return a residual network for pictures of 3 x 32 x 32: four blocks, of 16 and 32 channels."""
+    """Return a residual network for images of 3 x 32 x 32: four blocks, of 16 and 32 channels."""
     nn = torch.nn
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1, bias=False),
         nn.BatchNorm2d(16),
         nn.ReLU(),
-        *(_residual(torch, *each) for each in ((16, 16, 1), (16, 16, 1), (16, 32, 2), (32, 32, 1))),
+        *(_residual(torch, *sizes) for sizes in ((16, 16, 1), (16, 16, 1), (16, 32, 2), (32, 32, 1))),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Linear(32, 10),
@@ -193,7 +194,7 @@ def mobilenet(torch: Any) -> Step:
         nn.Conv2d(3, 16, 3, 2, 1, bias=False),
         nn.BatchNorm2d(16),
         nn.Hardswish(),
-        *(Block(*each) for each in ((16, 16, 1), (16, 24, 2), (24, 24, 1), (24, 40, 2), (40, 40, 1))),
+        *(Block(*sizes) for sizes in ((16, 16, 1), (16, 24, 2), (24, 24, 1), (24, 40, 2), (40, 40, 1))),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Dropout(0.2),
@@ -203,7 +204,7 @@ def mobilenet(torch: Any) -> Step:
 
 
 def unet(torch: Any) -> Step:
-    """Predict noise, as diffusion models do: group norm, SiLU, transposed convolutions, on 1 x 32 x 32."""
+    """A diffusion model, which predicts noise: group norm, SiLU, transposed convolutions, on 1 x 32 x 32."""
     nn = torch.nn
     torch.manual_seed(0)
 
@@ -253,22 +254,21 @@ def dcgan(torch: Any) -> Step:
         nn.Conv2d(32, 64, 4, 2, 1, bias=False), nn.BatchNorm2d(64), nn.LeakyReLU(0.2),
         nn.Conv2d(64, 1, 4), nn.Flatten(0),
     )  # fmt: skip
-    of_G, of_D = (torch.optim.Adam(each.parameters(), lr=2e-4, betas=(0.5, 0.999)) for each in (G, D))
+    optim_G, optim_D = (torch.optim.Adam(net.parameters(), lr=2e-4, betas=(0.5, 0.999)) for net in (G, D))
     loss_fn = nn.BCEWithLogitsLoss()
     X = data(torch, 32, 1, 32, 32)[0] * 2 - 1
     real, fake = torch.ones(len(X)), torch.zeros(len(X))
 
     def step() -> Any:
-        drawn = G(torch.randn(len(X), 64, 1, 1))
-        of_D.zero_grad()
-        found = loss_fn(D(X), real) + loss_fn(D(drawn.detach()), fake)
-        found.backward()
-        of_D.step()
-        of_G.zero_grad()
-        loss = loss_fn(D(drawn), real)
-        loss.backward()
-        of_G.step()
-        return found.detach()
+        generated = G(torch.randn(len(X), 64, 1, 1))
+        optim_D.zero_grad()
+        loss_D = loss_fn(D(X), real) + loss_fn(D(generated.detach()), fake)
+        loss_D.backward()
+        optim_D.step()
+        optim_G.zero_grad()
+        loss_fn(D(generated), real).backward()
+        optim_G.step()
+        return loss_D.detach()
 
     return step
 
@@ -291,27 +291,27 @@ def vae(torch: Any) -> Step:
 
 
 def transformer(torch: Any) -> Step:
-    """PyTorch's encoder layers, with dropout and GELU, as a classifier of texts: 2 layers, 64 wide, 32 x 48."""
+    """A text classifier of `nn.TransformerEncoder` layers with dropout and GELU: 2 layers, 64 wide, 32 x 48."""
     nn = torch.nn
     torch.manual_seed(0)
 
     class Classifier(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.words, self.places = nn.Embedding(1000, 64), nn.Parameter(torch.randn(48, 64) * 0.02)
+            self.words, self.positions = nn.Embedding(1000, 64), nn.Parameter(torch.randn(48, 64) * 0.02)
             layer = nn.TransformerEncoderLayer(64, 4, 256, activation="gelu", batch_first=True, norm_first=True)
             self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
             self.out = nn.Linear(64, 10)
 
         def forward(self, x: Any) -> Any:
-            return self.out(self.layers(self.words(x) + self.places).mean(1))
+            return self.out(self.layers(self.words(x) + self.positions).mean(1))
 
     X = torch.from_numpy(np.random.default_rng(1).integers(0, 1000, (32, 48)))
     return step_of(torch, Classifier(), X, data(torch, 32)[1], "AdamW")
 
 
 def gru(torch: Any) -> Step:
-    """A classifier of texts of unequal lengths: embedding, packed bidirectional GRU."""
+    """A classifier of texts of different lengths: embedding and packed bidirectional GRU."""
     nn = torch.nn
     torch.manual_seed(0)
 
@@ -348,7 +348,7 @@ def tcn(torch: Any) -> Step:
 
 
 def graph(torch: Any) -> Step:
-    """A graph attention network: 2,000 nodes, 16,000 edges; gather, softmax by segment, index_add."""
+    """A graph attention network on 2,000 nodes and 16,000 edges: gather, segment softmax, index_add."""
     nn = torch.nn
     torch.manual_seed(0)
     rng = np.random.default_rng(1)
@@ -370,7 +370,7 @@ def graph(torch: Any) -> Step:
 
 
 def recommender(torch: Any) -> Step:
-    """Users, items and bags of words as vectors, and a small network on them: click or not."""
+    """Embeddings of users, items and bags of words, and a small network that predicts clicks."""
     nn = torch.nn
     torch.manual_seed(0)
     users, items, words = nn.Embedding(2000, 32), nn.Embedding(5000, 32), nn.EmbeddingBag(3000, 32)
@@ -379,7 +379,7 @@ def recommender(torch: Any) -> Step:
     u, i = (torch.from_numpy(rng.integers(0, n, 512)) for n in (2000, 5000))
     w = torch.from_numpy(rng.integers(0, 3000, (512, 8)))
     y = torch.from_numpy(rng.integers(0, 2, 512).astype(np.float32))
-    parameters = [p for each in (users, items, words, top) for p in each.parameters()]
+    parameters = [p for module in (users, items, words, top) for p in module.parameters()]
     return stepping(
         torch.optim.Adam(parameters, lr=1e-3),
         lambda: nn.functional.binary_cross_entropy_with_logits(top(torch.cat([users(u), items(i), words(w)], 1)), y),
@@ -387,21 +387,21 @@ def recommender(torch: Any) -> Step:
 
 
 def actor_critic(torch: Any) -> Step:
-    """Act in twenty made-up states, one after the other, and learn from the episode."""
+    """Sample actions in a sequence of twenty random states, and learn from the episode."""
     nn = torch.nn
     torch.manual_seed(0)
     body, policy, value = nn.Sequential(nn.Linear(4, 64), nn.ReLU()), nn.Linear(64, 2), nn.Linear(64, 1)
     states, rewards = data(torch, 20, 4)[0], data(torch, 20)[0]
-    parameters = [p for each in (body, policy, value) for p in each.parameters()]
+    parameters = [p for module in (body, policy, value) for p in module.parameters()]
 
     def loss() -> Any:
         total: Any = 0
         for state, reward in zip(states, rewards, strict=True):
             hidden = body(state)
             choice = torch.distributions.Categorical(logits=policy(hidden))
-            action, worth = choice.sample(), value(hidden)[0]
-            total = total + nn.functional.smooth_l1_loss(worth, reward)
-            total = total - choice.log_prob(action) * (reward - worth.detach())
+            action, estimate = choice.sample(), value(hidden)[0]
+            total = total + nn.functional.smooth_l1_loss(estimate, reward)
+            total = total - choice.log_prob(action) * (reward - estimate.detach())
         return total
 
     return stepping(torch.optim.RMSprop(parameters, lr=1e-3), loss)

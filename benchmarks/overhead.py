@@ -1,4 +1,4 @@
-"""What forty common ops cost, on 8 x 8 and on a million elements, with tinytorch and with PyTorch."""
+"""The time of forty common ops on 8 x 8 and on a million elements, with tinytorch and PyTorch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-#: name: the call, of the library `t` and inputs of the size at hand: `x`, `y` square and float32, recorded, with
-#: positive values; `v` a row of them; `i` integers, `m` a mask.
+#: By name, calls of the library `t` with these inputs: `x` and `y` are square matrices of positive float32 numbers that
+#: require grad, `v` is such a vector, `i` a matrix of indices and `m` a mask.
 OPS: dict[str, Callable[..., object]] = {
     "add": lambda t, x, y, v, i, m: x + y,
     "sub": lambda t, x, y, v, i, m: x - y,
@@ -53,9 +53,9 @@ OPS: dict[str, Callable[..., object]] = {
 
 
 def bound(torch: Any, call: Callable[..., object], size: int) -> Callable[[], object]:
-    """Return the call with a library's inputs of `size` x `size`."""
+    """Return a call with bound inputs of `size` x `size`."""
     torch.manual_seed(0)
-    # Results of something, as the inputs of most ops in a model are.
+    # Not leaves, as in a model, where the inputs of most ops are results of other ops.
     x, y, v = ((torch.rand(*shape) + 0.1).requires_grad_() * 1 for shape in ((size, size), (size, size), (size,)))
     i = torch.randint(0, size, (size, size))
     m = torch.rand(size, size) > 0.5
@@ -63,7 +63,7 @@ def bound(torch: Any, call: Callable[..., object], size: int) -> Callable[[], ob
 
 
 def seconds(work: Callable[[], object], times: int) -> float:
-    """Return what one call takes, over a loop of `times`."""
+    """Return the time of one call in seconds, measured over `times` calls."""
     start = time.perf_counter()
     for _ in range(times):
         work()
@@ -71,22 +71,22 @@ def seconds(work: Callable[[], object], times: int) -> float:
 
 
 def settle(work: Callable[[], object], rest: float) -> None:
-    """Repeat the work for `rest` seconds: so long the idle threads of the other library may go on spinning."""
+    """Repeat the work for `rest` seconds, while the idle threads of the other library may still spin."""
     start = time.perf_counter()
     while time.perf_counter() - start < rest:
         work()
 
 
 def compare(libraries: list[Any], size: int, blocks: int) -> dict[str, tuple[float, ...]]:
-    """Return by op the seconds of each library: the least of its turns, which they take one after the other."""
-    found = {}
+    """Return the time of each library in seconds, by op: the minimum over turns, which the libraries alternate."""
+    result = {}
     times, rest = (300, 0.002) if size < 100 else (5, 0.3)
     for name, call in OPS.items():
         works = [bound(library, call, size) for library in libraries]
-        taken: list[list[float]] = [[] for _ in works]
+        turns: list[list[float]] = [[] for _ in works]
         for _ in range(blocks):
-            for work, into in zip(works, taken, strict=True):
+            for work, measured in zip(works, turns, strict=True):
                 settle(work, rest)
-                into.append(seconds(work, times))
-        found[name] = tuple(min(each) for each in taken)
-    return found
+                measured.append(seconds(work, times))
+        result[name] = tuple(min(measured) for measured in turns)
+    return result

@@ -1,4 +1,4 @@
-"""PyTorch's quickstart, the same work as `train_fashion_mnist.py`: the other side of the benchmark.
+"""PyTorch's quickstart tutorial as a program: the counterpart of `train_fashion_mnist.py` in the benchmark.
 
 python benchmarks/quickstart_torch.py --data data --epochs 5
 """
@@ -13,15 +13,15 @@ from torch.utils.data import DataLoader
 
 
 def load_torchvision():
-    """Return torchvision, also where PyTorch is a build for CPUs and torchvision is none.
+    """Return torchvision, also if PyTorch is a CPU build and torchvision is not.
 
-    Its import then fails, for it registers derivatives of two operators that are not there.
+    The import of torchvision then fails, since it registers derivatives of two operators that do not exist.
     """
     try:
         import torchvision
     except RuntimeError:
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]  # what the failed import left behind
+            del sys.modules[name]  # left behind by the failed import
         for name in ("nms", "qnms"):
             signature = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
             torch.library.define(f"torchvision::{name}", signature)
@@ -31,7 +31,7 @@ def load_torchvision():
 
 
 class NeuralNetwork(nn.Module):
-    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+    """A classifier of images of 28 x 28 pixels, which returns a score for each of ten classes."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,7 @@ class NeuralNetwork(nn.Module):
         )
 
     def forward(self, x):
-        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        """Return the scores, (B, 10), of the images `x`, (B, 1, 28, 28)."""
         return self.linear_relu_stack(self.flatten(x))
 
 

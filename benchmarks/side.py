@@ -1,4 +1,4 @@
-"""side.py LIBRARY WORK [compiled]: do work whenever told so, and say how long it took. Each side is a process."""
+"""side.py LIBRARY WORK [compiled]: a process that runs a workload on request and reports the time, one per side."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 from benchmarks.measure import ROOT, peak_memory
 
-WARM_UP = 0.05  # seconds of work that do not count: so long another side's idle threads may go on spinning
+WARM_UP = 0.05  # seconds of untimed work, during which idle threads of another side may still spin
 
 
 class Side:
-    """A process that does one row's work, with one library.
+    """A process that runs the workload of a row with one library.
 
     Args:
         library: "tinytorch", "torch" or "jax".
         work: the name of the row.
-        native: with native kernels, if there are any.
-        compiled: as `torch.compile` makes it, and anew: PyTorch's keeps what it has made before in files.
-        python: what runs it.
-        quiet: what it says of itself is not shown.
+        native: use native kernels, if there are any.
+        compiled: use `torch.compile`; PyTorch's cache on disk is disabled.
+        python: the Python interpreter.
+        quiet: discard the standard error of the process.
     """
 
     def __init__(
@@ -44,25 +44,25 @@ class Side:
         self.turns: list[float] = []
 
     def first(self) -> float:
-        """Return the seconds of the first call, in which programs are made."""
+        """Return the time of the first call in seconds, which includes compilation."""
         return float(self._ask("first"))
 
     def turn(self, times: int) -> None:
-        """Do the work some times, and note the median of the seconds."""
+        """Run the workload some times, and append the median time in seconds to `turns`."""
         self.turns.append(float(self._ask(str(times))))
 
     def end(self) -> float:
-        """End the process; return the megabytes of memory that it had at its peak."""
+        """End the process, and return its peak memory in megabytes."""
         peak = float(self._ask("end"))
         self.process.communicate()
         return peak
 
-    def _ask(self, words: str) -> str:
+    def _ask(self, request: str) -> str:
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
-            self.process.stdin.write(f"{words}\n")
+            self.process.stdin.write(f"{request}\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # it has ended already
+        except BrokenPipeError:  # the process has ended
             pass
         answer = self.process.stdout.readline()
         if not answer:
@@ -85,7 +85,7 @@ def _work(library: str, name: str, compiled: bool) -> Any:
 
 
 def main(library: str, name: str, compiled: str = "") -> None:
-    """Do the work in turns, until told to end."""
+    """Run the workload on request, until the request "end"."""
     work = _work(library, name, bool(compiled))
     begin = time.perf_counter()
     work()
@@ -101,12 +101,12 @@ def main(library: str, name: str, compiled: str = "") -> None:
         begin = time.perf_counter()
         while time.perf_counter() - begin < WARM_UP:
             work()
-        taken = []
+        times = []
         for _ in range(int(line)):
             start = time.perf_counter()
             work()
-            taken.append(time.perf_counter() - start)
-        print(statistics.median(taken), flush=True)
+            times.append(time.perf_counter() - start)
+        print(statistics.median(times), flush=True)
     print(peak_memory(), flush=True)
 
 

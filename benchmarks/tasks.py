@@ -1,4 +1,4 @@
-"""Work that is no training, with tinytorch or with PyTorch: small ops, trained models at work, data, statistics."""
+"""Workloads other than training, with tinytorch or PyTorch: small ops, inference, data loading, statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import models
 
 Task = Callable[[], Any]
-TIMES = 1000  # an op in a call, so that the clock and the loop's call do not count
+TIMES = 1000  # ops per call, so that the overhead of the measurement is negligible
 
 
 # Small ops ----------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ def _two(torch: Any) -> tuple[Any, Any]:
 
 
 def forward(torch: Any) -> Task:
-    """One small multiplication: what an operation costs beside its arithmetic."""
+    """One small multiplication, whose time is the overhead of an op."""
     a, b = _two(torch)
 
     def work() -> None:
@@ -33,7 +33,7 @@ def forward(torch: Any) -> Task:
 
 
 def backward(torch: Any) -> Task:
-    """The same, and back."""
+    """One small multiplication and its backward pass."""
     a, b = _two(torch)
     g = torch.ones(8, 8)
 
@@ -46,7 +46,7 @@ def backward(torch: Any) -> Task:
 
 
 def no_grad(torch: Any) -> Task:
-    """The same, not recorded."""
+    """One small multiplication that is not recorded."""
     a, b = _two(torch)
 
     def work() -> None:
@@ -58,7 +58,7 @@ def no_grad(torch: Any) -> Task:
 
 
 def chain(torch: Any) -> Task:
-    """A hundred small multiplications in a row."""
+    """A sequence of a hundred small multiplications, and its backward pass."""
     x = torch.ones(8, 8, requires_grad=True)
     w = torch.full((8, 8), 0.99, requires_grad=True)
 
@@ -72,10 +72,10 @@ def chain(torch: Any) -> Task:
     return work
 
 
-# Trained models at work ---------------------------------------------------------------------------
+# Inference ----------------------------------------------------------------------------------------
 
 
-def _without(torch: Any, model: Any, X: Any) -> Task:
+def _inference(torch: Any, model: Any, X: Any) -> Task:
     def work() -> Any:
         with torch.no_grad():
             return model(X)
@@ -84,20 +84,20 @@ def _without(torch: Any, model: Any, X: Any) -> Task:
 
 
 def small_mlp(torch: Any) -> Task:
-    """One decision of a small network, 16-64-64-4."""
+    """Inference of a small network, 16-64-64-4, for one input."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4))
-    return _without(torch, model.eval(), models.data(torch, 1, 16)[0])
+    return _inference(torch, model.eval(), models.data(torch, 1, 16)[0])
 
 
 def resnet(torch: Any) -> Task:
-    """The residual network, on 32 pictures."""
-    return _without(torch, models.resnet_of(torch).eval(), models.data(torch, 32, 3, 32, 32)[0])
+    """Inference of the residual network for 32 images."""
+    return _inference(torch, models.resnet_of(torch).eval(), models.data(torch, 32, 3, 32, 32)[0])
 
 
 def generate(torch: Any) -> Task:
-    """The GPT of `models.gpt` writes 16 letters."""
+    """Generation of 16 characters by the GPT of `models.gpt`."""
     example = models.load("char_gpt", torch.__name__)
     torch.manual_seed(0)
     model = example.GPT(size=65, context=64, layers=4, heads=4, width=128).eval()
@@ -107,8 +107,8 @@ def generate(torch: Any) -> Task:
         text = start
         with torch.no_grad():
             for _ in range(16):
-                odds = model(text[:, -64:])[:, -1].softmax(-1)
-                text = torch.cat([text, torch.multinomial(odds, 1)], 1)
+                probabilities = model(text[:, -64:])[:, -1].softmax(-1)
+                text = torch.cat([text, torch.multinomial(probabilities, 1)], 1)
         return text
 
     return work
@@ -118,17 +118,17 @@ def generate(torch: Any) -> Task:
 
 
 def loader(torch: Any) -> Task:
-    """An epoch of 1,024 pictures of bytes, each cut, mirrored and normalized, in batches of 64, shuffled."""
+    """An epoch over 1,024 uint8 images, randomly cropped, flipped and normalized, in shuffled batches of 64."""
     data = torch.utils.data
-    pictures = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1024, 3, 32, 32), dtype=np.uint8))
-    mean, std = (torch.tensor(each).view(3, 1, 1) for each in ([0.49, 0.48, 0.45], [0.25, 0.24, 0.26]))
+    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1024, 3, 32, 32), dtype=np.uint8))
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in ([0.49, 0.48, 0.45], [0.25, 0.24, 0.26]))
 
-    class Pictures(data.Dataset):  # type: ignore[misc, name-defined]
+    class Images(data.Dataset):  # type: ignore[misc, name-defined]
         def __len__(self) -> int:
-            return len(pictures)
+            return len(images)
 
         def __getitem__(self, i: int) -> tuple[Any, int]:
-            x = pictures[i].float() / 255
+            x = images[i].float() / 255
             x = torch.nn.functional.pad(x, (4, 4, 4, 4))
             top, left = torch.randint(0, 9, (2,)).tolist()
             x = x[:, top : top + 32, left : left + 32]
@@ -137,7 +137,7 @@ def loader(torch: Any) -> Task:
             return (x - mean) / std, i % 10
 
     torch.manual_seed(0)
-    batches = data.DataLoader(Pictures(), batch_size=64, shuffle=True)
+    batches = data.DataLoader(Images(), batch_size=64, shuffle=True)
 
     def work() -> Any:
         total = 0
@@ -149,7 +149,7 @@ def loader(torch: Any) -> Task:
 
 
 def clusters(torch: Any) -> Task:
-    """A step of k-means: 4,000 points of 16 numbers, 32 centres."""
+    """Four steps of k-means, with 4,000 points in 16 dimensions and 32 centres."""
     points = models.data(torch, 4000, 16)[0]
 
     def work() -> Any:
@@ -164,12 +164,12 @@ def clusters(torch: Any) -> Task:
 
 
 def neighbours(torch: Any) -> Task:
-    """The ten nearest of 2,000 points to each of 500, and the commonest class among them."""
+    """Classification of 500 points by their ten nearest neighbours among 2,000 points."""
     points, classes = models.data(torch, 2000, 32)
-    asked = points[:500] + 0.01
+    queries = points[:500] + 0.01
 
     def work() -> Any:
-        nearest = torch.cdist(asked, points).topk(10, largest=False).indices
+        nearest = torch.cdist(queries, points).topk(10, largest=False).indices
         votes = torch.nn.functional.one_hot(classes[nearest], 10).sum(1)
         return votes.argmax(1)
 

@@ -1,4 +1,4 @@
-"""What is measured: the names of the rows, what they do, and how much of PyTorch's time it may take."""
+"""The workloads: the names of the rows, their functions, and the highest allowed ratio to PyTorch's time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["WORK", "Work"]
 
 
 class Work(NamedTuple):
-    """`make(torch)` returns what is done, with one of the libraries."""
+    """A workload; `make(torch)` returns the function that is timed, for one of the libraries."""
 
     what: str
     make: Callable[[Any], Callable[[], Any]]
-    aim: float | None = None  # the time, PyTorch's being 1
-    times: int = 10  # it is done in a turn
-    per: int = 1  # things of which a call does so many, in microseconds each
+    aim: float | None = None  # upper limit of the ratio of our time to PyTorch's
+    times: int = 10  # calls per turn
+    per: int = 1  # ops per call; if there are several, the table shows microseconds per op
 
 
 WORK = {
@@ -38,19 +38,19 @@ WORK = {
     "cnn": Work("CNN of 32 and 64 channels, batch 64 of 28 x 28", models.cnn, 0.8),
     "resnet": Work("ResNet of 16 and 32 channels, batch 32 of 32 x 32", models.resnet, 1.0),
     "mobilenet": Work("MobileNet, depthwise, batch 32 of 32 x 32", models.mobilenet),
-    "unet": Work("U-Net of a diffusion, batch 16 of 32 x 32", models.unet),
+    "unet": Work("diffusion U-Net, batch 16 of 32 x 32", models.unet),
     "dcgan": Work("DCGAN, both networks, batch 32 of 32 x 32", models.dcgan),
     "vae": Work("VAE 784-256-16, batch 128", models.vae),
     "transformer": Work("Transformer encoder 2 x 64, batch 32 x 48", models.transformer),
-    "gru": Work("GRU both ways, packed, batch 32 x 40", models.gru),
+    "gru": Work("bidirectional GRU, packed, batch 32 x 40", models.gru),
     "tcn": Work("dilated convolutions, batch 32 of 8 x 256", models.tcn),
     "graph": Work("graph attention, 2,000 nodes, 16,000 edges", models.graph),
     "recommender": Work("embeddings of a recommender, batch 512", models.recommender),
     "actor-critic": Work("actor and critic, an episode of 20", models.actor_critic),
     "decide": Work("inference: MLP 16-64-64-4, batch 1", tasks.small_mlp, None, 100),
-    "classify": Work("inference: ResNet, 32 pictures", tasks.resnet),
-    "generate": Work("inference: GPT writes 16 letters", tasks.generate),
-    "loader": Work("data: an epoch of 1,024 augmented pictures", tasks.loader, None, 2),
+    "classify": Work("inference: ResNet, 32 images", tasks.resnet),
+    "generate": Work("inference: GPT generates 16 characters", tasks.generate),
+    "loader": Work("data: an epoch of 1,024 augmented images", tasks.loader, None, 2),
     "clusters": Work("4 steps of k-means, 4,000 points", tasks.clusters),
-    "neighbours": Work("nearest of 2,000 points to 500", tasks.neighbours),
+    "neighbours": Work("nearest neighbours of 500 points among 2,000", tasks.neighbours),
 }

@@ -1,15 +1,14 @@
-"""Train a small GPT on the characters of a text, and let it write some.
+"""Train a small GPT on the characters of a text, and generate some text.
 
     python examples/char_gpt.py
     python examples/char_gpt.py --text shakespeare.txt --steps 5000 --length 1000
     python examples/char_gpt.py --quick
     python examples/char_gpt.py --help
 
-A transformer of 4 layers, 128 wide, that sees up to 64 characters and guesses the next one; 800,000
-parameters. Without --text it reads the pages on autograd and on the architecture of the project that
-it comes from, which it begins to know by heart after some hundred steps: more text makes a better
-writer. A tenth of the text is held back to test it with. Ctrl-C ends the training, and the model
-writes with what it has learned.
+The model is a transformer of 4 layers, 128 wide, with 800,000 parameters, which predicts the next
+character from up to 64 characters. Without --text it is trained on documents of this project, which it
+begins to memorize after some hundred steps; a longer text gives a better model. A tenth of the text is
+held out for testing. Ctrl-C ends the training; the model then generates text with its current weights.
 
 Sources: Radford et al., Language models are unsupervised multitask learners (GPT-2), 2019; the sizes
 are those of Karpathy's nanoGPT for a CPU.
@@ -29,7 +28,7 @@ PAGES = ("docs/autograd.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")
 
 
 class Block(nn.Module):
-    """A layer of the transformer: attention to what came before, then a small network."""
+    """A layer of the transformer: causal self-attention, then an MLP."""
 
     def __init__(self, width, heads, layers):
         super().__init__()
@@ -40,60 +39,60 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(width)
         self.expand = nn.Linear(width, 4 * width)
         self.contract = nn.Linear(4 * width, width)
-        for layer in (self.project, self.contract):  # as many are added up as there are layers
+        for layer in (self.project, self.contract):  # residual branches: 2 per layer are added up
             nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * layers))
 
     def attention(self, x):
-        """Return what each place takes from those up to it; `x` is (B, T, C)."""
+        """Return the causal self-attention of `x`, (B, T, C)."""
         B, T, C = x.shape
         q, k, v = (
-            each.view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, heads, T, C / heads)
-            for each in self.query_key_value(x).split(C, dim=2)
+            x.view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, heads, T, C / heads)
+            for x in self.query_key_value(x).split(C, dim=2)
         )
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.project(out.transpose(1, 2).reshape(B, T, C))
 
     def forward(self, x):
-        """Return `x`, (B, T, C), with what this layer adds."""
+        """Return the output of the layer, (B, T, C), for `x`, (B, T, C)."""
         x = x + self.attention(self.norm1(x))
         return x + self.contract(F.gelu(self.expand(self.norm2(x))))
 
 
 class GPT(nn.Module):
-    """Numbers of characters in, (B, T), scores for the next one at each place out, (B, T, size)."""
+    """A model that maps characters, (B, T), to scores of the next character at each position, (B, T, size)."""
 
     def __init__(self, size, context, layers, heads, width):
         super().__init__()
         self.context = context
         self.characters = nn.Embedding(size, width)
-        self.places = nn.Embedding(context, width)
+        self.positions = nn.Embedding(context, width)
         self.blocks = nn.Sequential(*[Block(width, heads, layers) for _ in range(layers)])
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, size, bias=False)
-        self.head.weight = self.characters.weight  # one table for reading and for writing
+        self.head.weight = self.characters.weight  # the input and the output embedding are tied
         nn.init.normal_(self.characters.weight, std=0.02)
-        nn.init.normal_(self.places.weight, std=0.02)
+        nn.init.normal_(self.positions.weight, std=0.02)
 
     def forward(self, x):
         """Return the scores."""
-        place = torch.arange(x.shape[1])
-        return self.head(self.norm(self.blocks(self.characters(x) + self.places(place))))
+        position = torch.arange(x.shape[1])
+        return self.head(self.norm(self.blocks(self.characters(x) + self.positions(position))))
 
 
 def loss_of(model, x, y):
-    """Return the mean cross entropy of the next characters `y`, (B, T), given `x`."""
+    """Return the mean cross entropy of the next characters `y`, (B, T), for the input `x`, (B, T)."""
     return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
 
 
 def batch_of(text, batch, context):
-    """Return pieces of the text, (batch, context), from random places, and what follows each character."""
+    """Return random pieces of the text, (batch, context), and the next character at each position."""
     start = torch.randint(len(text) - context, (batch, 1))
-    at = start + torch.arange(context)
-    return text[at], text[at + 1]
+    index = start + torch.arange(context)
+    return text[index], text[index + 1]
 
 
 def optimizer_of(model, lr):
-    """Return AdamW, with decay of the matrices only."""
+    """Return AdamW with weight decay for matrices only."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
@@ -101,7 +100,7 @@ def optimizer_of(model, lr):
 
 
 def improve(model, optimizer, x, y):
-    """Take one step of training and return the loss, a tensor."""
+    """Take one training step and return the loss, a tensor."""
     loss = loss_of(model, x, y)
     optimizer.zero_grad()
     loss.backward()
@@ -111,11 +110,11 @@ def improve(model, optimizer, x, y):
 
 
 def train(model, text, test_text, args):
-    """Train the model, to the last step or to Ctrl-C, and return the number of steps."""
+    """Train the model until the last step or Ctrl-C, and return the number of steps."""
     optimizer = optimizer_of(model, args.lr)
     warm_up = min(100, args.steps // 10 + 1)
 
-    def rate(step):  # up along a line, then down along a cosine, to a tenth
+    def rate(step):  # linear warm-up, then cosine decay to a tenth
         if step < warm_up:
             return (step + 1) / warm_up
         return 0.55 + 0.45 * math.cos(math.pi * (step - warm_up) / max(1, args.steps - warm_up))
@@ -143,15 +142,15 @@ def train(model, text, test_text, args):
 
 @torch.no_grad()
 def test(model, text, args):
-    """Return the loss on the text that was held back: a piece after another, up to 100 of them."""
+    """Return the loss on the test text: on consecutive pieces, at most 100."""
     starts = torch.arange(0, len(text) - args.context, args.context)[:100]
-    at = starts[:, None] + torch.arange(args.context)
-    return loss_of(model, text[at], text[at + 1]).item()
+    index = starts[:, None] + torch.arange(args.context)
+    return loss_of(model, text[index], text[index + 1]).item()
 
 
 @torch.no_grad()
 def write(model, start, length, temperature):
-    """Return the numbers of `length` characters that go on from those of `start`, a tensor (1, T)."""
+    """Return the numbers of `length` generated characters that continue `start`, a tensor (1, T)."""
     x = start
     for _ in range(length):
         scores = model(x[:, -model.context :])[:, -1]
@@ -160,7 +159,7 @@ def write(model, start, length, temperature):
 
 
 def read(args):
-    """Return the text to learn."""
+    """Return the training text."""
     if args.text:
         return Path(args.text).read_text(encoding="utf-8")
     root = Path(__file__).resolve().parent.parent
@@ -168,23 +167,23 @@ def read(args):
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--text", metavar="FILE", help="what to learn, in UTF-8 (the project's own pages)")
-    option("--steps", type=int, default=1000, help="of the training (1000)")
+    option("--text", metavar="FILE", help="the training text, in UTF-8 (documents of this project)")
+    option("--steps", type=int, default=1000, help="training steps (1000)")
     option("--batch-size", type=int, default=12, help="pieces of text per step (12)")
-    option("--context", type=int, default=64, help="characters of a piece (64)")
-    option("--layers", type=int, default=4, help="of the transformer (4)")
-    option("--heads", type=int, default=4, help="of its attention (4)")
-    option("--width", type=int, default=128, help="of its layers (128)")
-    option("--lr", type=float, default=2e-3, help="learning rate at its highest (0.002)")
-    option("--length", type=int, default=300, help="characters to write in the end (300)")
-    option("--temperature", type=float, default=0.8, help="the higher, the bolder (0.8)")
-    option("--seed", type=int, default=0, help="of the weights, the pieces and the sample (0)")
-    option("--log-every", type=int, default=250, metavar="STEPS", help="print losses (250)")
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
-    option("--quick", action="store_true", help="20 steps of a small model, to see it run")
+    option("--context", type=int, default=64, help="characters per piece (64)")
+    option("--layers", type=int, default=4, help="the number of layers (4)")
+    option("--heads", type=int, default=4, help="the number of attention heads (4)")
+    option("--width", type=int, default=128, help="the width of the layers (128)")
+    option("--lr", type=float, default=2e-3, help="the highest learning rate (0.002)")
+    option("--length", type=int, default=300, help="the number of characters to generate (300)")
+    option("--temperature", type=float, default=0.8, help="the temperature of the sampling (0.8)")
+    option("--seed", type=int, default=0, help="the seed of the weights, the batches and the sampling (0)")
+    option("--log-every", type=int, default=250, metavar="STEPS", help="steps between printed losses (250)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
+    option("--quick", action="store_true", help="20 steps of a small model, as a short test")
     args = parser.parse_args(argv)
     if args.quick:
         args.steps, args.layers, args.width, args.context = 20, 2, 32, 32
@@ -201,7 +200,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     try:
         text = read(args)

@@ -1,14 +1,14 @@
-"""Train a convolutional network on FashionMNIST to 92 % of the test pictures, in a few minutes.
+"""Train a convolutional network on FashionMNIST to a test accuracy of 92 %, in a few minutes.
 
     python examples/cnn_fashion_mnist.py
     python examples/cnn_fashion_mnist.py --epochs 3 --width 16
     python examples/cnn_fashion_mnist.py --quick
     python examples/cnn_fashion_mnist.py --help
 
-Three convolutions with batch normalization, and two linear layers; Adam, with a learning rate that
-first rises and then falls (one cycle). Half of the pictures are shown mirrored; in the test the
-scores of a picture and of its mirror image are added. The data is downloaded (30 MB) to --data if it
-is not there; if it cannot be, drawn pictures take its place (--dataset). Ctrl-C ends the training.
+The network has three convolutions with batch normalization, and two linear layers. It is trained by
+Adam with the one-cycle learning rate schedule. Half of the training images are flipped; in the test,
+the scores of each image and of its mirror image are added. The data (30 MB) is downloaded to --data
+if it is not there; if that fails, generated images are used (--dataset). Ctrl-C ends the training.
 
 Sources: Ioffe and Szegedy, Batch normalization, 2015; Smith and Topin, Super-convergence, 2018.
 """
@@ -25,7 +25,7 @@ from tinytorch.utils.data import DataLoader, Subset
 
 
 class Network(nn.Module):
-    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+    """A classifier of images of 28 x 28 pixels, which returns a score for each of ten classes."""
 
     def __init__(self, width):
         super().__init__()
@@ -47,12 +47,12 @@ class Network(nn.Module):
         )
 
     def forward(self, x):
-        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        """Return the scores, (B, 10), of the images `x`, (B, 1, 28, 28)."""
         return self.classifier(self.features(x))
 
 
 def improve(model, optimizer, scheduler, X, y):
-    """Take one step of training on the pictures `X`, (B, 1, 28, 28), of the classes `y`, and return the loss."""
+    """Take one training step on the images `X`, (B, 1, 28, 28), of the classes `y`, and return the loss."""
     mirrored = torch.rand(len(X), 1, 1, 1) < 0.5
     loss = nn.functional.cross_entropy(model(torch.where(mirrored, X.flip(3), X)), y)
     optimizer.zero_grad()
@@ -63,7 +63,7 @@ def improve(model, optimizer, scheduler, X, y):
 
 
 def train(dataloader, step, model, optimizer, scheduler):
-    """Show the model every picture once, and return the mean of the losses."""
+    """Train the model for one epoch, and return the mean of the losses."""
     model.train()
     total = 0.0
     for X, y in dataloader:
@@ -72,7 +72,7 @@ def train(dataloader, step, model, optimizer, scheduler):
 
 
 def test(dataloader, model):
-    """Return the share of the pictures that the model names rightly."""
+    """Return the accuracy of the model."""
     model.eval()
     correct = 0
     with torch.no_grad():
@@ -83,7 +83,7 @@ def test(dataloader, model):
 
 
 def load_data(args):
-    """Return the pictures to learn from, those to test with, and what is to be said of them."""
+    """Return the training data, the test data, and a notice to print, or None."""
     if args.torchvision:
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
@@ -94,30 +94,30 @@ def load_data(args):
         Fashion = fashion_or_drawn(args.data, args.dataset)
     data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
     if args.quick:
-        data = [Subset(each, range(min(2000, len(each)))) for each in data]
-    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
+        data = [Subset(images, range(min(2000, len(images)))) for images in data]
+    return *data, getattr(Fashion, "notice", None)  # that the images are generated
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
-    option("--epochs", type=int, default=5, help="how often to show every picture (5)")
-    option("--batch-size", type=int, default=128, help="pictures per step (128)")
-    option("--lr", type=float, default=5e-3, help="learning rate at its highest (0.005)")
-    option("--width", type=int, default=32, help="channels of the first convolution (32)")
-    option("--seed", type=int, default=0, help="of the first weights and the order (0)")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
+    option("--epochs", type=int, default=5, help="the number of epochs (5)")
+    option("--batch-size", type=int, default=128, help="images per step (128)")
+    option("--lr", type=float, default=5e-3, help="the highest learning rate (0.005)")
+    option("--width", type=int, default=32, help="the channels of the first convolution (32)")
+    option("--seed", type=int, default=0, help="the seed of the initial weights and the shuffling (0)")
     option(
         "--dataset",
         choices=("auto", "fashion", "drawn"),
         default="auto",
-        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
-        "FashionMNIST is not there and cannot be downloaded (auto)",
+        help="fashion: FashionMNIST; drawn: generated images; auto: generated images if "
+        "FashionMNIST is not in the folder and cannot be downloaded (auto)",
     )
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
     option("--torchvision", action="store_true", help="read the data through torchvision")
-    option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
+    option("--quick", action="store_true", help="one epoch on 2,000 images, as a short test")
     args = parser.parse_args(argv)
     if args.torchvision and args.dataset == "drawn":
         parser.error("argument --torchvision: not allowed with --dataset drawn")
@@ -130,7 +130,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     try:
         training_data, test_data, notice = load_data(args)

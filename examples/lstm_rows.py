@@ -1,13 +1,13 @@
-"""Let an LSTM read the pictures of FashionMNIST row by row, from top to bottom, and name them.
+"""Train an LSTM that classifies the images of FashionMNIST row by row.
 
     python examples/lstm_rows.py
     python examples/lstm_rows.py --epochs 5 --hidden 256
     python examples/lstm_rows.py --quick
     python examples/lstm_rows.py --help
 
-A picture is a sequence of 28 rows of 28 pixels; what the network has in mind after the last row
-tells the class. The data is downloaded (30 MB) to --data if it is not there; if it cannot be, drawn
-pictures take its place (--dataset). Ctrl-C ends the training.
+An image is a sequence of 28 rows of 28 pixels; a linear layer classifies the hidden state after the
+last row. The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images
+are used (--dataset). Ctrl-C ends the training.
 
 Source: Hochreiter and Schmidhuber, Long short-term memory, 1997.
 """
@@ -24,7 +24,7 @@ from tinytorch.utils.data import DataLoader, Subset
 
 
 class Network(nn.Module):
-    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+    """A classifier of images of 28 x 28 pixels, which returns a score for each of ten classes."""
 
     def __init__(self, hidden, layers):
         super().__init__()
@@ -32,13 +32,13 @@ class Network(nn.Module):
         self.classifier = nn.Linear(hidden, 10)
 
     def forward(self, x):
-        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        """Return the scores, (B, 10), of the images `x`, (B, 1, 28, 28)."""
         _, (h, _) = self.lstm(x.squeeze(1))  # h: (layers, B, hidden), after the last row
         return self.classifier(h[-1])
 
 
 def improve(model, optimizer, scheduler, X, y):
-    """Take one step of training on the pictures `X`, (B, 1, 28, 28), of the classes `y`, and return the loss."""
+    """Take one training step on the images `X`, (B, 1, 28, 28), of the classes `y`, and return the loss."""
     loss = nn.functional.cross_entropy(model(X), y)
     optimizer.zero_grad()
     loss.backward()
@@ -49,7 +49,7 @@ def improve(model, optimizer, scheduler, X, y):
 
 
 def train(dataloader, step, model, optimizer, scheduler):
-    """Show the model every picture once, and return the mean of the losses."""
+    """Train the model for one epoch, and return the mean of the losses."""
     model.train()
     total = 0.0
     for X, y in dataloader:
@@ -58,7 +58,7 @@ def train(dataloader, step, model, optimizer, scheduler):
 
 
 def test(dataloader, model):
-    """Return the share of the pictures that the model names rightly."""
+    """Return the accuracy of the model."""
     model.eval()
     correct = 0
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test(dataloader, model):
 
 
 def load_data(args):
-    """Return the pictures to learn from, those to test with, and what is to be said of them."""
+    """Return the training data, the test data, and a notice to print, or None."""
     if args.torchvision:
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
@@ -79,31 +79,31 @@ def load_data(args):
         Fashion = fashion_or_drawn(args.data, args.dataset)
     data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
     if args.quick:
-        data = [Subset(each, range(min(2000, len(each)))) for each in data]
-    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
+        data = [Subset(images, range(min(2000, len(images)))) for images in data]
+    return *data, getattr(Fashion, "notice", None)  # that the images are generated
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
-    option("--epochs", type=int, default=5, help="how often to show every picture (5)")
-    option("--batch-size", type=int, default=64, help="pictures per step (64)")
-    option("--lr", type=float, default=4e-3, help="learning rate at its highest (0.004)")
-    option("--hidden", type=int, default=128, help="size of what the LSTM has in mind (128)")
-    option("--layers", type=int, default=1, help="of the LSTM (1)")
-    option("--seed", type=int, default=0, help="of the first weights and the order (0)")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
+    option("--epochs", type=int, default=5, help="the number of epochs (5)")
+    option("--batch-size", type=int, default=64, help="images per step (64)")
+    option("--lr", type=float, default=4e-3, help="the highest learning rate (0.004)")
+    option("--hidden", type=int, default=128, help="the size of the hidden state (128)")
+    option("--layers", type=int, default=1, help="the number of LSTM layers (1)")
+    option("--seed", type=int, default=0, help="the seed of the initial weights and the shuffling (0)")
     option(
         "--dataset",
         choices=("auto", "fashion", "drawn"),
         default="auto",
-        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
-        "FashionMNIST is not there and cannot be downloaded (auto)",
+        help="fashion: FashionMNIST; drawn: generated images; auto: generated images if "
+        "FashionMNIST is not in the folder and cannot be downloaded (auto)",
     )
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
     option("--torchvision", action="store_true", help="read the data through torchvision")
-    option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
+    option("--quick", action="store_true", help="one epoch on 2,000 images, as a short test")
     args = parser.parse_args(argv)
     if args.torchvision and args.dataset == "drawn":
         parser.error("argument --torchvision: not allowed with --dataset drawn")
@@ -116,7 +116,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     try:
         training_data, test_data, notice = load_data(args)

@@ -1,18 +1,18 @@
-"""Solve Burgers' equation with a neural network that learns from the equation alone.
+"""Solve Burgers' equation by a physics-informed neural network.
 
     python examples/pinn.py
     python examples/pinn.py --steps 3000 --no-plot
     python examples/pinn.py --help
 
-The simplest equation in which a smooth beginning becomes a steep front:
+It is the simplest equation in which a smooth initial state develops a steep front:
 
     u_t + u u_x = (0.01 / pi) u_xx,    0 <= t <= 1,  -1 <= x <= 1,
     u(0, x) = -sin(pi x),  u(t, -1) = u(t, 1) = 0.
 
-A network u(t, x) is trained to fulfil both lines at random points. Its derivatives come from
-`autograd.grad(..., create_graph=True)`, so that a loss made of them can be differentiated again.
-It is shown no solution; at the end it is compared with the exact one, and drawn (with the extra
-`plot`, which is matplotlib). Ctrl-C ends the training, and does that with what is there.
+A network u(t, x) is trained to satisfy both lines at random points. Its derivatives are computed by
+`autograd.grad(..., create_graph=True)`, so that a loss with derivatives can be differentiated again.
+The training uses no solution; at the end the network is compared with the exact solution and plotted
+(by matplotlib, the extra `plot`). Ctrl-C ends the training and continues with that comparison.
 
 Source: Raissi, Perdikaris and Karniadakis, Physics-informed neural networks, 2019.
 """
@@ -28,8 +28,8 @@ import numpy as np
 import tinytorch as torch
 from tinytorch import nn
 
-NU = 0.01 / math.pi  # viscosity: the less, the steeper the front
-WEIGHT = 20  # of the given values in the loss: the rest of the solution follows from them
+NU = 0.01 / math.pi  # viscosity: the smaller, the steeper the front
+WEIGHT = 20  # of the initial and boundary values in the loss, which determine the solution
 
 
 class Network(nn.Module):
@@ -43,36 +43,36 @@ class Network(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(width, 1))
 
     def forward(self, t, x):
-        """Return u at times `t` and places `x`; all are (N, 1)."""
+        """Return u, (N, 1), at times `t` and positions `x`, (N, 1)."""
         return self.layers(torch.cat([t, x], dim=1))
 
 
 def residual(model, t, x):
-    """Return u_t + u u_x - NU u_xx at `t` and `x`, 0 where the model obeys the equation."""
+    """Return u_t + u u_x - NU u_xx at `t` and `x`, which is 0 where the model satisfies the equation."""
     t.requires_grad_()
     x.requires_grad_()
     u = model(t, x)
-    ones = torch.ones_like(u)  # of the sum over the points: each u depends on its own point only
+    ones = torch.ones_like(u)  # the gradient of the sum over points: each u depends on its own point only
     u_t, u_x = torch.autograd.grad(u, (t, x), ones, create_graph=True)
     (u_xx,) = torch.autograd.grad(u_x, x, ones, create_graph=True)
     return u_t + u * u_x - NU * u_xx
 
 
 def random_points(n):
-    """Return `n` times and places, (n, 1) each."""
+    """Return `n` random times and positions, (n, 1) each."""
     return torch.rand(n, 1), 2 * torch.rand(n, 1) - 1
 
 
 def given_points(n):
-    """Return `n` times and places where u is given, half of them at the beginning, and u there."""
+    """Return `n` times, positions and values of u, half of them initial values and half boundary values."""
     t, x = random_points(n)
     t[: n // 2] = 0
-    x[n // 2 :] = x[n // 2 :].sign()  # a wall
-    return t, x, -torch.sin(math.pi * x)  # 0 at the walls
+    x[n // 2 :] = x[n // 2 :].sign()  # on the boundary
+    return t, x, -torch.sin(math.pi * x)  # 0 on the boundary
 
 
 def improve(model, optimizer, points, given):
-    """Take one step of training on new points and return the loss."""
+    """Take one training step on new points and return the loss."""
     equation = residual(model, *random_points(points))
     t, x, u = given_points(given)
     loss = (equation**2).mean() + WEIGHT * ((model(t, x) - u) ** 2).mean()
@@ -83,14 +83,14 @@ def improve(model, optimizer, points, given):
 
 
 def train(model, args):
-    """Train the model, to the last step or to Ctrl-C, and return the losses."""
+    """Train the model until the last step or Ctrl-C, and return the losses."""
     optimizer = torch.optim.Adam(model.parameters())
     take_step = torch.compile(improve) if args.compile else improve
     losses = []
     start = time.perf_counter()
     try:
         for step in range(args.steps):
-            for group in optimizer.param_groups:  # along a cosine, from lr to a thousandth of it
+            for group in optimizer.param_groups:  # cosine decay to a thousandth of lr
                 group["lr"] = args.lr * (0.5005 + 0.4995 * math.cos(math.pi * step / args.steps))
             losses.append(take_step(model, optimizer, args.points, args.given))
             if step % args.log_every == 0 or step == args.steps - 1:
@@ -102,34 +102,34 @@ def train(model, args):
 
 
 def exact(t, x):
-    """Return the solution at times `t` and places `x`, NumPy arrays of one shape.
+    """Return the exact solution at times `t` and positions `x`, NumPy arrays of the same shape.
 
-    Cole and Hopf's: u = -2 NU v_x / v, where v obeys the heat equation, v_t = NU v_xx. So v and v_x
-    at t are those at 0 smoothed by a Gaussian, an integral for Gauss and Hermite's quadrature.
+    By the Cole-Hopf transformation u = -2 NU v_x / v, where v satisfies the heat equation v_t = NU v_xx. So v and
+    v_x at t are those at 0 convolved with a Gaussian, which Gauss-Hermite quadrature integrates.
     """
     nodes, weights = np.polynomial.hermite.hermgauss(100)
     y = x[..., None] - np.sqrt(4 * NU * t)[..., None] * nodes
     log_v = -np.cos(np.pi * y) / (2 * np.pi * NU)
-    v = weights * np.exp(log_v - log_v.max(axis=-1, keepdims=True))  # a factor cancels
+    v = weights * np.exp(log_v - log_v.max(axis=-1, keepdims=True))  # the factor cancels
     return -(np.sin(np.pi * y) * v).sum(axis=-1) / v.sum(axis=-1)
 
 
 def compare(model, times):
-    """Return times, places, the model's u and the exact one, on a grid (number of times, 256)."""
+    """Return times, positions, the u of the model and the exact u, on a grid (number of times, 256)."""
     t, x = np.meshgrid(times, np.linspace(-1, 1, 256), indexing="ij")
     with torch.no_grad():
-        u = model(*(torch.from_numpy(each).float().reshape(-1, 1) for each in (t, x)))
+        u = model(*(torch.from_numpy(a).float().reshape(-1, 1) for a in (t, x)))
     return t, x, u.numpy().reshape(t.shape), exact(t, x)
 
 
 def relative_error(model):
-    """Return the L2 norm of the model's error, divided by that of the solution."""
+    """Return the L2 norm of the error of the model, divided by that of the solution."""
     _, _, u, truth = compare(model, np.linspace(0, 1, 100))
     return np.linalg.norm(u - truth) / np.linalg.norm(truth)
 
 
 def draw(path, model, losses):
-    """Draw the model's u, its profile at three times, and the losses, into a PNG file."""
+    """Plot the u of the model, its profile at three times, and the losses, into a PNG file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 6), layout="constrained")
@@ -156,27 +156,27 @@ def draw(path, model, losses):
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--seed", type=int, default=0, help="of the first weights and all points (0)")
-    option("--steps", type=int, default=15000, help="of the training (15000)")
-    option("--lr", type=float, default=5e-3, help="learning rate in the beginning (0.005)")
-    option("--points", type=int, default=2000, help="per step, for the equation (2000)")
-    option("--given", type=int, default=200, help="points per step where u is given (200)")
-    option("--width", type=int, default=20, help="units of a hidden layer (20)")
-    option("--depth", type=int, default=4, help="hidden layers (4)")
-    option("--log-every", type=int, default=1000, metavar="STEPS", help="print the loss (1000)")
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
-    option("--out", default="pinn.png", metavar="FILE", help="the picture, a PNG (pinn.png)")
-    option("--no-plot", action="store_true", help="draw no picture")
+    option("--seed", type=int, default=0, help="the seed of the initial weights and the points (0)")
+    option("--steps", type=int, default=15000, help="training steps (15000)")
+    option("--lr", type=float, default=5e-3, help="the initial learning rate (0.005)")
+    option("--points", type=int, default=2000, help="points per step for the equation (2000)")
+    option("--given", type=int, default=200, help="points per step for initial and boundary values (200)")
+    option("--width", type=int, default=20, help="units per hidden layer (20)")
+    option("--depth", type=int, default=4, help="the number of hidden layers (4)")
+    option("--log-every", type=int, default=1000, metavar="STEPS", help="steps between printed losses (1000)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
+    option("--out", default="pinn.png", metavar="FILE", help="the PNG file of the plot (pinn.png)")
+    option("--no-plot", action="store_true", help="do not plot")
     args = parser.parse_args(argv)
     for name in ("steps", "lr", "points", "given", "width", "depth", "log_every"):
         if not 0 < getattr(args, name) < math.inf:
             parser.error(f"argument --{name.replace('_', '-')}: should be above 0 and finite")
     if not 0 <= args.seed < 2**64:
         parser.error("argument --seed: should be from 0 to 2**64 - 1")
-    if not args.no_plot:  # better now than after the training
+    if not args.no_plot:  # fail now instead of after the training
         if importlib.util.find_spec("matplotlib") is None:
             parser.error("the picture needs matplotlib: pip install matplotlib; or --no-plot")
         try:
@@ -187,7 +187,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     torch.manual_seed(args.seed)
     model = Network(args.width, args.depth)

@@ -1,16 +1,16 @@
-"""Train a variational autoencoder on FashionMNIST, and let it draw pictures of its own.
+"""Train a variational autoencoder on FashionMNIST, and generate images.
 
     python examples/vae_fashion_mnist.py
     python examples/vae_fashion_mnist.py --epochs 20 --latent 32 --out pictures.png
     python examples/vae_fashion_mnist.py --quick --no-plot
     python examples/vae_fashion_mnist.py --help
 
-The encoder says for a picture where, among normally distributed points, it lies, and how sure that
-is; the decoder turns a point into a picture. The loss bounds how unlikely the pictures are (the
-ELBO, in nats per picture): what the decoder gets wrong, and how far the encoder's points are from
-the normal distribution. At the end 64 random points are decoded, into a PNG file (with Pillow, which
-the extra `vision` brings). The data is downloaded (30 MB) to --data if it is not there; if it cannot
-be, drawn pictures take its place (--dataset). Ctrl-C ends the training.
+The encoder maps an image to the mean and the variance of a normal distribution of latent points; the
+decoder maps a latent point to an image. The loss is the negative evidence lower bound (ELBO) in nats
+per image: the reconstruction error plus the KL divergence of the latent distribution from the
+standard normal distribution. At the end 64 random points are decoded into a PNG file (by Pillow, the
+extra `vision`). The data (30 MB) is downloaded to --data if it is not there; if that fails, generated
+images are used (--dataset). Ctrl-C ends the training.
 
 Source: Kingma and Welling, Auto-encoding variational Bayes, 2013.
 """
@@ -29,7 +29,7 @@ from tinytorch.utils.data import DataLoader, Subset
 
 
 class VAE(nn.Module):
-    """Pictures of 28 x 28 pixels to points of `latent` coordinates and back."""
+    """A variational autoencoder of images of 28 x 28 pixels, with a latent space of `latent` dimensions."""
 
     def __init__(self, latent, hidden):
         super().__init__()
@@ -38,26 +38,26 @@ class VAE(nn.Module):
         self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, 28 * 28))
 
     def forward(self, x):
-        """Return the logits of decoded pictures, (B, 784), and mean and log variance of their points."""
+        """Return the logits of the decoded images, (B, 784), and the means and log variances of their points."""
         mean, log_variance = self.encoder(x).chunk(2, dim=1)
         points = mean + torch.randn_like(mean) * torch.exp(log_variance / 2)
         return self.decoder(points), mean, log_variance
 
     def draw(self, count):
-        """Return pictures, (count, 28, 28), of random points."""
+        """Return the images, (count, 28, 28), of random latent points."""
         return torch.sigmoid(self.decoder(torch.randn(count, self.latent))).view(count, 28, 28)
 
 
 def loss_of(model, x):
-    """Return the two parts of the negative ELBO of pictures `x`, (B, 1, 28, 28), in nats per picture."""
+    """Return the reconstruction error and the KL divergence of images `x`, (B, 1, 28, 28), in nats per image."""
     logits, mean, log_variance = model(x)
-    wrong = F.binary_cross_entropy_with_logits(logits, x.flatten(1), reduction="sum") / len(x)
-    far = -0.5 * (1 + log_variance - mean**2 - log_variance.exp()).sum() / len(x)
-    return wrong, far
+    error = F.binary_cross_entropy_with_logits(logits, x.flatten(1), reduction="sum") / len(x)
+    divergence = -0.5 * (1 + log_variance - mean**2 - log_variance.exp()).sum() / len(x)
+    return error, divergence
 
 
 def improve(model, optimizer, X):
-    """Take one step of training on the pictures `X`, (B, 1, 28, 28), and return the loss."""
+    """Take one training step on the images `X`, (B, 1, 28, 28), and return the loss."""
     loss = sum(loss_of(model, X))
     optimizer.zero_grad()
     loss.backward()
@@ -66,7 +66,7 @@ def improve(model, optimizer, X):
 
 
 def train(dataloader, step, model, optimizer):
-    """Show the model every picture once, and return the mean of the losses."""
+    """Train the model for one epoch, and return the mean of the losses."""
     model.train()
     total = 0.0
     for X, _ in dataloader:
@@ -75,29 +75,29 @@ def train(dataloader, step, model, optimizer):
 
 
 def test(dataloader, model):
-    """Return the two parts of the loss on pictures that the model has never seen."""
+    """Return the two parts of the loss on the test images."""
     model.eval()
-    wrong, far = 0.0, 0.0
+    error, divergence = 0.0, 0.0
     with torch.no_grad():
         for X, _ in dataloader:
             parts = loss_of(model, X)
-            wrong += parts[0].item() * len(X)
-            far += parts[1].item() * len(X)
-    return wrong / len(dataloader.dataset), far / len(dataloader.dataset)
+            error += parts[0].item() * len(X)
+            divergence += parts[1].item() * len(X)
+    return error / len(dataloader.dataset), divergence / len(dataloader.dataset)
 
 
-def save_grid(path, pictures, columns):
-    """Save pictures, (N, 28, 28) between 0 and 1, side by side as a PNG file."""
+def save_grid(path, images, columns):
+    """Save images, (N, 28, 28) between 0 and 1, as a grid in a PNG file."""
     from PIL import Image
 
-    rows = len(pictures) // columns
-    grid = pictures.reshape(rows, columns, 28, 28).transpose(1, 2).reshape(rows * 28, columns * 28)
+    rows = len(images) // columns
+    grid = images.reshape(rows, columns, 28, 28).transpose(1, 2).reshape(rows * 28, columns * 28)
     image = Image.fromarray((grid * 255).to(torch.uint8).numpy())
     image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST).save(path, "PNG")
 
 
 def load_data(args):
-    """Return the pictures to learn from, those to test with, and what is to be said of them."""
+    """Return the training data, the test data, and a notice to print, or None."""
     if args.torchvision:
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
@@ -108,33 +108,33 @@ def load_data(args):
         Fashion = fashion_or_drawn(args.data, args.dataset)
     data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
     if args.quick:
-        data = [Subset(each, range(min(2000, len(each)))) for each in data]
-    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
+        data = [Subset(images, range(min(2000, len(images)))) for images in data]
+    return *data, getattr(Fashion, "notice", None)  # that the images are generated
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
-    option("--epochs", type=int, default=10, help="how often to show every picture (10)")
-    option("--batch-size", type=int, default=128, help="pictures per step (128)")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
+    option("--epochs", type=int, default=10, help="the number of epochs (10)")
+    option("--batch-size", type=int, default=128, help="images per step (128)")
     option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
-    option("--latent", type=int, default=20, help="coordinates of a point (20)")
-    option("--hidden", type=int, default=400, help="width of the hidden layers (400)")
-    option("--seed", type=int, default=0, help="of weights, order, and points (0)")
+    option("--latent", type=int, default=20, help="dimensions of the latent space (20)")
+    option("--hidden", type=int, default=400, help="the width of the hidden layers (400)")
+    option("--seed", type=int, default=0, help="the seed of weights, shuffling and points (0)")
     option(
         "--dataset",
         choices=("auto", "fashion", "drawn"),
         default="auto",
-        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
-        "FashionMNIST is not there and cannot be downloaded (auto)",
+        help="fashion: FashionMNIST; drawn: generated images; auto: generated images if "
+        "FashionMNIST is not in the folder and cannot be downloaded (auto)",
     )
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
     option("--torchvision", action="store_true", help="read the data through torchvision")
-    option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
-    option("--out", default="vae.png", metavar="FILE", help="the pictures, a PNG (vae.png)")
-    option("--no-plot", action="store_true", help="save no pictures")
+    option("--quick", action="store_true", help="one epoch on 2,000 images, as a short test")
+    option("--out", default="vae.png", metavar="FILE", help="the PNG file of the generated images (vae.png)")
+    option("--no-plot", action="store_true", help="generate no images")
     args = parser.parse_args(argv)
     if args.torchvision and args.dataset == "drawn":
         parser.error("argument --torchvision: not allowed with --dataset drawn")
@@ -143,9 +143,9 @@ def parse(argv):
     for name in ("epochs", "batch_size", "lr", "latent", "hidden"):
         if not 0 < getattr(args, name) < math.inf:
             parser.error(f"argument --{name.replace('_', '-')}: should be above 0 and finite")
-    if not args.no_plot:  # better now than after the training
+    if not args.no_plot:  # fail now instead of after the training
         if sys.modules.get("PIL", ...) is None or importlib.util.find_spec("PIL") is None:
-            parser.error("the pictures need Pillow: pip install pillow; or --no-plot")
+            parser.error("the images need Pillow: pip install pillow; or --no-plot")
         try:
             open(args.out, "ab").close()
         except OSError as error:
@@ -154,7 +154,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     try:
         training_data, test_data, notice = load_data(args)
@@ -173,11 +173,11 @@ def main(argv=None):
     try:
         for epoch in range(1, args.epochs + 1):
             loss = train(train_dataloader, step, model, optimizer)
-            wrong, far = test(test_dataloader, model)
+            error, divergence = test(test_dataloader, model)
             seconds = time.perf_counter() - start
             print(
-                f"epoch {epoch}  loss {loss:.2f}  test loss {wrong + far:.2f}"
-                f" ({wrong:.2f} + {far:.2f})  {seconds:.1f} s",
+                f"epoch {epoch}  loss {loss:.2f}  test loss {error + divergence:.2f}"
+                f" ({error:.2f} + {divergence:.2f})  {seconds:.1f} s",
                 flush=True,
             )
     except KeyboardInterrupt:

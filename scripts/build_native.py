@@ -1,14 +1,19 @@
 """Build the native kernels (tinytorch/kernels/native): for wheels, as hatchling's hook; by hand, in this checkout.
 
     python scripts/build_native.py [FLAG ...]
+    python scripts/build_native.py --check
 
-needs a C compiler, setuptools and NumPy; the flags go to the compiler and the linker. Where there is no compiler, or
-it fails, a wheel has no native kernels, and computes the same with NumPy. `TINYTORCH_NATIVE=0` makes one anywhere.
+The first command needs a C compiler, setuptools and NumPy; the flags go to the compiler and the linker. The second one
+compiles nothing, but checks the syntax of every kernel family on its own, for every instruction set. Where there is no
+compiler, or it fails, a wheel has no native kernels, and computes the same with NumPy. `TINYTORCH_NATIVE=0` builds such
+a wheel anywhere.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -22,17 +27,25 @@ except ImportError:  # by hand
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "tinytorch/kernels/native"
-SOURCES = "module pool baseline avx2 avx512".split()
+SOURCES = "module threads baseline avx2 avx512".split()
 FLAGS = """
     -std=gnu11 -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
     -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers
 """
+LIMITED_API = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11
+#: The vector width of each instruction set, and the flags that select it.
+WIDTHS = {4: "", 8: "-mavx2 -mfma", 16: "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma"}
+
+
+def is_x86() -> bool:
+    """Return whether this is an x86 processor of 64 bits."""
+    return sysconfig.get_platform().endswith(("x86_64", "amd64"))
 
 
 def wanted() -> bool:
-    """Return whether to try: on systems with pthreads, with a Python that has a stable ABI."""
-    there = os.name == "posix" and sys.platform not in ("emscripten", "wasi")
-    return there and os.environ.get("TINYTORCH_NATIVE") != "0" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    """Return whether to build: on systems with pthreads, with a Python that has a stable ABI."""
+    posix = os.name == "posix" and sys.platform not in ("emscripten", "wasi")
+    return posix and os.environ.get("TINYTORCH_NATIVE") != "0" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def build(into: Path, flags: list[str]) -> Path:
@@ -41,17 +54,17 @@ def build(into: Path, flags: list[str]) -> Path:
     from setuptools import Distribution, Extension
 
     native = ROOT / FOLDER
-    # GCC 12 moves 8 bytes by an MMX register where there is only SSE2, and leaves it so: the next number of x87, in
-    # NumPy's remainder, say, is NaN.
-    without = ["-mno-mmx"] if sysconfig.get_platform().endswith(("x86_64", "amd64")) else []
+    # With SSE2 alone, GCC 12 moves 8 bytes by an MMX register and does not reset the x87 unit: its next result, in
+    # NumPy's remainder for example, is NaN.
+    no_mmx = ["-mno-mmx"] if is_x86() else []
     extension = Extension(
         "_native",
         [os.path.relpath(native / f"{name}.c") for name in SOURCES],
         include_dirs=[np.get_include()],
         depends=[str(path) for path in native.glob("*.[ch]")],
-        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        define_macros=[LIMITED_API],
         py_limited_api=True,
-        extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *without, *flags],
+        extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *no_mmx, *flags],
         extra_link_args=["-pthread", *flags],
     )
     command: Any = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
@@ -60,6 +73,23 @@ def build(into: Path, flags: list[str]) -> Path:
         command.ensure_finalized()
         command.run()
     return Path(command.get_ext_fullpath("_native"))
+
+
+def families() -> list[Path]:
+    """Return the C files of the kernel families, which families.h includes."""
+    return sorted(path for path in (ROOT / FOLDER).glob("*.c") if path.stem not in SOURCES)
+
+
+def check(path: Path, width: int) -> str:
+    """Return the compiler's errors and warnings for a kernel family on its own, with vectors of `width` floats."""
+    import numpy as np
+
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    includes = [f"-I{folder}" for folder in (np.get_include(), sysconfig.get_paths()["include"])]
+    macros = ["-D{}={}".format(*macro) for macro in (LIMITED_API, ("WIDTH", width))]
+    flags = ["-fsyntax-only", "-Werror", *FLAGS.split(), *WIDTHS[width].split()]
+    command = [*compiler, *flags, *includes, *macros, str(path)]
+    return subprocess.run(command, capture_output=True, text=True).stderr
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, valid-type]
@@ -87,10 +117,12 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, valid-type]
             build_data["force_include"][str(library)] = f"{FOLDER}/{library.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was built apart."""
+        """Remove the library that has been built outside of the checkout."""
         if hasattr(self, "scratch"):
             self.scratch.cleanup()
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("".join(check(path, width) for path in families() for width in (WIDTHS if is_x86() else [4])) or None)
     print(build(ROOT / FOLDER, sys.argv[1:]))

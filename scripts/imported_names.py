@@ -1,13 +1,13 @@
-"""Tell which of PyTorch's names packages ask for, and which of these tinytorch lacks. Packages are read, never run.
+"""List the PyTorch names that packages use, and those that tinytorch lacks. The packages are parsed, not executed.
 
-    python scripts/imported_names.py timm /folder/of/packages   # print what is missing, by how many ask
+    python scripts/imported_names.py timm /folder/of/packages   # print missing names, the most used ones first
     python scripts/imported_names.py --table [--import] …       # write docs/packages.md and tests/asked_names.txt
 
-An argument is the name of an installed package, a folder that packages were installed into (`pip install --no-deps
---target`), or a folder of source. A name counts where it is imported, or read as an attribute of what was; not under
-`try … except ImportError` (or AttributeError), `if TYPE_CHECKING` and `if hasattr(…)`, nor in a package's own tests.
-With `--import` the top module of each package that is given by name is imported, with tinytorch in torch's place, by a
-process of its own.
+An argument is the name of an installed package, a folder into which packages were installed (`pip install --no-deps
+--target`), or a folder of source code. A name counts if it is imported, or accessed as an attribute of an imported
+name; not under `try … except ImportError` (or AttributeError), `if TYPE_CHECKING` or `if hasattr(…)`, and not in the
+tests of the package. With `--import`, the top-level module of each package that is an argument by name is imported in a
+separate process, with tinytorch in place of torch.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ TABLE, NAMES = ROOT / "docs" / "packages.md", ROOT / "tests" / "asked_names.txt"
 
 ROOTS = ("torch", "functorch")
 CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
-OF_TESTS = {"test", "tests", "testing", "testsuite", "benchmarks", "examples", "docs"}
+TEST_FOLDERS = {"test", "tests", "testing", "testsuite", "benchmarks", "examples", "docs"}
 
 
 class Package(NamedTuple):
-    """A package: its name and version, its files, and what users import, where it was given by name."""
+    """A package: its name, version and files, and its top-level modules if it was an argument by name."""
 
     name: str
     version: str
@@ -46,36 +46,36 @@ class Package(NamedTuple):
     modules: list[str]
 
 
-# What is asked for --------------------------------------------------------------------------------
+# The names that packages use ----------------------------------------------------------------------
 
 
-class Asked(ast.NodeVisitor):
-    """The names of torch that a file asks for, dotted."""
+class UsedNames(ast.NodeVisitor):
+    """The dotted names of torch that a file uses."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.names: set[str] = set()
         self.guarded = False
-        #: By the file's name for it, what of torch it is.
+        #: The dotted names in torch of the local names of the file.
         self.aliases: dict[str, str] = {}
         for node in ast.walk(tree):
             self.aliases.update(aliases(node))
         self.visit(tree)
 
     def add(self, name: str) -> None:
-        """Note a name, unless it stands under a guard."""
+        """Add a name, unless the code is guarded."""
         if not self.guarded:
             self.names.add(name)
 
     def visit_Import(self, node: ast.Import) -> None:  # noqa: D102
-        for each in node.names:
-            if each.name.split(".")[0] in ROOTS:
-                self.add(each.name)
+        for alias in node.names:
+            if alias.name.split(".")[0] in ROOTS:
+                self.add(alias.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: D102
         module = node.module or ""
         if not node.level and module.split(".")[0] in ROOTS:
-            for each in node.names:
-                self.add(module if each.name == "*" else f"{module}.{each.name}")
+            for alias in node.names:
+                self.add(module if alias.name == "*" else f"{module}.{alias.name}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: D102
         names: list[str] = []
@@ -106,7 +106,7 @@ class Asked(ast.NodeVisitor):
         self.under("hasattr(" in test, node.orelse)
 
     def under(self, guarded: bool, nodes: Iterable[ast.AST]) -> None:
-        """Visit nodes, which may stand under a guard."""
+        """Visit nodes, which may be guarded: executed only if a name exists."""
         before, self.guarded = self.guarded, self.guarded or guarded
         for node in nodes:
             self.visit(node)
@@ -114,40 +114,42 @@ class Asked(ast.NodeVisitor):
 
 
 def aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that an import binds, with what of torch they are."""
+    """Yield the local names that an import binds, with their dotted names in torch."""
     if isinstance(node, ast.Import):
-        for each in node.names:
-            if each.name.split(".")[0] in ROOTS:
-                yield (each.asname, each.name) if each.asname else (each.name.split(".")[0],) * 2
+        for alias in node.names:
+            if alias.name.split(".")[0] in ROOTS:
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
     elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] in ROOTS:
-        for each in node.names:
-            yield each.asname or each.name, f"{node.module}.{each.name}"
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
-def asked(package: Package) -> set[str]:
-    """Return the names of torch that a package's files ask for."""
-    found: set[str] = set()
+def used_names(package: Package) -> set[str]:
+    """Return the names of torch that the files of a package use."""
+    names: set[str] = set()
     for path in package.files:
         try:
             text = path.read_bytes()
             if b"torch" in text:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of what the package wrote
-                    found |= Asked(ast.parse(text)).names
+                    warnings.simplefilter("ignore")  # about the code of the package
+                    names |= UsedNames(ast.parse(text)).names
         except (OSError, SyntaxError, ValueError):
             continue
-    return found
+    return names
 
 
-# Who has it ---------------------------------------------------------------------------------------
+# The names that a library has ---------------------------------------------------------------------
 
 
 @functools.cache
 def lookup(name: str) -> tuple[Any, str]:
-    """Return what a dotted name is, and the name as far as modules and classes lead: `torch.float32` of `….itemsize`.
+    """Return the object of a dotted name, and the name without attributes of instances.
+
+    For `torch.float32.itemsize`, these are the object and the name of `torch.float32`, which is an instance.
 
     Raises:
-        AttributeError: there is nothing of this name.
+        AttributeError: the name does not exist.
     """
     head, _, last = name.rpartition(".")
     if not head:
@@ -167,11 +169,11 @@ def lookup(name: str) -> tuple[Any, str]:
 
 
 def has(name: str, library: str) -> bool:
-    """Return whether PyTorch ("torch") or tinytorch has a name of torch, or of functorch."""
+    """Return whether PyTorch (`library="torch"`) or tinytorch has a name of torch or functorch."""
     if library != "torch":
         name = f"tinytorch.{name}" if name.startswith("functorch") else f"tiny{name}"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of old names
+        warnings.simplefilter("ignore")  # about deprecated names
         try:
             lookup(name)
         except Exception:
@@ -180,64 +182,67 @@ def has(name: str, library: str) -> bool:
 
 
 def pytorchs(names: Iterable[str]) -> set[str]:
-    """Return the names that PyTorch has, as far as modules and classes lead; without operators by their raw names."""
-    found = set()
+    """Return the names that PyTorch has, without attributes of instances, and without operators of `torch.ops`."""
+    known = set()
     for name in names:
         if has(name, "torch") and not name.startswith(("torch.ops.", "torch.classes.")):
-            found.add(lookup(name)[1])
-    return found - set(ROOTS)
+            known.add(lookup(name)[1])
+    return known - set(ROOTS)
 
 
 # Packages -----------------------------------------------------------------------------------------
 
 
 def packages(argument: str) -> Iterator[Package]:
-    """Yield the packages that an argument stands for."""
+    """Yield the packages that an argument names."""
     folder = Path(argument)
     if not folder.is_dir():
         yield installed(importlib.metadata.distribution(argument))
         return
-    found = sorted(importlib.metadata.distributions(path=[argument]), key=lambda each: each.name.lower())
-    yield from (installed(each)._replace(modules=[]) for each in found)
+    found = sorted(
+        importlib.metadata.distributions(path=[argument]), key=lambda distribution: distribution.name.lower()
+    )
+    yield from (installed(distribution)._replace(modules=[]) for distribution in found)
     if not found:
         yield Package(folder.name, "", source(folder.rglob("*.py")), [])
 
 
-def installed(found: importlib.metadata.Distribution) -> Package:
-    """Return a package that was installed."""
-    files = [each for each in found.files or [] if each.suffix == ".py"]
-    tops = {each.parts[0] for each in files if len(each.parts) == 2 and each.name == "__init__.py"}
-    tops |= {each.stem for each in files if len(each.parts) == 1}
-    tops = {each for each in tops if each.lower() not in OF_TESTS} or tops
-    stem = found.name.lower().replace("-", "_")
-    own = [each for each in sorted(tops) if each.lower().replace("pytorch_", "") == stem.replace("pytorch_", "")]
-    return Package(found.name, found.version, source(Path(str(each.locate())) for each in files), own or sorted(tops))
+def installed(distribution: importlib.metadata.Distribution) -> Package:
+    """Return an installed package."""
+    files = [path for path in distribution.files or [] if path.suffix == ".py"]
+    tops = {path.parts[0] for path in files if len(path.parts) == 2 and path.name == "__init__.py"}
+    tops |= {path.stem for path in files if len(path.parts) == 1}
+    tops = {name for name in tops if name.lower() not in TEST_FOLDERS} or tops
+    stem = distribution.name.lower().replace("-", "_")
+    main = [name for name in sorted(tops) if name.lower().replace("pytorch_", "") == stem.replace("pytorch_", "")]
+    paths = source(Path(str(path.locate())) for path in files)
+    return Package(distribution.name, distribution.version, paths, main or sorted(tops))
 
 
 def source(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are no tests, sorted."""
-    return sorted(path for path in paths if not OF_TESTS & set(path.parts[-4:-1]))
+    """Return the sorted paths of files outside test folders."""
+    return sorted(path for path in paths if not TEST_FOLDERS & set(path.parts[-4:-1]))
 
 
 def imported(module: str) -> str:
-    """Import a module by a process where torch is tinytorch; return "yes", or what is in the way."""
+    """Import a module in a process where torch is tinytorch; return "yes" or the reason why it fails."""
     command = [sys.executable, "-m", "tinytorch", "-c", f"import {module}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
         return "no end within two minutes"
-    if done.returncode == 0:
+    if process.returncode == 0:
         return "yes"
-    error = (done.stderr.strip().splitlines() or ["?"])[-1]
+    error = (process.stderr.strip().splitlines() or ["?"])[-1]
     other = re.fullmatch(r"ModuleNotFoundError: No module named '(?!torch\b|tinytorch|functorch)([\w.]+)'.*", error)
     return f"not tried: {other[1]} is not installed" if other else f"no: {error[:140]}"
 
 
-# What is written ----------------------------------------------------------------------------------
+# The page -----------------------------------------------------------------------------------------
 
 
 def grouped(names: Iterable[str]) -> str:
-    """Return names as lines, one for each module: `torch.nn.functional: gelu relu`."""
+    """Return names as text with one line per module, such as `torch.nn.functional: gelu relu`."""
     lines = collections.defaultdict(list)
     for name in sorted(names):
         module, _, last = name.rpartition(".")
@@ -247,17 +252,17 @@ def grouped(names: Iterable[str]) -> str:
 
 HEAD = """# Packages written for PyTorch
 
-What packages ask of PyTorch by name, and what of that tinytorch lacks. Their source is read; a name that
-exists may still say, when it is called, that it cannot do what it does in PyTorch ([differences](differences.md)).
+The names of PyTorch that packages use, and those of them that tinytorch lacks, found in the packages' source. A name
+that exists may still raise an error, when it is called, that it is not implemented ([differences](differences.md)).
 `python scripts/imported_names.py --table FOLDER` writes this page, from packages installed into a folder.
 
 """
 
 
 def table(rows: list[tuple[Package, set[str], set[str], str]]) -> str:
-    """Return the page: a row for each package, the names it asks for, those that are missing, and how it imports."""
-    total = set().union(*(each[1] for each in rows))
-    missing = set().union(*(each[2] for each in rows))
+    """Return the page: one row per package, with the numbers of used and missing names and the result of importing."""
+    total = set().union(*(row[1] for row in rows))
+    missing = set().union(*(row[2] for row in rows))
     imports = any(row[3] for row in rows)
     lines = [
         f"{len(rows)} packages ask for {len(total)} names of PyTorch, of which {len(missing)} are missing here.\n",
@@ -265,46 +270,46 @@ def table(rows: list[tuple[Package, set[str], set[str], str]]) -> str:
         "|---|---|---|---|" + ("---|" if imports else ""),
     ]
     for package, names, lacking, how in rows:
-        few = sorted(each.removeprefix("torch.") for each in lacking)
-        which = ", ".join(f"`{each}`" for each in few[:4]) + (" …" if len(few) > 4 else "")
+        few = sorted(name.removeprefix("torch.") for name in lacking)
+        which = ", ".join(f"`{name}`" for name in few[:4]) + (" …" if len(few) > 4 else "")
         line = f"| {package.name} {package.version} | {len(names)} | {len(lacking)} | {which} |"
         lines.append(line + (f" {how.replace('|', '/') or 'not tried'} |" if imports else ""))
     return HEAD + "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", nargs="+")
     parser.add_argument("--table", action="store_true", help="write docs/packages.md and tests/asked_names.txt")
     parser.add_argument("--import", action="store_true", dest="imports", help="import the packages' top modules")
     options = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
-        parser.error("PyTorch must be installed: it says which of the names there are")
+        parser.error("PyTorch must be installed: only names that it has are counted")
     rows = []
-    everyone: collections.Counter[str] = collections.Counter()
-    who = collections.defaultdict(list)
+    all_names: set[str] = set()
+    packages_lacking = collections.defaultdict(list)
     seen: set[str] = set()
     for argument in options.packages:
         for package in packages(argument):
             key = package.name.lower().replace("_", "-")
-            names = set() if key in seen else pytorchs(asked(package))
+            names = set() if key in seen else pytorchs(used_names(package))
             if not names:
                 continue
             lacking = {name for name in names if not has(name, "tinytorch")}
-            how = "; ".join(sorted({imported(each) for each in package.modules})) if options.imports else ""
+            how = "; ".join(sorted({imported(module) for module in package.modules})) if options.imports else ""
             seen.add(key)
             rows.append((package, names, lacking, how))
-            everyone.update(names)
+            all_names |= names
             for name in lacking:
-                who[name].append(package.name)
+                packages_lacking[name].append(package.name)
     rows.sort(key=lambda row: row[0].name.lower())
     if options.table:
         TABLE.write_text(table(rows), "utf-8")
-        NAMES.write_text(grouped(name for name in everyone if name not in who), "utf-8")
+        NAMES.write_text(grouped(all_names - set(packages_lacking)), "utf-8")
         return
-    for name, asking in sorted(who.items(), key=lambda each: (-len(each[1]), each[0])):
-        print(f"{len(asking):4}  {name:60}  {' '.join(asking)}")
+    for name, users in sorted(packages_lacking.items(), key=lambda item: (-len(item[1]), item[0])):
+        print(f"{len(users):4}  {name:60}  {' '.join(users)}")
     for package, names, lacking, how in rows:
         print(f"{package.name} {package.version}: {len(names)} names, {len(lacking)} missing. {how}")
 

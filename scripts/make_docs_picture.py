@@ -1,4 +1,4 @@
-"""Write the picture of docs/autograd.md, from the examples that it stands among: the SVG file and the Mermaid text.
+"""Write the picture in docs/autograd.md, as an SVG file and as Mermaid text, by running the examples of its section.
 
 python scripts/make_docs_picture.py            # write it
 python scripts/make_docs_picture.py --check    # fail if it is not up to date
@@ -21,7 +21,7 @@ PAGE, DRAWING = DOCS / "autograd.md", DOCS / "autograd.svg"
 
 
 def drawn(page: str) -> Any:
-    """Return the picture that the section's examples draw."""
+    """Return the picture that the examples of the section draw."""
     section = page.split("\n## A picture of the graph\n")[1].split("\n## ")[0]
     lines = [line[4:] for line in section.splitlines() if line.startswith((">>> ", "... "))]
     names: dict[str, Any] = {"torch": tinytorch}
@@ -32,7 +32,7 @@ def drawn(page: str) -> Any:
 
 
 def written() -> dict[Path, str]:
-    """Return what the two files should hold."""
+    """Return the up-to-date contents of the two files."""
     page = PAGE.read_text("utf-8")
     picture = drawn(page)
     block = f"```mermaid\n{picture.mermaid}\n```"

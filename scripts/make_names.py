@@ -1,11 +1,11 @@
-"""Write the tables of `tinytorch/__init__.py`, which public name and member of Tensor is in which module, and stubs.
+"""Write the tables in `tinytorch/__init__.py`, which map public names and members of Tensor to modules, and stubs.
 
-Those are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` of modules that look their functions up.
+The stubs are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` for modules that look functions up at run time.
 
     python scripts/make_names.py            # write them
     python scripts/make_names.py --check    # fail if they are stale
 
-Functions of tensors are found where they are declared (`ops/register.py`); what else is public is listed here.
+Functions of tensors are collected from their declarations (`ops/register.py`); all other public names are listed here.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tinytorch.moved import MOVED
-
 import tinytorch
-from tinytorch import named
+from tinytorch import compat, named
 from tinytorch.ops import register
 
 PACKAGE = Path(tinytorch.__file__).parent
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Modules all of whose `__all__` is public, and others with the names that are.
+#: By module, the public names that it defines; an empty string stands for the module's `__all__`.
 OTHERS: dict[str, str] = {
     "absent": "OutOfMemoryError",
     "alias": "load_ipython_extension",
@@ -74,10 +72,10 @@ OTHERS: dict[str, str] = {
     "version": "__version__",
 }
 
-#: Where functions are declared.
+#: The packages that declare functions of tensors.
 DECLARING = ("ops", "nn.functional")
 
-#: Modules that look their functions up when they are asked for them: type checkers read `ops/faces/` instead.
+#: Modules that look functions up when they are accessed: for these, type checkers read `ops/faces/`.
 NAMESPACES = ("fft", "linalg", "nn.functional", "special")
 
 BEGIN, END = "# The tables (scripts/make_names.py writes them).\n", "# End of the tables.\n"
@@ -91,7 +89,7 @@ def modules(package: str) -> list[Any]:
 
 
 def defined(module: Any) -> Iterator[str]:
-    """Yield the names that a module defines, and does not import."""
+    """Yield the names that a module defines itself, without those that it imports."""
     for node in ast.parse(Path(module.__file__).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             yield node.name
@@ -99,7 +97,7 @@ def defined(module: Any) -> Iterator[str]:
 
 
 def homes() -> dict[int, str]:
-    """Return the module that defines a function, by the function's `id`."""
+    """Return the names of the modules that define functions, by the `id` of the function."""
     found: dict[int, str] = {}
     for package in DECLARING:
         for module in modules(package):
@@ -128,7 +126,7 @@ def members() -> dict[str, list[str]]:
 
 
 def table() -> dict[str, list[str]]:
-    """Return the public names by the module that has them."""
+    """Return the public names, by the module that defines them."""
     found: dict[str, set[str]] = {}
     for path, names in OTHERS.items():
         listed = names.split() or importlib.import_module(f"tinytorch.{path}").__all__
@@ -145,9 +143,9 @@ def table() -> dict[str, list[str]]:
 
 
 def submodules() -> list[str]:
-    """Return the names of the submodules that can be asked for as attributes."""
-    files = {each.name for each in pkgutil.iter_modules(tinytorch.__path__) if each.name != "_version"}
-    return sorted(files | {"futures"} | {each.split(".")[0] for each in named._read()})
+    """Return the names of the submodules that are accessible as attributes of the package."""
+    files = {file.name for file in pkgutil.iter_modules([*tinytorch.__path__, compat.FOLDER])} - {"_version"}
+    return sorted(files | {path.split(".")[0] for path in (*named.offers(), *compat.RENAMED)})
 
 
 def written(table: str, names: dict[str, list[str]]) -> str:
@@ -163,13 +161,13 @@ def written(table: str, names: dict[str, list[str]]) -> str:
 
 
 def written_names(table: str, names: list[str]) -> str:
-    """Return names as source text."""
+    """Return a string of names as source text."""
     body = textwrap.fill(" ".join(names), 116, initial_indent=" " * 4, subsequent_indent=" " * 4)
     return f'{table} = """\n{body}\n"""\n'
 
 
 def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
-    """Return the text of the stub: what editors and type checkers see of the package."""
+    """Return the text of the package's stub, for editors and type checkers."""
     lines, others = ([], ["e: builtins.float", "inf: builtins.float", "nan: builtins.float", "pi: builtins.float"])
     others += ["newaxis: None", "", "def __getattr__(name: str) -> Any: ..."]
     for path, listed in names.items():
@@ -195,12 +193,12 @@ def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
 
 
 def namespace_stub(namespace: str) -> str:
-    """Return the text of the stub of a module that has public functions by their dotted names, such as `linalg`."""
+    """Return the text of the stub of a namespace, such as `linalg`, whose functions have dotted public names."""
     home, found = homes(), []
     for name in importlib.import_module(f"tinytorch.{namespace}").__all__:
         function = register.functions.get(f"{namespace}.{name}")
         if function is None:
-            continue  # imported there
+            continue  # the namespace imports this name
         path = home.get(id(function.raw), "nn.functional.activation")  # (which has the name of a derived one, `relu_`)
         members = vars(sys.modules[f"tinytorch.{path}"])
         own = next((key for key, value in members.items() if value is function.raw), name)
@@ -209,7 +207,7 @@ def namespace_stub(namespace: str) -> str:
 
 
 def located(text: str) -> str:
-    """Return a document with the numbers of lines as they are, in "`core/engine.py:24` `walk`" and the like."""
+    """Return a document with up-to-date line numbers in references such as "`core/engine.py:24` `walk`"."""
 
     def line(match: re.Match[str]) -> str:
         path, name = match.groups()
@@ -229,15 +227,15 @@ def assigned(node: ast.AST) -> list[str]:
 
 
 def inside(path: str) -> str:
-    """Return where in the package the file of a module lies."""
-    path = MOVED.get(path, path)
+    """Return the dotted path of a module's file, which may differ from the module's name."""
+    path = compat.RENAMED.get(path, path)
     root = path.split(".")[0]
     own = (PACKAGE / root).is_dir() or (PACKAGE / f"{root}.py").exists()
     return path if own else f"compat.{path}"
 
 
 if __name__ == "__main__":
-    bound = members()  # first: it sees what is not imported yet
+    bound = members()  # first, since it observes only modules that are not imported yet
     names, below = table(), submodules()
     path = PACKAGE / "__init__.py"
     source = path.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Write `tinytorch/core/tensor.pyi`: what editors and type checkers see of Tensor, its declared methods among it.
+"""Write `tinytorch/core/tensor.pyi`: the stub of Tensor for editors and type checkers, with its declared methods.
 
 python scripts/make_stub.py            # write it
 python scripts/make_stub.py --check    # fail if it is not up to date
@@ -46,7 +46,7 @@ RETURNS = {
 
 
 def signature(function: Any) -> str:
-    """Return the parameters after the tensor, as a stub writes them."""
+    """Return the parameters of a method's stub: those after the tensor."""
     parameters = list(inspect.signature(function).parameters.values())
     shown, starred = ["self"], False
     for parameter in parameters[1:]:
@@ -90,7 +90,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def plain(node: ast.AST) -> str:
-    """Return source text in which builtins are named in full: Tensor has methods `float`, `int`, `bool`, `type`."""
+    """Return source text with qualified names of builtins: Tensor has methods `float`, `int`, `bool` and `type`."""
     text = re.sub(
         r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)", _named, ast.unparse(node)
     )
@@ -98,14 +98,14 @@ def plain(node: ast.AST) -> str:
 
 
 def returned(node: ast.FunctionDef) -> str:
-    """Return the type that a function returns, as a stub writes it."""
+    """Return the return type of a function, as text for a stub."""
     return plain(node.returns) if node.returns else "Any"
 
 
 def member(item: ast.stmt) -> list[str]:
-    """Return the lines of one member of a class."""
+    """Return the lines of a stub for one member of a class."""
     if isinstance(item, ast.FunctionDef):
-        decorators = [f"@{ast.unparse(each)}" for each in item.decorator_list]
+        decorators = [f"@{ast.unparse(decorator)}" for decorator in item.decorator_list]
         return [*decorators, f"def {item.name}({plain(item.args)}) -> {returned(item)}: ..."]
     if isinstance(item, ast.AnnAssign):
         return [f"{ast.unparse(item.target)}: {plain(item.annotation)}"]
@@ -115,21 +115,21 @@ def member(item: ast.stmt) -> list[str]:
     return []
 
 
-def written() -> dict[str, ast.FunctionDef]:
-    """Return by module and name the functions whose annotations the stub takes over: those that are Tensor's alone."""
-    found = {}
+def annotated() -> dict[str, ast.FunctionDef]:
+    """Return, by module and name, the functions whose annotations the stub copies: those that are methods only."""
+    functions = {}
     for path in ("autograd/api.py", "ops/values.py"):
         module = f"tinytorch.{path.removesuffix('.py').replace('/', '.')}"
         for node in ast.parse((HERE / path).read_text()).body:
             if isinstance(node, ast.FunctionDef):
-                found[f"{module}.{node.name}"] = node
-    return found
+                functions[f"{module}.{node.name}"] = node
+    return functions
 
 
 def bound(own: set[str]) -> list[str]:
-    """Return the lines of the methods that are declared elsewhere."""
+    """Return the lines of the methods that other modules declare."""
     later.load()
-    lines, sources = [], written()
+    lines, sources = [], annotated()
     for name in sorted(set(register.methods) - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
         parts = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]

@@ -1,4 +1,4 @@
-"""Settings of all tests."""
+"""Configuration of all tests."""
 
 import gc
 import importlib.util
@@ -13,8 +13,8 @@ from hypothesis import seed, settings
 from tests.oracle import torch
 from tinytorch.ops import overrides as _overrides
 
-# The same examples in every run, so that a change is judged by what it changes. Run with
-# HYPOTHESIS_PROFILE=explore to look for new ones, with =long for very many, the same ones for the same TINYTORCH_SEED.
+# By default every run uses the same examples, so that results of different commits are comparable.
+# HYPOTHESIS_PROFILE=explore searches for new examples; =long runs very many, which TINYTORCH_SEED determines.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.register_profile("long", max_examples=20_000, deadline=None, database=None)
@@ -22,38 +22,37 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
 SEED = int(os.environ.get("TINYTORCH_SEED", "0"))
 settings.load_profile(PROFILE)
 
-# A shell lets what it runs in the background ignore Ctrl-C, and its children would too: some tests interrupt programs.
+# A shell starts background processes with SIGINT ignored, and child processes inherit that; some tests send SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Not looked through for examples: its import takes PyTorch's database of operators, which tests/ops/test_opinfo.py asks
-# for where that is installed.
+# Not collected for doctests: its import loads PyTorch's operator database, which only tests/ops/test_opinfo.py needs.
 collect_ignore = ["opinfo.py"]
 
 
 def seeded(test: Any) -> Any:
-    """Let a long run of a test start from the seed."""
+    """Decorate a test so that a long run starts from the seed."""
     return seed(SEED)(test) if PROFILE == "long" else test
 
 
 @pytest.fixture(autouse=True)
-def libraries_as_they_begin() -> Iterator[None]:
-    """Undo what a test may change for the whole process, so that the order of tests does not matter."""
+def restored_global_state() -> Iterator[None]:
+    """Restore global state that tests may change, so that the order of tests does not matter."""
     yield
-    if _overrides.active:  # a class derived from Tensor: all functions ask for its `__torch_function__`
+    if _overrides.active:  # a subclass of Tensor was defined, and all functions check for `__torch_function__`
         _overrides.deactivate()
-    if torch is not None:  # its compiler turns the checks of distributions off
+    if torch is not None:  # PyTorch's compiler disables the argument checks of distributions
         torch.distributions.Distribution.set_default_validate_args(True)
 
 
 def pytest_collection_finish() -> None:
-    """Keep tens of thousands of tests, which stay to the end, out of each garbage collection."""
+    """Exclude the test items, which live until the end, from garbage collection."""
     gc.freeze()
 
 
 def pytest_report_header() -> list[str]:
-    """Say what a long run started from, and whether the oracle lacks a part."""
+    """Report the seed of a long run, and a missing package of the oracle."""
     lines = [f"hypothesis seed: TINYTORCH_SEED={SEED}"] if PROFILE == "long" else []
     if torch is not None and importlib.util.find_spec("ml_dtypes") is None:
         lines.append("PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'")

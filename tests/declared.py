@@ -1,4 +1,4 @@
-"""All public functions by name, with the modules imported in which they are declared."""
+"""All public functions by name; importing this module imports all modules that declare them."""
 
 from __future__ import annotations
 

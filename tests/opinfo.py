@@ -1,11 +1,11 @@
-"""What of an entry of PyTorch's operator database (OpInfo) differs between PyTorch and tinytorch: `findings`.
+"""Differences between PyTorch and tinytorch for an entry of PyTorch's operator database (OpInfo): `findings`.
 
-An entry is an operator with samples of its arguments. A sample is run by both libraries in lockstep: the call, then its
-gradient, then the gradient of that. What is different is named by a kind ("float32", "method", "errors" …) and a word
+An entry is an operator with samples of its arguments. Both libraries run a sample in lockstep: the call, its gradient,
+and the gradient of the gradient. A difference is named by a kind ("float32", "method", "errors" …) and a word
 ("values", "strides", "node" …).
 
-Numbers are compared with a tolerance by their dtype. Beyond it PyTorch computes the sample again in float64, and a
-result of ours that is about as near to that as PyTorch's own is no difference but rounding.
+Numbers are compared with a tolerance that depends on the dtype. If they differ by more, PyTorch computes the sample
+again in float64; a result of ours that is about as close to that as PyTorch's own result differs only by rounding.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ oracle.package("expecttest")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
-# The import forbids settings of PyTorch's backends, and takes a profile of its own for hypothesis.
+# The import freezes the flags of PyTorch's backends, and loads its own profile of hypothesis.
 torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 settings.load_profile(PROFILE)
 
 DATABASE = {f"{info.name}/{info.variant_test_name}".rstrip("/"): info for info in op_db}
 
-#: Relative tolerance by dtype; it is also the absolute one, in units of the largest number (but at least of 1).
+#: By dtype: the relative tolerance, and the absolute one in units of the largest number (at least 1).
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-4, "float64": 1e-8}
 COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
-#: Where an operator of PyTorch may be found; tinytorch has its own by the same name there.
+#: The namespaces that may contain an operator of PyTorch; tinytorch's has the same name in the same namespace.
 PLACES = ("", "nn.functional", "special", "linalg", "_C._nn", "fft", "masked", "Tensor")
 
 
 class Absent(Exception):
-    """An argument or a result is of a kind that tinytorch leaves out: complex numbers, other layouts and dtypes."""
+    """An argument or a result is not supported by tinytorch: complex numbers, other layouts and dtypes."""
 
 
 class Missing(Exception):
-    """tinytorch has no such function."""
+    """tinytorch does not have the function."""
 
 
 def attribute(root: Any, path: str) -> Any:
@@ -61,32 +61,32 @@ def attribute(root: Any, path: str) -> Any:
 
 
 def own(path: str) -> Any:
-    """Return what tinytorch has under a dotted name; a name that only raises counts as none."""
-    found = attribute(tinytorch, path)
-    if tinytorch.absent.is_refusing(found):
+    """Return the object of tinytorch with a dotted name; AttributeError if it only raises an error."""
+    value = attribute(tinytorch, path)
+    if tinytorch.absent.is_refusing(value):
         raise AttributeError(path)
-    return found
+    return value
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return nested arguments with each that is no container changed."""
+    """Return nested arguments with `change` applied to each leaf."""
     if isinstance(value, torch.Size):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(mapped(each, change) for each in value))
+        return type(value)(*(mapped(item, change) for item in value))
     if isinstance(value, (list, tuple)):
-        return type(value)(mapped(each, change) for each in value)
+        return type(value)(mapped(item, change) for item in value)
     if isinstance(value, dict):
-        return {key: mapped(each, change) for key, each in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     return change(value)
 
 
 def flat(value: Any) -> list[Any]:
-    """Return what is in nested arguments or results, in order."""
+    """Return the leaves of nested arguments or results, in order."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [found for each in value for found in flat(each)]
+        return [leaf for item in value for leaf in flat(item)]
     return [value]
 
 
@@ -99,38 +99,38 @@ def our_dtype(dtype: Any) -> Any:
     return getattr(tinytorch, str(dtype).rpartition(".")[2])
 
 
-def our_tensor(tensor: Any, made: dict[Any, Any]) -> Any:
-    """Return a tensor as one of ours with the same strides; tensors on one memory also share ours."""
-    if id(tensor) in made:
-        return made[id(tensor)]
+def our_tensor(tensor: Any, converted: dict[Any, Any]) -> Any:
+    """Convert a tensor to one of ours with the same strides; tensors that share memory do so afterwards, too."""
+    if id(tensor) in converted:
+        return converted[id(tensor)]
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
         raise Absent(f"{tensor.layout} {tensor.device}")
     if tensor.dim() > 64:
         raise Absent("more dimensions than NumPy has")
     dtype = our_dtype(tensor.dtype)
     memory = tensor.detach().untyped_storage()
-    place = (memory.data_ptr(), dtype)
-    if place not in made or not memory.nbytes():
+    key = (memory.data_ptr(), dtype)
+    if key not in converted or not memory.nbytes():
         count = memory.nbytes() // tensor.element_size()
         line = torch.empty(0, dtype=tensor.dtype).set_(memory, 0, (count,), (1,))
         if tensor.dtype == torch.bfloat16:
             line = line.view(torch.int16)
-        made[place] = tinytorch.from_numpy(line.numpy().copy()).view(dtype)
-    where = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+        converted[key] = tinytorch.from_numpy(line.numpy().copy()).view(dtype)
+    layout = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
     try:
-        result = made[place].as_strided(*where)
-    except RuntimeError as error:  # PyTorch, when it refused another use of it, has taken its memory
+        result = converted[key].as_strided(*layout)
+    except RuntimeError as error:  # PyTorch has freed the memory when it refused another call with this tensor
         raise Absent(str(error)) from None
-    made[id(tensor)] = result.detach().requires_grad_(tensor.requires_grad)
-    return made[id(tensor)]
+    converted[id(tensor)] = result.detach().requires_grad_(tensor.requires_grad)
+    return converted[id(tensor)]
 
 
-def ours(value: Any, made: dict[Any, Any]) -> Any:
-    """Return arguments of PyTorch's as tinytorch's; tensors also in `made`, by the id of the original."""
+def ours(value: Any, converted: dict[Any, Any]) -> Any:
+    """Convert PyTorch's arguments to tinytorch's; tensors are also stored in `converted`, by the id of the original."""
 
     def change(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return our_tensor(value, made)
+            return our_tensor(value, converted)
         if isinstance(value, torch.dtype):
             return our_dtype(value)
         if isinstance(value, torch.Size):
@@ -147,17 +147,17 @@ def ours(value: Any, made: dict[Any, Any]) -> Any:
         if isinstance(value, torch.nn.PairwiseDistance):
             return tinytorch.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
         if isinstance(value, types.FunctionType):
-            return named_anew(value)
+            return with_tinytorch(value)
         return value
 
     return mapped(value, change)
 
 
 def counterpart(function: Any) -> Any:
-    """Return tinytorch's function for one of PyTorch's, or None if it is none of PyTorch's public ones.
+    """Return tinytorch's function for a public function of PyTorch; None if PyTorch's function is not public.
 
     Raises:
-        Missing: tinytorch has none.
+        Missing: tinytorch does not have the function.
     """
     name = getattr(function, "__name__", "")
     if function is torch._C._nn.log_sigmoid:
@@ -172,8 +172,8 @@ def counterpart(function: Any) -> Any:
     return None
 
 
-def named_anew(function: Any, depth: int = 0) -> Any:
-    """Return a copy of a Python function of PyTorch's tests that means tinytorch where it says torch."""
+def with_tinytorch(function: Any, depth: int = 0) -> Any:
+    """Return a copy of a Python function of PyTorch's tests whose global names refer to tinytorch in place of torch."""
 
     def change(value: Any) -> Any:
         name = getattr(value, "__name__", "")
@@ -188,14 +188,14 @@ def named_anew(function: Any, depth: int = 0) -> Any:
             return ours(value, {})
         module = getattr(value, "__module__", None) or ""
         if isinstance(value, types.FunctionType) and module.startswith("torch.testing"):
-            return named_anew(value, depth + 1) if depth < 3 else value
+            return with_tinytorch(value, depth + 1) if depth < 3 else value
         if callable(value) and not isinstance(value, type):
-            found = counterpart(value)
-            return value if found is None else found
+            replacement = counterpart(value)
+            return value if replacement is None else replacement
         return value
 
     codes = [function.__code__]
-    codes += [each for each in codes[0].co_consts if isinstance(each, types.CodeType)]
+    codes += [constant for constant in codes[0].co_consts if isinstance(constant, types.CodeType)]
     names = {name for code in codes for name in code.co_names} & function.__globals__.keys()
     scope = {**function.__globals__, **{name: change(function.__globals__[name]) for name in names}}
     cells = [types.CellType(change(cell.cell_contents)) for cell in function.__closure__ or ()]
@@ -205,10 +205,10 @@ def named_anew(function: Any, depth: int = 0) -> Any:
 
 
 def functions(info: Any, kind: str) -> tuple[Any, Any]:
-    """Return an entry's function with PyTorch and with tinytorch, or its method or in-place form; None if it has none.
+    """Return the function, the method or the in-place form of an entry, of PyTorch and tinytorch; None if it has none.
 
     Raises:
-        Missing: tinytorch has none.
+        Missing: tinytorch does not have the function.
     """
     function = {"method": info.method_variant, "in place": info.inplace_variant}.get(kind, info.op)
     if function is None:
@@ -223,19 +223,19 @@ def functions(info: Any, kind: str) -> tuple[Any, Any]:
                 return function, own(f"{root}.{name}")
             if isinstance(function, types.FunctionType):
                 raise Missing(name)
-    found = counterpart(function)
-    if found is None and isinstance(function, types.FunctionType):
-        found = named_anew(function)
-    if found is None:
+    ours = counterpart(function)
+    if ours is None and isinstance(function, types.FunctionType):
+        ours = with_tinytorch(function)
+    if ours is None:
         raise Missing(name)
-    return function, found
+    return function, ours
 
 
-# One sample by one library
+# Running a sample with one library
 
 
 class Side:
-    """A sample run by one library, as far as it has come: the call, the gradients, the second gradients."""
+    """A sample and its results with one library: those of the call, then the gradients, then the second gradients."""
 
     def __init__(self, library: Any, function: Any, arguments: tuple[Any, ...], leaves: list[Any]) -> None:
         self.library = library
@@ -255,11 +255,11 @@ class Side:
         self.results = flat(process(result) if process is not None else result)
 
     def differentiate(self, which: list[bool], again: bool) -> None:
-        """Replace the results by the gradients of those of them that count."""
+        """Replace the results by the gradients of the results that `which` selects."""
         numbers = np.random.default_rng(0)
-        outputs = [each for each, counts in zip(self.results, which, strict=True) if counts]
+        outputs = [result for result, selected in zip(self.results, which, strict=True) if selected]
         weights = [
-            # (exact in every dtype, so that they are the same in float64)
+            # (exact in every dtype, so that they are equal in float64)
             self.library.tensor(numbers.integers(-8, 9, tuple(x.shape)) / 4, dtype=x.dtype)
             for x in outputs
         ]
@@ -267,26 +267,26 @@ class Side:
         self.results = list(grads)
 
 
-def in_float64(value: Any, made: dict[int, Any]) -> Any:
-    """Return arguments of PyTorch's with all floating-point numbers in float64."""
+def in_float64(value: Any, converted: dict[int, Any]) -> Any:
+    """Return PyTorch's arguments with all floating-point tensors converted to float64."""
 
     def change(value: Any) -> Any:
         if isinstance(value, torch.dtype):
             return torch.float64 if value.is_floating_point else value
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
-        if id(value) not in made:
-            made[id(value)] = value.detach().double().requires_grad_(value.requires_grad)
-        return made[id(value)]
+        if id(value) not in converted:
+            converted[id(value)] = value.detach().double().requires_grad_(value.requires_grad)
+        return converted[id(value)]
 
     return mapped(value, change)
 
 
-# What differs
+# Comparing results
 
 
 def numbers(x: Any) -> np.ndarray:
-    """Return a tensor of either library in NumPy's float64."""
+    """Return a tensor of either library as a float64 array."""
     x = x.detach()
     if isinstance(x, torch.Tensor):
         x = torch.zeros(x.shape) if x._is_zerotensor() else x.resolve_neg()
@@ -300,7 +300,7 @@ def close(mine: np.ndarray, theirs: np.ndarray, tolerance: float) -> bool:
 
 
 def rounding(mine: np.ndarray, theirs: np.ndarray, exact: np.ndarray | None, tol: float) -> bool:
-    """Tell whether two results differ by rounding: PyTorch's is near the exact one, and ours about as near."""
+    """Return whether two results differ only by rounding: ours is about as close to the exact one as PyTorch's."""
     if exact is None or exact.shape != mine.shape or not close(theirs, exact, 50 * tol):
         return False
     known = np.isfinite(exact) & np.isfinite(theirs) & np.isfinite(mine)
@@ -313,7 +313,7 @@ def rounding(mine: np.ndarray, theirs: np.ndarray, exact: np.ndarray | None, tol
 def difference(
     mine: Any, theirs: Any, exact: Callable[[], np.ndarray | None], of_call: bool
 ) -> Iterator[tuple[str, str]]:
-    """Give what differs between a result with tinytorch and with PyTorch, as a word and the particulars."""
+    """Yield the differences between a result of tinytorch and one of PyTorch, as a word and details."""
     if not isinstance(theirs, torch.Tensor) or not isinstance(mine, tinytorch.Tensor):
         plain = isinstance(theirs, (int, float)) and isinstance(mine, (int, float))
         same = np.isclose(mine, theirs, equal_nan=True) if plain else str(mine) == str(theirs)
@@ -347,13 +347,13 @@ def difference(
 def attempt(step: Callable[[], None]) -> Exception | None:
     try:
         step()
-    except Exception as error:  # every class: it is compared
+    except Exception as error:  # any class, since it is compared
         return error
     return None
 
 
 def of_errors(mine: Exception | None, theirs: Exception | None) -> Iterator[tuple[str, str]]:
-    """Give what differs between two errors, or an error and none."""
+    """Yield the differences between two errors, or an error and None."""
     if mine is not None and theirs is None:
         yield "raises", f"{type(mine).__name__}: {mine}"
     elif mine is None and theirs is not None:
@@ -363,32 +363,32 @@ def of_errors(mine: Exception | None, theirs: Exception | None) -> Iterator[tupl
 
 
 def of_sample(info: Any, pair: tuple[Any, Any], sample: Any, kind: str) -> Iterator[tuple[str, str]]:
-    """Give what differs for a sample."""
-    given = (sample.input, tuple(sample.args), sample.kwargs)
-    leaves = [x for x in flat(list(given)) if isinstance(x, torch.Tensor) and x.requires_grad]
-    made: dict[Any, Any] = {}
+    """Yield the differences between the libraries for a sample."""
+    arguments = (sample.input, tuple(sample.args), sample.kwargs)
+    leaves = [x for x in flat(list(arguments)) if isinstance(x, torch.Tensor) and x.requires_grad]
+    converted: dict[Any, Any] = {}
     copied: dict[int, Any] = {}
-    mine = Side(tinytorch, pair[1], ours(given, made), [made[id(x)] for x in leaves])
-    wide = in_float64(given, copied)
+    mine = Side(tinytorch, pair[1], ours(arguments, converted), [converted[id(x)] for x in leaves])
+    wide = in_float64(arguments, copied)
     exact = Side(torch, pair[0], wide, [copied.get(id(x), x) for x in leaves])
-    theirs = Side(torch, pair[0], given, leaves)
+    theirs = Side(torch, pair[0], arguments, leaves)
     process = sample.output_process_fn_grad
-    own = named_anew(process) if isinstance(process, types.FunctionType) else process
+    own = with_tinytorch(process) if isinstance(process, types.FunctionType) else process
     in_place = kind == "in place"
     masks: list[list[bool]] = []
     again = info.supports_gradgrad
     last = 2 if again and kind == "float32" else 1
 
-    def redone(k: int) -> np.ndarray | None:
-        """Return result `k` of the present step as PyTorch has it in float64."""
+    def in_double(k: int) -> np.ndarray | None:
+        """Return result `k` of the current step, computed by PyTorch in float64."""
         if exact.kind is type(None):
             error = attempt(lambda: exact.call(process, in_place))
             for mask in masks:
                 error = error or attempt(functools.partial(exact.differentiate, mask, again))
             if error is not None:
                 exact.results = []
-        found = exact.results[k] if k < len(exact.results) else None
-        return numbers(found) if isinstance(found, torch.Tensor) else None
+        result = exact.results[k] if k < len(exact.results) else None
+        return numbers(result) if isinstance(result, torch.Tensor) else None
 
     for order, prefix in enumerate(("", "gradient ", "second gradient ")):
         if order == 0:
@@ -408,7 +408,7 @@ def of_sample(info: Any, pair: tuple[Any, Any], sample: Any, kind: str) -> Itera
                 if (x is None) != (y is None) and order == 1:
                     yield "gradient", f"of input {k}: {x} / {y}"
                 continue
-            for word, text in difference(x, y, lambda k=k: redone(k), order == 0):
+            for word, text in difference(x, y, lambda k=k: in_double(k), order == 0):
                 yield prefix + word, text
                 wrong = wrong or word not in ("strides", "node")
         mask = [
@@ -421,40 +421,40 @@ def of_sample(info: Any, pair: tuple[Any, Any], sample: Any, kind: str) -> Itera
 
 
 def of_wrong_use(pair: tuple[Any, Any], case: Any) -> Iterator[tuple[str, str]]:
-    """Give what differs between the errors that a wrong use raises."""
+    """Yield the differences between the errors of an invalid call."""
     sample = case.sample_input
-    made: dict[Any, Any] = {}
-    first, args, kwargs = ours((sample.input, tuple(sample.args), sample.kwargs), made)
+    converted: dict[Any, Any] = {}
+    first, args, kwargs = ours((sample.input, tuple(sample.args), sample.kwargs), converted)
     theirs = attempt(lambda: pair[0](sample.input, *sample.args, **sample.kwargs))
     if theirs is None:
-        return  # (wrong on other devices only)
+        return  # (an error on other devices only)
     mine = attempt(lambda: pair[1](first, *args, **kwargs))
     yield from of_errors(mine, theirs)
     words = case.error_regex or ""
-    said = [re.search(words, str(error)) is not None for error in (mine, theirs)]
-    if isinstance(mine, type(theirs)) and said == [False, True]:
+    matches = [re.search(words, str(error)) is not None for error in (mine, theirs)]
+    if isinstance(mine, type(theirs)) and matches == [False, True]:
         yield "words", f"{mine} / {words}"
 
 
 def quick(samples: Iterator[Any]) -> list[Any]:
-    """Return the small ones among the first samples."""
+    """Return the small samples among the first ones."""
 
     def size(sample: Any) -> int:
-        given = flat([sample.input, list(sample.args), sample.kwargs])
-        return sum(x.numel() for x in given if isinstance(x, torch.Tensor))
+        arguments = flat([sample.input, list(sample.args), sample.kwargs])
+        return sum(x.numel() for x in arguments if isinstance(x, torch.Tensor))
 
     return [sample for sample in itertools.islice(samples, 300) if size(sample) < 10_000]
 
 
 def evenly(samples: list[Any], most: int | None) -> list[Any]:
-    """Return at most so many of the samples, spread over all of them."""
+    """Return at most `most` samples, evenly spaced."""
     if most is None or len(samples) <= most:
         return samples
     return [samples[round(k)] for k in np.linspace(0, len(samples) - 1, most)]
 
 
 def described(sample: Any) -> str:
-    """Return a sample's arguments in short."""
+    """Return a short description of the arguments of a sample."""
 
     def short(x: Any) -> str:
         if isinstance(x, torch.Tensor):
@@ -468,11 +468,11 @@ def described(sample: Any) -> str:
 
 
 def findings(name: str, most: dict[str, int] | None) -> dict[str, str]:
-    """Return what of an entry differs: the kind and a word, and for the first sample that shows it the particulars.
+    """Return the differences for an entry: by kind and word, the details of the first sample with the difference.
 
     Args:
-        name: A key of `DATABASE`.
-        most: How many samples are run of each kind; without it, all.
+        name: a key of `DATABASE`.
+        most: the largest number of samples by kind; all samples if None.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # small samples are slow with more
@@ -485,13 +485,13 @@ def findings(name: str, most: dict[str, int] | None) -> dict[str, str]:
 
 
 def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+    differing: dict[str, str] = {}
     random.seed(0)
 
     def note(kind: str, sample: Any, differences: Iterator[tuple[str, str]]) -> None:
         with contextlib.suppress(Absent):
             for word, text in differences:
-                found.setdefault(f"{kind} {word}", f"{described(sample)}\n    {text[:700]}")
+                differing.setdefault(f"{kind} {word}", f"{described(sample)}\n    {text[:700]}")
 
     samples: dict[Any, list[Any]] = {}
     for kind in KINDS if most is None else most:
@@ -501,7 +501,7 @@ def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
         try:
             pair = functions(info, kind)
         except Missing as error:
-            found[f"{kind} missing"] = str(error)
+            differing[f"{kind} missing"] = str(error)
             continue
         if pair[0] is None:
             continue
@@ -513,15 +513,14 @@ def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
         if dtype not in samples:
             grad = info.supports_autograd and dtype.is_floating_point
             torch.default_generator.manual_seed(0)
-            # (not `info.sample_inputs`, which looks for the running test in the stack, and that is slow)
-            made = info.sample_inputs_func(info, "cpu", dtype, requires_grad=grad)
-            samples[dtype] = list(made) if most is None else quick(iter(made))
-        chosen = evenly(samples[dtype], None if most is None else most[kind])
-        for sample in chosen:
+            # (not `info.sample_inputs`, which searches the stack for the running test: that is slow)
+            created = info.sample_inputs_func(info, "cpu", dtype, requires_grad=grad)
+            samples[dtype] = list(created) if most is None else quick(iter(created))
+        for sample in evenly(samples[dtype], None if most is None else most[kind]):
             if kind != "in place" or not (sample.broadcasts_input or not isinstance(sample.input, torch.Tensor)):
                 note(kind, sample, of_sample(info, pair, sample, kind))
-    return found
+    return differing
 
 
-#: What is run of an entry: its samples of a dtype, of its method and in-place form (in float32), and its wrong uses.
+#: The parts of an entry that are run: samples of a dtype, the method and the in-place form (in float32), invalid calls.
 KINDS = ("float32", "method", "in place", "int64", "bool", "bfloat16", "float16", "errors")

@@ -1,4 +1,4 @@
-"""PyTorch, the oracle of the parity tests, and other packages: absent they skip tests, unless CI forbids it."""
+"""PyTorch, the oracle of the parity tests, and other packages: if one is missing, tests skip, unless CI requires it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ except ImportError:
     torch = None
 
 if torch is not None:
-    torch.set_warn_always(True)  # else some warnings come once in a process, in whichever test is first
+    torch.set_warn_always(True)  # otherwise some warnings appear only once per process, in the test that is first
 
-#: Whether PyTorch rounds a product and a sum at once here, as all its builds but the plainest do. In that one the last
-#: bits of random numbers, `arange` and `linspace` are others: tests of these bits then compare up to rounding.
+#: Whether this build of PyTorch uses fused multiply-add, as all but the baseline build do. In the baseline build the
+#: last bits of random numbers, `arange` and `linspace` differ, and tests of these bits compare up to rounding.
 FUSED = torch is None or bool(torch.linspace(-3, 3, 101)[50])
 
-#: Marks a test that compares with PyTorch.
+#: The mark of tests that compare with PyTorch.
 needs_oracle = pytest.mark.skipif(torch is None, reason="PyTorch (the oracle) is not installed")
 
 
 def needs(name: str) -> Any:
-    """Return the mark of a test that needs the package of an extra: absent it skips the test, unless CI says no."""
+    """Return the mark of a test that needs an optional package: it skips the test if the package is not installed."""
     absent = not REQUIRED and importlib.util.find_spec(name) is None
     return pytest.mark.skipif(absent, reason=f"{name} is not installed")
 
 
 def package(name: str) -> Any:
-    """Return a package that parity tests need beside PyTorch, or skip the test module that asked for it."""
+    """Return a package that parity tests need beside PyTorch, or skip the calling test module."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -46,7 +46,7 @@ def package(name: str) -> Any:
 
 
 def module() -> Any:
-    """Return PyTorch, or skip the test module that asked for it where it is not installed."""
+    """Return PyTorch, or skip the calling test module if it is not installed."""
     if torch is None:
         pytest.skip("PyTorch (the oracle) is not installed", allow_module_level=True)
     return torch

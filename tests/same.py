@@ -1,7 +1,7 @@
-"""Run a program with tinytorch and with PyTorch, and compare all that can be seen of it.
+"""Run a program with tinytorch and with PyTorch, and compare results, errors and warnings.
 
-`same_as_pytorch(program)` takes the words of errors for the same where they are recognisable, and of warnings compares
-the classes; to `same_to_the_word(program)` both have PyTorch's words.
+`same_as_pytorch(program)` accepts error messages that contain most words of PyTorch's, and compares only the classes of
+warnings; `same_to_the_word(program)` requires the same messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.oracle import torch
 
 
 class Raised:
-    """An error that a program ended with."""
+    """An error that a program raised."""
 
     def __init__(self, error: BaseException) -> None:
         self.kind = type(error).__name__
@@ -29,30 +29,31 @@ class Raised:
 
 
 def in_pytorchs_name(text: str) -> str:
+    """Return a text with PyTorch's name in place of tinytorch's."""
     return text.replace("tinytorch", "torch")
 
 
 def ended(call: Callable[[], Any]) -> tuple[Any, list[warnings.WarningMessage]]:
-    """Return what a call returns, or the error that it ended with, and its warnings."""
+    """Return the result of a call, or the error that it raised, and its warnings."""
     result: Any
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = call()
-        except Exception as error:  # every class: it is compared
+        except Exception as error:  # any class, since it is compared
             result = Raised(error)
     return result, caught
 
 
 def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = False) -> tuple[Any, list[str]]:
-    """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
+    """Return the result or the error of a program, and the classes of its warnings (with the start of the messages)."""
     library.manual_seed(0)
     result, caught = ended(lambda: program(library))
-    kinds = [each.category.__name__ for each in caught]
+    shown = [warning.category.__name__ for warning in caught]
     if to_the_word:
-        texts = [in_pytorchs_name(str(each.message))[:50] for each in caught]
-        kinds = [f"{kind}: {text}" for kind, text in zip(kinds, texts, strict=True)]
-    return result, kinds
+        texts = [in_pytorchs_name(str(warning.message))[:50] for warning in caught]
+        shown = [f"{name}: {text}" for name, text in zip(shown, texts, strict=True)]
+    return result, shown
 
 
 def words(text: str) -> set[str]:
@@ -60,16 +61,16 @@ def words(text: str) -> set[str]:
 
 
 def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "result", to_the_word: bool = False) -> None:
-    """Assert that two outcomes are the same; of modules, what they print."""
+    """Assert that two outcomes are the same; modules are compared by their representation."""
     if isinstance(theirs, Raised) or isinstance(ours, Raised):
         assert isinstance(theirs, Raised) and isinstance(ours, Raised), f"{where}: {ours!r} against {theirs!r}"
         assert ours.kind == theirs.kind, f"{where}: {ours!r} against {theirs!r}"
         if to_the_word:
             assert ours.text == theirs.text, f"{where}: {ours!r} against {theirs!r}"
-        # Recognisable: PyTorch's first sentence, but for names and numbers.
+        # Our message must contain most words of PyTorch's first sentence.
         sentence = re.split(r"\.\s|\n", theirs.text)[0]
-        lost = words(sentence) - words(ours.text)
-        assert len(lost) <= 0.4 * len(words(sentence)), f"{where}: {ours.text!r} lacks {lost} of {theirs.text!r}"
+        missing = words(sentence) - words(ours.text)
+        assert len(missing) <= 0.4 * len(words(sentence)), f"{where}: {ours.text!r} lacks {missing} of {theirs.text!r}"
     elif isinstance(theirs, (list, tuple)):
         assert isinstance(ours, (list, tuple)) and len(ours) == len(theirs), f"{where}: {ours!r} against {theirs!r}"
         for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -105,7 +106,7 @@ def same_as_pytorch(program: Callable[[Any], Any], rtol: float = 1e-5, atol: flo
 
 
 def same_to_the_word(program: Callable[[Any], Any], rtol: float = 2e-5, atol: float = 3e-6) -> None:
-    """Assert the same, and that errors and warnings have PyTorch's words."""
+    """Assert the same, and that errors and warnings have PyTorch's messages."""
     _same(program, rtol, atol, True)
 
 

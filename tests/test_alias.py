@@ -1,4 +1,4 @@
-"""The name torch: `python -m tinytorch`, `compat.install()`, `as-torch`; programs run as Python itself runs them."""
+"""tinytorch under the name torch: `python -m tinytorch`, `compat.install()`, `as-torch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOOR = [sys.executable, "-m", "tinytorch"]
 
 
 def ran(*command: str, cwd: Any = None, text: str = "", **environment: str) -> tuple[int, str, str]:
-    """Run a command where tinytorch is installed, outside of the checkout; return exit code, output and errors."""
+    """Run a command outside the checkout with tinytorch importable; return the exit code, the output and the errors."""
     known = {**os.environ, "PYTHONPATH": ROOT, **environment}
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=known, input=text, timeout=300)
     return done.returncode, done.stdout, done.stderr
@@ -36,7 +36,7 @@ def written(folder: Path, text: str, name: str = "program.py") -> str:
     return str(folder / name)
 
 
-# As Python runs them ------------------------------------------------------------------------------
+# Programs run as Python itself runs them ----------------------------------------------------------
 
 PROGRAMS = {
     "arguments": "import sys; print(__name__, __file__, sys.argv, sys.path[0])",
@@ -90,7 +90,7 @@ def test_interrupted_by_the_terminal(tmp_path: Path) -> None:
     assert "tinytorch" not in errors
 
 
-# The name -----------------------------------------------------------------------------------------
+# The name torch -----------------------------------------------------------------------------------
 
 NAMES = """
     import importlib.metadata, importlib.util, pickle, subprocess, sys, multiprocessing
@@ -170,7 +170,7 @@ def test_the_name_by_a_call(tmp_path: Path) -> None:
     assert ran(*PYTHON, path) == (0, f"True Linear {tmp_path} True\n", "")
     notebook = "import tinytorch\ntinytorch.load_ipython_extension(None)\nimport torch\nprint(torch.__name__)"
     assert ran(*PYTHON, "-c", notebook) == (0, "torch\n", "")
-    (tmp_path / "torch").mkdir()  # a folder with no module in it
+    (tmp_path / "torch").mkdir()  # a folder without a module
     assert ran(*PYTHON, path) == (0, f"True Linear {tmp_path} True\n", "")
     (tmp_path / "torch.py").write_text("ones = 1")
     code, _, errors = ran(*PYTHON, "-c", "import torch, tinytorch.compat as c\nc.install()", cwd=tmp_path)
@@ -212,7 +212,7 @@ def test_torchvisions_place_is_taken_for_programs_alone(tmp_path: Path) -> None:
 
 
 def test_run_as_modules(tmp_path: Path) -> None:
-    """Modules of torch itself, and the tests of a package that was written for PyTorch."""
+    """Run modules of torch itself, and the tests of a package that was written for PyTorch."""
     package = tmp_path / "layers"
     package.mkdir()
     written(package, "import torch\ndef double(x): return torch.add(x, x)\n", "__init__.py")
@@ -242,7 +242,7 @@ def test_programs_give_pytorchs_numbers(name: str) -> None:
     compare_lines(out.splitlines(), run(path, "torch").lines)
 
 
-# An environment -----------------------------------------------------------------------------------
+# A whole environment ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def environment(tmp_path: Path) -> Path:
 
 def in_environment(environment: Path, *command: str) -> tuple[int, str, str]:
     folder = environment / ("Scripts" if os.name == "nt" else "bin")
-    # Not where the package could be found by the folder that the command runs in.
+    # Not in the checkout, from which the package could be imported.
     return ran(str(folder / "python"), *command, cwd=environment, PYTHONPATH="")
 
 
@@ -292,11 +292,11 @@ def test_as_torch_and_undo(environment: Path) -> None:
     (environment / "program.py").unlink()
     again = in_environment(environment, "-m", "tinytorch", "as-torch")
     assert again == (0, out, "")
-    assert in_environment(environment, "-c", "import torch; torch.ones(1)")[0] == 0  # which leaves byte code
+    assert in_environment(environment, "-c", "import torch; torch.ones(1)")[0] == 0  # which writes byte code
     code, removed, _ = in_environment(environment, "-m", "tinytorch", "as-torch", "--undo")
     assert code == 0 and removed.splitlines()[1:] == out.splitlines()[1:]
     assert listing(environment) == before
-    (environment / "pip.conf").write_text("[global]\n")  # the user's
+    (environment / "pip.conf").write_text("[global]\n")  # of the user
     code, out, errors = in_environment(environment, "-m", "tinytorch", "as-torch")
     assert code == 0 and "pip.conf" not in out and "add 'constraint = file://" in errors
     assert in_environment(environment, "-m", "tinytorch", "as-torch", "--undo")[0] == 0

@@ -1,4 +1,4 @@
-"""Autocasting on the CPU: which function runs in which precision, and what users see of it, as in PyTorch."""
+"""Autocasting on the CPU, against PyTorch: the precision of each function, and the interface of autocast."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ package("ml_dtypes")
 
 LOW = ("bfloat16", "float16")
 
-# Calls: `a`, `b` … are tensors of the shapes in SHAPES; `i` are indices. What is tried in all is the precision of the
-# tensors, and of the result and the gradients.
+# Calls, in which `a`, `b` … are tensors of the shapes in SHAPES, and `i` indices. Each is tested with inputs of several
+# precisions; the precision of the result and of the gradients is compared.
 SHAPES = {
     "v": (3,), "w": (3,), "m": (3, 4), "n": (4, 5), "p": (3, 5), "q": (5,), "s": (3, 3), "t": (2, 3, 4),
     "u": (2, 4, 5), "o": (2, 3, 5), "c": (2, 3, 8), "d": (2, 3, 8, 8), "e": (2, 3, 6, 6, 6), "k1": (4, 3, 2),
@@ -203,7 +203,7 @@ CALLS = [line.strip() for text in (PRODUCTS, IN_FLOAT32, OTHERS, WIDEST) for lin
 
 
 def called(torch: Any, call: str, low: str, kinds: dict[str, str]) -> Any:
-    """Return what a call returns under autocasting, and the gradients, as (dtype, numbers)."""
+    """Return the result of a call under autocasting, and the gradients, as (dtype, numbers)."""
     numbers = np.random.default_rng(0)
     tensors: dict[str, Any] = {}
     for name, shape in SHAPES.items():
@@ -214,13 +214,13 @@ def called(torch: Any, call: str, low: str, kinds: dict[str, str]) -> Any:
         tensors[name] = made.requires_grad_()
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is deprecated
+        warnings.simplefilter("ignore")  # about deprecated functions
         try:
             with torch.autocast("cpu", dtype=getattr(torch, low)):
                 out = eval(call, {"torch": torch, **tensors})
             found.append(out)
             if out.requires_grad:
-                # (A plain sum has a gradient of zero through softmax and the like.)
+                # (The gradient of a plain sum through softmax and similar functions is 0.)
                 factors = torch.arange(out.numel(), dtype=torch.float32).cos().reshape(out.shape)
                 (out * factors).sum().backward()
                 found += [each.grad for each in tensors.values() if each.grad is not None]
@@ -230,10 +230,10 @@ def called(torch: Any, call: str, low: str, kinds: dict[str, str]) -> Any:
 
 
 def alike(call: str, low: str, kinds: dict[str, str], rtol: float) -> None:
-    """Assert that dtypes are PyTorch's, and numbers near them."""
+    """Assert that the dtypes are equal, and the numbers close."""
     ours, theirs = called(tinytorch, call, low, kinds), called(torch, call, low, kinds)
     if "attention" in call:
-        rtol *= 3  # differences of weights that were rounded
+        rtol *= 3  # the results are differences of rounded weights
     if isinstance(theirs[0], str):
         assert ours[0] == theirs[0]
         return
@@ -250,7 +250,7 @@ def test_precision_of_float32(low: str, call: str) -> None:
     alike(call, low, {"": "float32"}, 0.05)
 
 
-#: Where the numbers of bfloat16 have too little to do with each other, or PyTorch has none.
+#: Calls whose numbers in bfloat16 are too inexact to compare, or which PyTorch does not support in bfloat16.
 UNLIKE = ("torch.matrix_exp", "torch.linalg.cond", "torch.linalg.lu_solve")
 
 
@@ -310,7 +310,7 @@ def test_mixed_precisions(kinds: dict[str, str], call: str) -> None:
 
 # PyTorch's lists ----------------------------------------------------------------------------------
 
-#: What looks at `autograd.autocast` itself, or is PyTorch's name for a part of what the tables have.
+#: Functions that check `autograd.autocast` themselves, and PyTorch's names for parts of functions in the tables.
 THEMSELVES = """
     _grid_sampler_2d_cpu_fallback adaptive_max_pool3d avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits
     bmm cat conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss
@@ -319,7 +319,7 @@ THEMSELVES = """
     nll_loss2d poisson_nll_loss reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d
     scaled_dot_product_attention smooth_l1_loss soft_margin_loss stack triplet_margin_loss
 """
-#: What is no public function here.
+#: PyTorch's names that are not public functions here.
 NONE_HERE = """
     _addmm_activation _convolution.deprecated _lu_with_info _native_multi_head_attention fake_quantize_per_tensor_affine
     fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft
@@ -347,7 +347,7 @@ def test_each_way_to_run_applies_to_something() -> None:
     assert {function.autocast for function in FUNCTIONS.values()} - {None} == register.AUTOCAST.keys()
 
 
-# What users see -----------------------------------------------------------------------------------
+# The interface ------------------------------------------------------------------------------------
 
 
 def states(torch: Any) -> list[Any]:
@@ -469,7 +469,7 @@ def promoted_in_order(torch: Any) -> Any:
 
 
 def kept(torch: Any) -> list[Any]:
-    """A parameter is converted once, so a change of it is not seen; what is no leaf is converted each time."""
+    """A parameter is converted once, so a change of it is ignored; a tensor that is no leaf is converted each time."""
     w, x, seen = torch.nn.Parameter(torch.ones(2, 2)), torch.ones(2, 2), []
     for caching in (True, False):
         with torch.autocast("cpu", cache_enabled=caching):
@@ -558,7 +558,7 @@ def of_threads(torch: Any) -> list[Any]:
 
 
 def recurrent(torch: Any) -> list[Any]:
-    """(Of LSTMs those with projections: for the others PyTorch needs a CPU with products of bfloat16.)"""
+    """(LSTMs with projections only: for others PyTorch needs a CPU with bfloat16 instructions.)"""
     torch.manual_seed(0)
     x, seen = torch.randn(3, 2, 4), []
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 2]))
@@ -619,7 +619,7 @@ def second_order(torch: Any) -> list[Any]:
 
 
 def other_modes(torch: Any) -> list[Any]:
-    """Hooks on saved tensors, around and inside; and a direction (forward mode)."""
+    """Test hooks on saved tensors, outside and inside of autocast, and forward mode."""
     x, w, seen = torch.full((2, 2), 0.5), torch.nn.Parameter(torch.full((2, 2), 0.25)), []
 
     def pack(each: Any) -> Any:
@@ -650,9 +650,9 @@ PROGRAMS = [
 
 
 def with_float32(program: Any) -> Any:
-    """Return a program whose results of low precision are converted: `same_as_pytorch` compares NumPy arrays.
+    """Return a program that converts results of low precision, since `same_as_pytorch` compares NumPy arrays.
 
-    Warnings are left out: PyTorch has some of its own inner life.
+    Warnings are ignored: PyTorch emits some about its own internals.
     """
 
     def converted(value: Any) -> Any:
@@ -735,7 +735,7 @@ except ImportError as error:
 
 
 def trained(torch: Any, low: str, scaled: bool) -> list[Any]:
-    """Train a small network of convolutions in low precision, and return the losses."""
+    """Train a small convolutional network in low precision, and return the losses."""
     numbers = np.random.default_rng(0)
     images = torch.tensor(numbers.standard_normal((16, 1, 6, 6)).astype(np.float32))
     labels = torch.tensor((images.numpy().mean((1, 2, 3)) > 0).astype(np.int64))
@@ -770,6 +770,6 @@ def test_training(low: str, scaled: bool) -> None:
     (ours, our_scales, _), (theirs, their_scales, _) = (trained(library, low, scaled) for library in (tinytorch, torch))
     assert our_scales == their_scales
     if scaled:
-        assert min(our_scales) < 2.0**20  # it was too large for float16
+        assert min(our_scales) < 2.0**20  # the initial scale is too large for float16
     np.testing.assert_allclose(ours, theirs, 0.05)
     assert ours[-1] < 0.7 * ours[0] and all(math.isfinite(each) for each in ours)

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, whatever comes between, and nothing is left beside them."""
+"""Files are written atomically, whatever interrupts the writer, and no temporary files are left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = ["without a name", "with a name", "without locks", "without links"]
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a system has: each is taken away in turn."""
+    """Remove one feature of the system at a time."""
     name: str = request.param
     if name in ("with a name", "without locks"):
         monkeypatch.setattr(os, "open", opens_no_unnamed)
@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def opens_no_unnamed(path: Any, flags: int, *args: Any, open: Any = os.open, **options: Any) -> int:
-    """Open as a file system does that has no files without a name."""
+    """Open a file as on a file system without unnamed files."""
     if hasattr(os, "O_TMPFILE") and flags & os.O_TMPFILE == os.O_TMPFILE:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
     made: int = open(path, flags, *args, **options)
@@ -60,7 +60,7 @@ def write(path: Any, content: bytes = b"new") -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user may write to."""
+    """Return a folder that is writable by every user."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o777)
         yield Path(name)
@@ -68,7 +68,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def no_privileges() -> Iterator[None]:
-    """Be a user whom permissions bind, not root."""
+    """Run as a user who is subject to permissions, not as root."""
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     if root:
         os.seteuid(65534)
@@ -129,7 +129,7 @@ def test_an_interrupt_at_the_end_changes_nothing(
     os.unlink(tmp_path / "a first one")
     linked = way == "without a name" and hasattr(os, "O_TMPFILE") and _atomic._can_be_named
     monkeypatch.setattr(os, step, interrupt)
-    if step == "link" and not linked:  # nothing is to be interrupted
+    if step == "link" and not linked:  # this step does not exist here
         return write(path)
     with pytest.raises(KeyboardInterrupt):
         write(path)
@@ -199,7 +199,7 @@ def test_what_may_not_be_written_is_not_replaced(folder: Path, way: str) -> None
 
 
 def fixed(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a file that may be written, but not replaced."""
+    """Return a file that can be written, but not replaced."""
     inner = folder / "inner"
     inner.mkdir()
     path = inner / "a"
@@ -275,7 +275,7 @@ def test_a_new_file_where_none_may_be_made(folder: Path, way: str) -> None:
     with no_privileges(), pytest.raises(PermissionError):
         write(inner / "a")
     assert os.listdir(inner) == []
-    inner.chmod(0o333)  # it may not be listed, nor synced
+    inner.chmod(0o333)  # it can neither be listed nor synced
     with no_privileges():
         write(inner / "a")
         write(inner / "a", b"newer")
@@ -287,7 +287,7 @@ def test_a_new_file_where_none_may_be_made(folder: Path, way: str) -> None:
 @pytest.mark.parametrize("kind", ["replaced", *KINDS])
 @pytest.mark.parametrize("old", [b"", b"short", b"o" * 50_000, b"o" * 200_000])
 def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit on the size of files stops a write in its middle, as a full disk does."""
+    """A limit on the file size fails in the middle of a write, as a full disk does."""
     import resource
 
     if kind == "sticky" and os.geteuid() != 0:
@@ -354,7 +354,7 @@ def test_standard_output(tmp_path: Path) -> None:
         run(program, stdout=out)
     assert (tmp_path / "out").read_bytes() == b"bytes" and os.listdir(tmp_path) == ["out"]
     with open(tmp_path / "out", "w+b") as out:
-        os.unlink(tmp_path / "out")  # no path leads there any more
+        os.unlink(tmp_path / "out")  # the file has no path any more
         run(program, stdout=out)
         assert out.read() == b"bytes" and os.listdir(tmp_path) == []
 
@@ -366,7 +366,7 @@ def test_folders_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "missing" / "a")
 
 
-# What a dead writer leaves ------------------------------------------------------------------------
+# Temporary files of killed writers ----------------------------------------------------------------
 
 
 def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
@@ -382,7 +382,7 @@ def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
     return made.stdout or b""
 
 
-#: Dies in `_atomic.replacing(argv[1])`: in the block, or at its end when the temporary file has its name.
+#: Is killed in `_atomic.replacing(argv[1])`: in the block, or at its end, when the temporary file has a name.
 DIES = """
 import os, signal, sys
 from tinytorch._atomic import replacing
@@ -465,7 +465,7 @@ def make(tmp_path: Path) -> Callable[[str, float], Path]:
 def test_only_what_is_left_over_is_removed(
     tmp_path: Path, make: Callable[[str, float], Path], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On another machine's disk, and where there are no locks, a file that was written to lately may be in use."""
+    """On a network file system, and without locks, a file that was written recently may be in use."""
     monkeypatch.setattr(platform, "node", lambda: "here.example")
     own, old = make("hereexample", 1), make("elsewhere", 7200)
     recent = make("elsewhere2", 60)
@@ -510,7 +510,7 @@ def test_a_disk_without_locks(
 
 
 def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its making and its locking another process may remove it."""
+    """Another process may remove the file between its creation and its locking."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     real, removed = _atomic._lock, []
 
@@ -527,7 +527,7 @@ def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkey
     assert len(removed) == (3 if os.name != "nt" else 0)
 
 
-# Several at once ----------------------------------------------------------------------------------
+# Several writers ----------------------------------------------------------------------------------
 
 
 def test_blocks_inside_each_other(tmp_path: Path, way: str) -> None:
@@ -541,7 +541,7 @@ def test_blocks_inside_each_other(tmp_path: Path, way: str) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-#: Writes over and over: a thousand letters that are the same.
+#: Writes repeatedly: a thousand copies of a letter.
 OFTEN = """
 import os, sys
 from tinytorch import _atomic
@@ -568,7 +568,7 @@ def test_two_processes_write_one_file(tmp_path: Path, how: str) -> None:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        if how != "overwritten":  # that is not done at one stroke
+        if how != "overwritten":  # overwriting is not atomic
             found = path.read_bytes()
             assert len(found) == 1000 and len(set(found)) == 1
     for thread in threads:

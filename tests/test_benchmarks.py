@@ -1,4 +1,4 @@
-"""What the benchmarks time is the same work for each side: the same losses, with native kernels and without."""
+"""The benchmarks time the same work on each side: the losses agree, with native kernels and without."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def losses(torch: Any, name: str) -> list[float]:
 
 
 def same(ours: list[float], theirs: list[float]) -> None:
-    """Compare losses: the first ones to rounding, which grows from step to step with batch norm, and with Adam."""
+    """Compare losses: the first ones up to rounding, whose effect grows from step to step by batch norm and Adam."""
     np.testing.assert_allclose(ours[:5], theirs[:5], 5e-5)
     np.testing.assert_allclose(ours, theirs, 5e-2)
 
@@ -56,7 +56,7 @@ def test_losses_are_those_without_native_kernels(name: str, without: dict[str, l
 def test_losses_are_pytorchs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    # on a processor without AVX-512 oneDNN's convolutions are 6e-5 from what float64 gives for `dcgan`; ours, 3e-7
+    # On a processor without AVX-512, oneDNN's convolutions in `dcgan` have an error of 6e-5 (ours 3e-7).
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     same(losses(tinytorch, name), losses(torch, name))
 
@@ -76,7 +76,7 @@ def benchmarks(*arguments: str) -> Any:
 
 
 def test_a_table_is_printed() -> None:
-    """That it runs, not how fast: what it measures is no matter of a test."""
+    """Only that the program runs is tested, not the measured times."""
     run = benchmarks("chain", "op", "--turns", "1")
     assert run.returncode == 0, run.stderr
     head, *rows = [line for line in run.stdout.splitlines() if not line.startswith(("PyTorch is", "There are"))]
@@ -88,7 +88,7 @@ def test_a_table_is_printed() -> None:
 
 
 def test_a_table_of_compilers_is_printed() -> None:
-    """What is not there, or fails, is left out."""
+    """Columns that are not installed, or fail, are left out."""
     columns = ["--columns", "compiled,eager,JAX", "--jax", sys.executable + "-that-is-not-there"]
     run = benchmarks("chain", "step-256", "--compile", "--turns", "1", *columns)
     assert run.returncode == 0, run.stderr
@@ -114,7 +114,7 @@ def test_jax_does_the_same_work() -> None:
         work = jax_work.WORK[name]()
         np.testing.assert_allclose([float(work()) for _ in range(20)], losses(tinytorch, name), 1e-3)
     np.testing.assert_allclose(jax_work.decide()(), np.asarray(WORK["decide"].make(tinytorch)()), 1e-4, 1e-6)
-    for name in ("pinn", "pinn-2000"):  # at other points
+    for name in ("pinn", "pinn-2000"):  # whose random points differ
         work = jax_work.WORK[name]()
         found, ours = np.mean([float(work()) for _ in range(20)]), np.mean(losses(tinytorch, name))
         assert 0.5 < found / ours < 2

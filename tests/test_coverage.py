@@ -1,4 +1,4 @@
-"""docs/coverage.md is fresh, what it says is there can be called, and its parameters have PyTorch's names."""
+"""docs/coverage.md is up to date; the functions that it lists can be called, with PyTorch's parameter names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import module
-from tinytorch.core import op as engine
+from tinytorch.core import declaration
 from tinytorch.ops.register import NUMPY, Function
 
 torch = module()
@@ -22,18 +22,18 @@ HERE = Path(__file__).resolve().parent
 
 
 def load_script() -> Any:
-    """Import scripts/make_coverage.py, which is in no package."""
+    """Import scripts/make_coverage.py, which does not belong to a package."""
     path = HERE.parent / "scripts" / "make_coverage.py"
     spec = importlib.util.spec_from_file_location("make_coverage", path)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded  # (dataclasses look there)
+    sys.modules[spec.name] = loaded  # (dataclasses look it up there)
     spec.loader.exec_module(loaded)
     return loaded
 
 
 coverage = load_script()
-#: The page is of this version: another one has other names.
+#: The version of PyTorch for which the page is written; other versions have other names.
 of_this_version = pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="the table is of PyTorch 2.13")
 
 
@@ -47,7 +47,7 @@ def had() -> list[tuple[str, str]]:
 
 
 def both(section: str, name: str) -> tuple[Any, Any]:
-    """Return what tinytorch and PyTorch have by this name."""
+    """Return the objects with a name in tinytorch and in PyTorch."""
     ours, theirs = (coverage.resolve(library, section) for library in ("tinytorch", "torch"))
     return getattr(ours, name), getattr(theirs, name)
 
@@ -56,7 +56,7 @@ def both(section: str, name: str) -> tuple[Any, Any]:
 
 
 def split(text: str) -> list[str]:
-    """Return the names in the text of a parameter list, as in "input, dim=None, *, out=None"."""
+    """Return the names in the text of a parameter list such as "input, dim=None, *, out=None"."""
     depth, parts, part = 0, [], ""
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -74,7 +74,7 @@ def split(text: str) -> list[str]:
 
 
 def documented(name: str, doc: str) -> set[str]:
-    """Return the parameters that the signatures in a docstring name."""
+    """Return the parameter names in the signatures of a docstring."""
     found: set[str] = set()
     for match in re.finditer(rf"^\s*(?:\.\. function:: )?{re.escape(name)}\(", doc, re.MULTILINE):
         if doc[: match.start()].count("\n") > 3 and ".. function::" not in match.group():
@@ -88,7 +88,7 @@ def documented(name: str, doc: str) -> set[str]:
 
 
 def in_schemas(section: str, name: str) -> set[str]:
-    """Return the parameters of the operator's overloads that take tensors and make their results."""
+    """Return the parameters of an operator's overloads that take tensors and create their results."""
     prefix = {"torch.linalg": "linalg_", "torch.special": "special_"}.get(section, "")
     found: set[str] = set()
     for schema in torch._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}"):
@@ -99,7 +99,7 @@ def in_schemas(section: str, name: str) -> set[str]:
 
 
 def parameters_of(section: str, name: str) -> set[str]:
-    """Return the names by which PyTorch's parameters can be given, as far as they can be known."""
+    """Return the keywords of PyTorch's function, as far as they are known."""
     theirs = both(section, name)[1]
     method = section == "torch.Tensor"
     found = documented(name, theirs.__doc__ or "")
@@ -118,7 +118,7 @@ def parameters_of(section: str, name: str) -> set[str]:
 
 
 def takes(function: Any, parameter: str) -> bool:
-    """Return whether a function of ours can be called with this keyword."""
+    """Return whether a function of tinytorch accepts a keyword."""
     if isinstance(function, Function):
         if parameter == "out" and function.rule is not None:
             return True
@@ -129,7 +129,8 @@ def takes(function: Any, parameter: str) -> bool:
     made = getattr(function, "op", None)
     if made is not None and code is not None:
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            return parameter in made.position or (parameter == "input" or engine.own_name(parameter) in made.position)
+            known = {"input", *made.position}
+            return parameter in known or declaration.own_name(parameter) in made.position
         return parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         parameters = inspect.signature(function).parameters
@@ -143,32 +144,32 @@ def takes(function: Any, parameter: str) -> bool:
     return found is not None and found.kind is not found.POSITIONAL_ONLY
 
 
-#: Parameter -> the functions that need not take it by this name.
+#: By parameter, the functions that need not accept it by this name.
 KNOWN = {
-    # TorchScript's overloads for lists and numbers, which Python never sees.
+    # TorchScript's overloads for lists and numbers, which are not accessible from Python.
     "a": r"torch(\.Tensor)?\.(eq|ne)", "b": r"torch(\.Tensor)?\.(eq|ne)", "reverse": r"torch(\.Tensor)?\.sort",
-    # What only CUDA's kernels have.
+    # Parameters of CUDA kernels only.
     "out_dtype": r"torch(\.Tensor)?\.(addmm|baddbmm|bmm|mm)", "cudnn_enable": r"torch\.layer_norm",
-    # Documented, and refused by PyTorch itself: the functions are called by position.
+    # Documented, but not accepted by PyTorch itself, whose functions have positional parameters.
     "ndarray": r"torch\.from_numpy", "orig_func": r"torch\.(autograd\.)?enable_grad",
     # Undocumented parameters.
     "generator": r"torch\.(nn\.functional\.)?rrelu_?", "input_scale": r"torch\.nn\.functional\.elu_",
     "scale": r"torch\.nn\.functional\.elu_",
     "layout": r"torch\.Tensor\.to", "pin_memory": r"torch\.Tensor\.to",
-    # Overloads for a number in the place of a tensor.
+    # Overloads for a number in place of a tensor.
     "scalar": r"torch\.result_type", "tensor": r"torch\.(result_type|to_dlpack)",
     # Documented by another name or by a type.
     "int": r"torch\.set_num_\w*threads",
     "src": r"torch\.Tensor\.copy_",
     "mode": r"torch\.set_flush_denormal", "qtensor": r"torch\.Tensor\.dequantize",
     "qtensors": r"torch\.Tensor\.dequantize", "tensors": r"torch\.Tensor\.dequantize",
-    # Methods, whose first argument is called `self`: functions take it by the name of `input`.
+    # Methods, whose first argument is `self`; functions accept it by the name `input`.
     "input": r"torch\.(detach|\w+_)",
 }  # fmt: skip
 
 
 def differences() -> dict[str, list[str]]:
-    """Return by parameter the functions that should take it by keyword, and do not."""
+    """Return, by parameter, the functions that should accept it as a keyword but do not."""
     found: dict[str, list[str]] = {}
     for section, name in had():
         ours = both(section, name)[0]
@@ -179,7 +180,7 @@ def differences() -> dict[str, list[str]]:
 
 
 def positions_of_theirs(section: str, name: str) -> list[str]:
-    """Return PyTorch's parameters by position, from the signature or the first one in the docstring."""
+    """Return PyTorch's positional parameters, from the signature or the first signature in the docstring."""
     theirs = both(section, name)[1]
     try:
         found = by_position(inspect.signature(theirs))
@@ -202,7 +203,7 @@ def positions_of_ours(section: str, name: str) -> list[str]:
         found = by_position(inspect.signature(ours)) if made is None else made.arguments[: made.positional]
     except (TypeError, ValueError):
         return []
-    found = [engine._PUBLIC.get(each, each) for each in found]
+    found = [declaration._PUBLIC.get(each, each) for each in found]
     return found[1:] if section == "torch.Tensor" else found
 
 
@@ -269,7 +270,7 @@ def test_parameters_have_pytorchs_names() -> None:
 def test_parameters_have_pytorchs_order() -> None:
     for section, name in had():
         theirs, ours = positions_of_theirs(section, name), positions_of_ours(section, name)
-        if name == "new_empty_strided":  # documented in an order that is not its own
+        if name == "new_empty_strided":  # documented in another order than the actual one
             continue
         common = [each for each in theirs if each in ours]
         assert common == [each for each in ours if each in theirs], f"{section}.{name}"

@@ -1,4 +1,4 @@
-"""The examples of docs/*.md run, section by section, and print what the pages say: with tinytorch, and with PyTorch."""
+"""The examples in docs/*.md run, section by section, and print the documented output, with tinytorch and PyTorch."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-#: Sections about what PyTorch does not have.
+#: Sections about features that PyTorch does not have.
 OURS = {"A picture of the graph"}
 
 
 def sections(page):
-    """Return (heading, its examples as one session) for each section that has examples, and what all begin with."""
+    """Return the examples before the first section, and (heading, examples) for each section that has examples."""
     parser = doctest.DocTestParser()
-    found, line = [], 0
+    result, line = [], 0
     text = page.read_text("utf-8")
     for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
         examples = []
@@ -38,10 +38,10 @@ def sections(page):
             for example in parser.get_examples(block[1]):
                 example.lineno += before
                 examples.append(example)
-        found.append((part.partition("\n")[0].removeprefix("## "), examples))
+        result.append((part.partition("\n")[0].removeprefix("## "), examples))
         line += part.count("\n")
-    (_, start), *rest = found
-    return start, [each for each in rest if each[1]]
+    (_, start), *rest = result
+    return start, [section for section in rest if section[1]]
 
 
 CASES = [
@@ -53,7 +53,7 @@ CASES = [
 
 
 def run(page, heading, examples, library, names=None):
-    """Run examples as one session with a library; warnings are printed, as an interpreter prints them."""
+    """Run examples as one session with a library; warnings are printed, as in an interpreter."""
     session = [
         doctest.Example(
             re.sub(r"\btinytorch\b", library, example.source), example.want, example.exc_msg,
@@ -88,16 +88,16 @@ def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tm
 
 
 def overlooked():
-    """Return the docstrings with examples that pytest does not find: of ops by `pointwise`, of Tensor's own methods."""
-    found = {}
-    members = [*vars(tinytorch.Tensor).items(), *((name, each.raw) for name, each in FUNCTIONS.items())]
+    """Return the docstrings with examples that pytest does not collect: of `pointwise` ops and methods of Tensor."""
+    docstrings = {}
+    members = [*vars(tinytorch.Tensor).items(), *((name, function.raw) for name, function in FUNCTIONS.items())]
     for name, member in [*members, *vars(tinytorch.core.tensor).items()]:
         function = getattr(member, "fget", member)
-        made = "<locals>" in getattr(function, "__qualname__", "")
+        generated = "<locals>" in getattr(function, "__qualname__", "")
         own = getattr(function, "__module__", "") in ("tinytorch.core.op", "tinytorch.core.tensor")
-        if (made or own) and ">>>" in (member.__doc__ or ""):
-            found.setdefault(member.__doc__, name)
-    return [pytest.param(name, text, id=name) for text, name in found.items()]
+        if (generated or own) and ">>>" in (member.__doc__ or ""):
+            docstrings.setdefault(member.__doc__, name)
+    return [pytest.param(name, text, id=name) for text, name in docstrings.items()]
 
 
 @pytest.mark.parametrize("library", ["tinytorch", pytest.param("torch", marks=needs_oracle)])
@@ -108,16 +108,16 @@ def test_examples_of_what_is_made(name, text, library):
 
 
 def of_compat():
-    """Return the docstrings with examples in `compat/`, whose modules have names of their own."""
-    found = []
+    """Return the docstrings with examples in `compat/`, whose modules have other names than their files."""
+    tests = []
     folder = Path(tinytorch.__file__).parent / "compat"
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
-        if parts == ("__init__",) or parts[0] == "as_torch":  # (which gives this process another torch)
+        if parts == ("__init__",) or parts[0] == "as_torch":  # (which changes the meaning of torch in this process)
             continue
         module = importlib.import_module(".".join(["tinytorch", *parts[: len(parts) - (parts[-1] == "__init__")]]))
-        found += [test for test in doctest.DocTestFinder().find(module) if test.examples]
-    return [pytest.param(test, id=test.name) for test in found]
+        tests += [test for test in doctest.DocTestFinder().find(module) if test.examples]
+    return [pytest.param(test, id=test.name) for test in tests]
 
 
 @pytest.mark.parametrize("test", of_compat())
@@ -137,7 +137,7 @@ def test_every_message_of_the_table_is_met():
 
 
 def slug(heading):
-    """Return the anchor that GitHub gives a heading."""
+    """Return GitHub's anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

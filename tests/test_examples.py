@@ -1,4 +1,4 @@
-"""The examples as programs: they learn, PyTorch's losses come out, mistakes are told."""
+"""The examples as programs: they learn, their losses are PyTorch's, and mistakes are reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(folder, *arguments):
     )
 
 
-# What it learns ----------------------------------------------------------------------------------
+# Training of the PINN ----------------------------------------------------------------------------
 
 
 def test_it_learns(capsys):
@@ -52,13 +52,13 @@ def test_it_learns(capsys):
     found = losses(output)
     assert len(found) == 500
     assert np.mean(found[-50:]) < 0.1 * found[0]
-    assert relative_error(output) < 0.5  # that of u = 0 is 1
+    assert relative_error(output) < 0.5  # the error of u = 0 is 1
 
 
 @needs_oracle
 @pytest.mark.parametrize(("sizes", "steps"), [(SMALL, 100), (["--log-every", "1"], 20)], ids=["small", "by default"])
 def test_losses_are_pytorchs(sizes, steps, capsys):
-    """The program's text with `import torch`: the first losses, and the error, agree."""
+    """With `import torch` in the same program, the first losses and the error agree."""
     outputs = []
     for library in ("tinytorch", "torch"):
         program = models.load("pinn", library)
@@ -87,7 +87,7 @@ def test_the_learning_rate_falls(monkeypatch):
 
 
 def test_residual_of_a_known_function():
-    """u = x / (1 + t) obeys the equation for any viscosity; u = x**2 t does not."""
+    """u = x / (1 + t) satisfies the equation for any viscosity; u = x**2 t does not."""
     t, x = tinytorch.rand(20, 1), tinytorch.rand(20, 1)
     obeys = pinn.residual(lambda t, x: x / (1 + t) + 0 * x**2, t, x)
     np.testing.assert_allclose(obeys.detach().numpy(), 0, atol=1e-6)
@@ -109,13 +109,13 @@ def test_given_points():
 
 
 def spectral(times, points):
-    """Return the solution at `times` on `points` places from -1, by a Fourier method.
+    """Return the solution at `times` at `points` positions from -1 on, by a Fourier method.
 
-    Runge and Kutta's fourth order, on the coefficients without their decay by viscosity.
+    The fourth-order Runge-Kutta method is applied to the coefficients without their viscous decay.
     """
     x = np.linspace(-1, 1, points, endpoint=False)
     k = np.pi * np.arange(points // 2 + 1)
-    smooth = k < k[-1] * 2 / 3  # products of what is left stay on the grid
+    smooth = k < k[-1] * 2 / 3  # products of the remaining modes are resolved on the grid
     u, rows, now = np.fft.rfft(-np.sin(np.pi * x)), [], 0.0
 
     def change(u):
@@ -144,7 +144,7 @@ def test_exact_solution_against_a_spectral_method():
 
 
 def test_exact_solution_against_published_values():
-    """Its steepest slope and when it comes: Basdevant et al., Computers & Fluids 14, 1986."""
+    """Compare the steepest slope and its time with Basdevant et al., Computers & Fluids 14, 1986."""
     t, h = np.linspace(0.5, 0.52, 2001), 1e-5
     slopes = pinn.exact(t, np.full_like(t, h)) / h  # u(t, 0) is 0
     assert slopes.min() == pytest.approx(-152.00516, rel=1e-5)
@@ -160,7 +160,7 @@ def test_exact_solution_on_the_border():
 
 
 def test_relative_error(monkeypatch):
-    """On a grid of 100 x 256: 0 for the solution itself, and 1 for none."""
+    """On a grid of 100 x 256, it is 0 for the exact solution and 1 for u = 0."""
     monkeypatch.setattr(pinn, "exact", lambda t, x: t + x)
     assert pinn.relative_error(lambda t, x: t + x) < 1e-6
     assert pinn.relative_error(lambda t, x: 0 * t) == pytest.approx(1)
@@ -172,7 +172,7 @@ def test_relative_error(monkeypatch):
 
 
 def test_the_whole_program(tmp_path):
-    """It trains, tells the error and leaves a picture."""
+    """It trains, prints the error and writes a plot."""
     process = start(tmp_path, *SMALL, "--steps", "20", "--out", "burgers.png")
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
@@ -186,7 +186,7 @@ def test_the_whole_program(tmp_path):
 
 
 def test_interrupted(tmp_path):
-    """Ctrl-C ends the training only: what was learned is compared, and the status is 130."""
+    """Ctrl-C ends only the training: the network is compared with the solution, and the status is 130."""
     process = start(tmp_path, *SMALL, "--steps", "10000000", "--no-plot")
     try:
         for line in process.stdout:
@@ -208,7 +208,7 @@ def test_interrupted(tmp_path):
 
 
 def refusal(capsys, *arguments):
-    """Return what the program says when it refuses its arguments."""
+    """Return the message of the program for invalid arguments."""
     with pytest.raises(SystemExit) as caught:
         pinn.main(list(arguments))
     assert caught.value.code == 2
@@ -237,7 +237,7 @@ def test_settings_that_cannot_be(capsys, option, value, words):
 
 
 def test_without_matplotlib(capsys, monkeypatch, tmp_path):
-    """The extra is named before the training, and nothing else needs it."""
+    """The missing extra is named before the training; nothing else needs it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = refusal(capsys, *SMALL, "--steps", "1")
@@ -255,7 +255,7 @@ def test_a_folder_that_is_not_there_is_noticed_before_training(capsys, tmp_path)
 
 # All other examples ------------------------------------------------------------------------------
 
-#: Each with options that make it short; {data} is a folder with a small FashionMNIST.
+#: The examples with options that shorten them; {data} is a folder with a small FashionMNIST.
 SHORT = {
     "cnn_fashion_mnist": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
     "char_gpt": "--quick --length 5",
@@ -276,7 +276,7 @@ def data(tmp_path_factory):
 
 
 def numbers(output):
-    """Return the numbers of the lines about epochs and steps, but for the seconds at their ends."""
+    """Return the numbers in the lines about epochs and steps, without the seconds at their ends."""
     lines = re.findall(r"^(?:epoch|step) (.*?) +[\d.]+ s$", output, re.MULTILINE)
     assert lines
     found = [[float(each) for each in re.findall(r"[\d.]+(?![\d.])", line)] for line in lines]
@@ -284,7 +284,7 @@ def numbers(output):
 
 
 def run(name, capsys, arguments, library="tinytorch"):
-    """Run an example's text with a library and return what it printed."""
+    """Run an example with a library, and return its output."""
     program = models.load(name, library)
     assert program.torch is {"tinytorch": tinytorch, "torch": torch}[library]
     if library == "torch":
@@ -295,7 +295,7 @@ def run(name, capsys, arguments, library="tinytorch"):
 
 
 def tensors(args):
-    """Return what `load_data` of the examples does, for PyTorch and without torchvision."""
+    """Return a replacement of the examples' `load_data` that works with PyTorch, without torchvision."""
     sets = []
     for train in (True, False):
         ours = tinytorch.data.FashionMNIST(args.data, train=train)
@@ -308,18 +308,18 @@ def tensors(args):
 @needs_oracle
 @every_example
 def test_numbers_are_pytorchs(name, data, capsys):
-    """The same text with `import torch`, from the same seed: the losses of every line agree."""
+    """With `import torch` in the same program and the same seed, the losses of every line agree."""
     arguments = SHORT[name].format(data=data) + " --seed 5"
     ours = numbers(run(name, capsys, arguments))
     theirs = numbers(run(name, capsys, arguments, library="torch"))
-    # Shares come in percents: one picture in a hundred, or a few points in ten thousand, may be on a border.
+    # Shares are percentages: one image in a hundred, or a few points in ten thousand, may lie on a decision boundary.
     np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=1.01 if name != "char_gpt" else 0)
     losses_at = {"gan_2d": [1, 2], "char_gpt": [1, 2]}.get(name, [1])
     np.testing.assert_allclose(ours[:, losses_at], theirs[:, losses_at], rtol=2e-3)
 
 
-#: Options that make each example short, and how many programs `--compile` makes of its step: one for a last batch that
-#: is smaller. (Not `ddp_cnn`: what DistributedDataParallel does is hooks.)
+#: Options that shorten each example, and the number of programs that `--compile` creates for its step: another one for
+#: a smaller last batch. (Not `ddp_cnn`: DistributedDataParallel works by hooks.)
 COMPILED = {
     "cnn_fashion_mnist": (SHORT["cnn_fashion_mnist"].replace("64", "60"), 2),
     "char_gpt": (SHORT["char_gpt"], 1),
@@ -371,7 +371,7 @@ def test_learning_rates_that_cannot_be(name, value, capsys):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_data(name, capsys, tmp_path, monkeypatch):
-    """What is wrong with the data is told in one line."""
+    """An error in the data is reported in one line."""
     raw = tmp_path / "FashionMNIST" / "raw"
     raw.mkdir(parents=True)
     for prefix in ("train", "t10k"):
@@ -386,7 +386,7 @@ def test_no_data(name, capsys, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("name", "accuracy"), [("cnn_fashion_mnist", 90), ("ddp_cnn", 50), ("lstm_rows", 50)])
 def test_classifiers_learn(name, accuracy, data, capsys):
-    """The small data's classes are easy to tell apart; guessing names a tenth of them."""
+    """The classes of the small data are easy to distinguish; the accuracy of guessing is a tenth."""
     arguments = SHORT[name].format(data=data).replace("--epochs 2", "--epochs 6")
     found = numbers(run(name, capsys, arguments))
     assert found[-1, 1] < 0.6 * found[0, 1]
@@ -395,7 +395,7 @@ def test_classifiers_learn(name, accuracy, data, capsys):
 
 @needs_mpi
 def test_several_processes(data, tmp_path):
-    """They learn what one learns, also from where others stopped."""
+    """Several processes compute what one process computes, also when they resume from its checkpoint."""
     outputs = []
     for processes, epochs, checkpoint in ((1, 2, "none"), (2, 1, "some"), (4, 2, "some")):
         command = [sys.executable, "-m", "tinytorch.distributed.run", "--nproc-per-node", str(processes)]
@@ -420,13 +420,13 @@ def test_quick_takes_few_pictures(name, data, capsys):
     args = program.parse(["--quick", "--data", data, *["--no-plot"] * name.startswith("vae")])
     assert args.epochs == 1
     training_data, test_data, _ = program.load_data(args)
-    assert (len(training_data), len(test_data)) == (640, 100)  # all there are
+    assert (len(training_data), len(test_data)) == (640, 100)  # all of the small data
     assert isinstance(training_data, tinytorch.utils.data.Subset)
 
 
 @pytest.fixture
 def alone(monkeypatch):
-    """Let no mirror be reached, and few pictures be drawn."""
+    """Make all mirrors unreachable, and generate only a few images."""
     monkeypatch.setattr(tinytorch.data.FashionMNIST, "mirrors", ("http://127.0.0.1:9/",))
     monkeypatch.setattr(drawn, "TRAINING", 300)
     monkeypatch.setattr(drawn, "TEST", 50)
@@ -435,7 +435,7 @@ def alone(monkeypatch):
 @pytest.mark.parametrize("dataset", ["auto", "drawn"])
 @pytest.mark.parametrize("name", PICTURES)
 def test_drawn_pictures(name, dataset, alone, capsys, tmp_path, monkeypatch):
-    """They are said to be drawn before and after everything else, and nothing is left on disk."""
+    """The notice that images are generated is the first and the last line; nothing is written to disk."""
     monkeypatch.chdir(tmp_path)
     arguments = SHORT[name].format(data="data").replace("--epochs 2", "--epochs 1")
     first, *rest, last = run(name, capsys, f"{arguments} --dataset {dataset}").splitlines()
@@ -464,7 +464,7 @@ def test_torchvision_has_no_drawn_pictures(name, capsys):
 
 @needs_oracle
 def test_pytorch_runs_an_example_on_torchvisions_data(data, capsys):
-    """The same text with `import torch`, and nothing else changed."""
+    """The program runs with `import torch` and no other change."""
     from benchmarks.quickstart_torch import load_torchvision
 
     load_torchvision()
@@ -563,7 +563,7 @@ def test_gpt_writes_also_when_interrupted(capsys, monkeypatch):
     assert len(output.split("-" * 32 + "\n")[1]) == 51
 
 
-# The other generators ----------------------------------------------------------------------------
+# The GAN and the VAE -----------------------------------------------------------------------------
 
 gan = models.load("gan_2d", "tinytorch")
 
@@ -574,13 +574,13 @@ def test_gan_measures():
 
     clouds, inside = gan.measure(true)
     assert clouds == 8
-    assert inside == pytest.approx(1 - np.exp(-4.5), abs=0.005)  # of a normal distribution
+    assert inside == pytest.approx(1 - np.exp(-4.5), abs=0.005)  # as for a normal distribution
     assert gan.measure(lambda noise: gan.centres()[:1].expand(len(noise), 2)) == (1, 1.0)
     assert gan.measure(lambda noise: 0 * noise) == (0, 0.0)
 
 
 def test_gan_penalty_is_that_of_a_known_critic():
-    """For a linear critic w x it is |w|**2, whatever the points."""
+    """For a linear critic w x the penalty is |w|**2, for any points."""
     critic = tinytorch.nn.Linear(2, 1)
     parts = []
     for penalty in (0.0, 1.0):
@@ -641,7 +641,7 @@ def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch,
 
 @every_example
 def test_as_a_process(name, data, tmp_path):
-    """As users start it, in a folder of their own."""
+    """Run it as users do, in another folder."""
     process = subprocess.run(
         [sys.executable, str(models.EXAMPLES / f"{name}.py"), *SHORT[name].format(data=data).split()],
         cwd=tmp_path,

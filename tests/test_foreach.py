@@ -1,4 +1,4 @@
-"""`torch._foreach_add` and its kin, against PyTorch."""
+"""The functions `torch._foreach_…`, against PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWO = "add sub mul div pow maximum minimum clamp_max clamp_min".split()
 
 
 def arguments(torch: Any, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return what to call a function with after its first list."""
+    """Return the arguments of a function after its first list."""
 
     def tensors() -> list[Any]:
         torch.manual_seed(2)

@@ -17,7 +17,7 @@ from tests.same import same_as_pytorch
 from tinytorch.func.pytree import describe, flatten, unflatten
 
 if torch is not None:
-    with warnings.catch_warnings():  # what PyTorch loads when it is first used gives warnings of its own
+    with warnings.catch_warnings():  # PyTorch imports modules at its first use, which warn
         warnings.simplefilter("ignore")
         torch.func.jacfwd(torch.sin)(torch.ones(1))
 
@@ -32,7 +32,7 @@ def same(program: Program) -> None:
 
 
 def check_all(programs: dict[str, Program]) -> Any:
-    """Return a test that runs each program with both libraries."""
+    """Return a test that runs all programs with both libraries."""
 
     @needs_oracle
     @pytest.mark.parametrize("name", programs)
@@ -151,7 +151,7 @@ test_containers = check_all(
 
 
 def order(t: Any, transforms: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with transforms around it, the first letter innermost."""
+    """Return the function with nested transforms, the first letter innermost."""
     for letter in transforms:
         function = {
             "g": lambda f: lambda x: t.func.grad(lambda x: f(x).sum())(x),
@@ -263,7 +263,7 @@ def cube(t: Any) -> Any:
     return Cube.apply
 
 
-# With what is around ------------------------------------------------------------------------------
+# Interaction with other modes ---------------------------------------------------------------------
 
 
 test_tracked_outside = check_all(
@@ -504,7 +504,7 @@ def test_linearize_checks_its_tangents() -> None:
 
 @needs_oracle
 def test_linearize_does_not_ask_whether_to_record() -> None:
-    """Forward mode goes on inside of `no_grad`, and so do the derivatives of `linearize`; a detached factor is none."""
+    """Forward mode and the derivatives of `linearize` work inside `no_grad`; a detached factor has no derivative."""
 
     def program(t: Any) -> Any:
         def function(x: Any) -> Any:
@@ -771,7 +771,7 @@ def test_maml() -> None:
 
 @needs_oracle
 def test_physics_informed_network() -> None:
-    """A loss of second derivatives by the input, differentiated by the weights."""
+    """A loss of second derivatives with respect to the input, differentiated with respect to the weights."""
 
     def program(t: Any) -> Any:
         model = network(t)
@@ -792,7 +792,7 @@ def test_physics_informed_network() -> None:
     same(program)
 
 
-# Beside the transforms ----------------------------------------------------------------------------
+# Other functions of the module --------------------------------------------------------------------
 
 #: A pattern, a shape, and sizes of names.
 PATTERNS: list[tuple[str, tuple[int, ...], dict[str, int]]] = [
@@ -807,7 +807,7 @@ PATTERNS: list[tuple[str, tuple[int, ...], dict[str, int]]] = [
     ("() a -> a", (1, 3), {}),
     ("a b ... -> b a ...", (2, 3), {}),
     ("a b -> (a b)", (0, 3), {}),
-    # not well formed, or not fitting
+    # malformed patterns, and patterns that do not match the shape
     ("a b -> b c", (2, 3), {}),
     ("a b c -> b c a", (2, 3), {}),
     ("a b b c", (2, 3), {}),

@@ -1,4 +1,4 @@
-"""The program which tells what packages ask of PyTorch: what counts as asked for, and what is printed."""
+"""The script that lists the PyTorch names that packages use: which names count, and its output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_is_asked_for(script: Any, source: str) -> None:
-    assert script.Asked(ast.parse(source)).names == SOURCES[source]
+    assert script.UsedNames(ast.parse(source)).names == SOURCES[source]
 
 
 def package(folder: Path, name: str, source: str) -> Path:

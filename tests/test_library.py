@@ -1,4 +1,4 @@
-"""`torch.library`: operators of one's own, against PyTorch."""
+"""`torch.library`: custom operators, against PyTorch."""
 
 from __future__ import annotations
 

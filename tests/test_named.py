@@ -6,8 +6,12 @@ import enum
 import importlib
 import inspect
 import pickle
+import pkgutil
+import subprocess
+import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +19,10 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch import named
+from tinytorch import compat, named
 
-MODULES = sorted(set(named._read()) - {"named"})
+ROOT = Path(tinytorch.__file__).parent
+MODULES = sorted(set(named.offers()) - {"named"})
 #: Modules that show more here than in PyTorch: one row of the table is for several modules.
 SHARED = {"distributed._composable.fsdp", "distributed.fsdp.api", "distributed.fsdp.fully_sharded_data_parallel"}
 LACKING = {"RemoteModule", "fuse_modules_qat"}
@@ -44,18 +49,16 @@ def test_pytorch_has_the_names(path: str) -> None:
             assert [(each.name, each.value) for each in value] == [(each.name, each.value) for each in other], name
         elif inspect.isclass(value) and issubclass(value, BaseException):
             assert value.__base__.__name__ in [each.__name__ for each in other.__mro__], name
-        elif not inspect.isclass(value) and not callable(value):
+        elif not inspect.isclass(value) and not callable(value) and not isinstance(value, types.SimpleNamespace):
             assert type(value) is type(other), name
 
 
 @pytest.mark.parametrize("path", MODULES)
 def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
-    reason, entries = named._read()[path]
+    reason, offer = named.offers()[path]
     module = of(tinytorch, path)
-    for entry in entries:
+    for entry in offer.missing:
         owner, dot, method = entry.partition(".")
-        if any(sign in entry for sign in (":", "=", "->", "(", "<")):
-            continue
         value = getattr(getattr(module, owner), method) if dot else getattr(module, owner)
         with pytest.raises(NotImplementedError, match=rf"torch\.{path}\.{entry}: {reason}"):
             value(1, a=2)
@@ -63,6 +66,29 @@ def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
             assert not isinstance(tinytorch.ones(1), value)
             assert issubclass(type("Derived", (value,), {}), value)
             assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_files_of_compat_are_submodules_of_the_package() -> None:
+    files = {file.name for file in pkgutil.iter_modules([compat.FOLDER])}
+    assert {"cuda", "backends", "named", "_C"} <= files and not files & {path.name for path in ROOT.iterdir()}
+    for name in sorted(files):
+        module = of(tinytorch, name)
+        assert module.__name__ == f"tinytorch.{name}" and Path(module.__file__).is_relative_to(compat.FOLDER)
+        assert importlib.import_module(f"tinytorch.compat.{name}") is module
+
+
+def test_a_renamed_module_is_the_module_itself() -> None:
+    for name in compat.RENAMED | compat.FORMER:
+        assert not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
+    # (In another process: an import enters the module into its package, as `torch.device`, in place of the class.)
+    program = """
+import importlib, sys, tinytorch
+for name, target in (tinytorch.compat.RENAMED | tinytorch.compat.FORMER).items():
+    module = importlib.import_module(f"tinytorch.{name}")
+    assert module is sys.modules[f"tinytorch.{target}"] and module.__name__ == f"tinytorch.{target}", name
+    assert module.__spec__.name == module.__name__, name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_what_answers() -> None:

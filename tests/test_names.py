@@ -1,4 +1,4 @@
-"""Names that programs import: they are where PyTorch has them, and do what they do there."""
+"""Names that programs import: they are in the same modules as in PyTorch, and behave as PyTorch's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
-#: Modules and the names that programs take from them; each name is in PyTorch, too.
+#: Modules and the names that programs import from them; all names exist in PyTorch, too.
 NAMES = """
     cpu.amp.autocast_mode: autocast
     cpu.amp.grad_scaler: GradScaler
@@ -125,12 +125,12 @@ def test_names_are_where_pytorch_has_them(line: str) -> None:
         assert getattr(ours, name) is not None
 
 
-#: What packages ask for and is there, by module or class (`scripts/imported_names.py --table` writes it).
+#: Names that packages use and tinytorch has, by module or class (`scripts/imported_names.py --table` writes the file).
 ASKED = Path(__file__).with_name("asked_names.txt").read_text("utf-8").splitlines()
 
 
 def found(name: str) -> Any:
-    """Return what a dotted name is, in tinytorch; the modules on the way are imported."""
+    """Return the object with a dotted name in tinytorch; the modules in the path are imported."""
     value: Any = tinytorch
     way = "tinytorch"
     for part in name.removeprefix("torch").removeprefix(".").split("."):
@@ -213,7 +213,7 @@ def test_distributed_sampler(length: int, shuffle: bool, drop_last: bool) -> Non
                     range(length), parts, rank, shuffle, seed=5, drop_last=drop_last
                 )
                 sampler.set_epoch(rank)
-                if not (drop_last and length < parts):  # (PyTorch: a negative length)
+                if not (drop_last and length < parts):  # (PyTorch has a negative length)
                     out.append([list(sampler), len(sampler), sampler.total_size])
         return out
 
@@ -229,7 +229,7 @@ def test_distributed_sampler_of_no_such_part() -> None:
     same_as_pytorch(lambda t: t.utils.data.DistributedSampler(range(3), rank=0))
 
 
-# Devices that are not there -----------------------------------------------------------------------
+# Devices that are not available -------------------------------------------------------------------
 
 ABSENT = """
     torch.xpu.is_available(), torch.xpu.device_count(), torch.xpu.is_initialized(), torch.xpu.is_bf16_supported()
@@ -274,7 +274,7 @@ def test_absent_devices(line: str) -> None:
 
 
 def switches(torch: Any) -> list[Any]:
-    """Set switches as programs do, and return what can be seen of them."""
+    """Set switches as programs do, and return their values."""
     b = torch.backends
     cudnn, mkldnn, cuda = b.cudnn, b.mkldnn, b.cuda
     out = [b.fp32_precision, cudnn.conv.fp32_precision, mkldnn.matmul.fp32_precision, mkldnn.is_acl_available()]
@@ -383,7 +383,7 @@ def test_state_dict_from_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert os.listdir(tmp_path / "hub" / "checkpoints") == []
     assert hub.load_state_dict_from_url(url, progress=False)["w"].tolist() == [1.0, 1.0]
     source.unlink()
-    assert list(hub.load_state_dict_from_url(url)) == ["w"]  # it is there already
+    assert list(hub.load_state_dict_from_url(url)) == ["w"]  # from the cache
     assert "Downloading" in capsys.readouterr().out
 
 
@@ -473,7 +473,7 @@ def test_processes_that_fail(tmp_path: Path, what: str, kind: str, words: str) -
     assert what != "raise" or "KeyError: 'a word'" in str(caught.value)
 
 
-# Gradients side by side ---------------------------------------------------------------------------
+# Per-sample gradients -----------------------------------------------------------------------------
 
 UTILS = """
     u._flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])

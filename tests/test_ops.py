@@ -1,4 +1,4 @@
-"""Everything that an op must do, over the samples of `tests/samples`: see there how to write one."""
+"""All requirements of an op, for the samples in `tests/samples`, where the format of samples is described."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.core.op import OpNode
+from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import wrap
 from tinytorch.ops import out as _out  # noqa: F401  (its ops are in the table, too)
 from tinytorch.ops import rejection as _rejection  # noqa: F401
@@ -69,7 +69,7 @@ def tensors_in(values: Any, library: Any) -> list[Any]:
 
 
 def parts(result: Any, select: Any) -> list[Any]:
-    """Return the tensors or values that a call gave."""
+    """Return the tensors or values that a call returned."""
     if select is not None:
         result = select(result)
     return list(result) if isinstance(result, (list, tuple)) else [result]
@@ -101,7 +101,7 @@ def single(array: Any) -> Any:
 
 
 def strided(array: Any) -> Any:
-    """Return the same numbers in memory with gaps, the axes in reverse order."""
+    """Return the same numbers in non-contiguous memory, with the axes in reverse order."""
     if array.ndim == 0:
         return array
     wide = np.zeros((*array.shape[::-1], 2), array.dtype)
@@ -139,7 +139,7 @@ def test_agrees_with_pytorch(sample: Sample) -> None:
 
 
 def as_function(sample: Sample, in_place: bool = False) -> tuple[Any, list[Any]]:
-    """Return a sample as a function of its floating-point tensors, and these; in place: written to a copy."""
+    """Return a sample as a function of its floating-point tensors, and the tensors; in place it works on a copy."""
     everything = [*sample.args, *sample.kwargs.values()]
     tensors = [converted(each, tinytorch, requires_grad=True) for each in everything]
     inputs = [each for each in tensors_in(tensors, tinytorch) if each.requires_grad]
@@ -174,7 +174,7 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
         return
     small = sum(each.numel() for each in (*inputs, *outputs)) < 40
     assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small, check_forward_ad=True)
-    # Of the larger ones, forward over reverse is compared with reverse over reverse below.
+    # For larger samples, forward over reverse is compared with reverse over reverse below.
     assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=small)
 
 
@@ -184,7 +184,7 @@ def vectors(tensors: Any, seed: int) -> list[Any]:
 
 
 def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[Any]]:
-    """Return the outputs of a function and their tangents, zeros where an output has none."""
+    """Return the outputs of a function and their tangents, with zeros for outputs without one."""
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(inputs, directions, strict=True)]
         outputs = [level.unpack(out) for out in run(*duals)]
@@ -202,7 +202,7 @@ def total(firsts: Any, seconds: Any) -> Any:
 
 @parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_tangents_are_transposes_of_gradients(sample: Sample) -> None:
-    """Forward mode against reverse mode, both ways of nesting them, exactly."""
+    """Compare forward mode with reverse mode, and both ways of nesting them, exactly."""
     run, inputs = as_function(sample)
     outputs = run(*inputs) if inputs else ()
     outputs = [each for each in outputs if each.requires_grad]
@@ -219,7 +219,7 @@ def test_tangents_are_transposes_of_gradients(sample: Sample) -> None:
     forward = total(pushed, u)
     reverse = total(pulled, v)
     np.testing.assert_allclose(forward.item(), reverse.item(), rtol=1e-9, atol=1e-9)
-    # The derivative of <u, J v>, by reverse over reverse, reverse over forward, and forward over reverse.
+    # The derivative of <u, J v> by reverse over reverse, reverse over forward, and forward over reverse.
     if not reverse.requires_grad:
         return
     expected = gradient(reverse, inputs, retain_graph=True)
@@ -268,7 +268,7 @@ def test_tangents_of_the_in_place_form(sample: Sample) -> None:
 
 
 class Standin(np.ndarray):
-    """An array on another device: ufuncs and NumPy's functions work through the protocols, conversion does not."""
+    """An array of another device: ufuncs and NumPy's functions work by NumPy's protocols, and conversion raises."""
 
     def __array_finalize__(self, obj: Any) -> None:
         pass
@@ -295,7 +295,7 @@ def bare(value: Any) -> Any:
 
 def dressed(value: Any) -> Any:
     if isinstance(value, np.generic):
-        value = np.asarray(value)  # such a device has no scalars, only 0-d arrays
+        value = np.asarray(value)  # the device has no scalars, only 0-d arrays
     if isinstance(value, np.ndarray):
         return value.view(Standin)
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -304,7 +304,7 @@ def dressed(value: Any) -> Any:
 
 
 def registered(cls: Any = OpNode) -> set[Any]:
-    """Return all ops of the table."""
+    """Return all ops."""
     ops = {cls.op} if hasattr(cls, "op") else set()
     for each in cls.__subclasses__():
         if each.__module__.startswith("tinytorch"):
@@ -312,12 +312,12 @@ def registered(cls: Any = OpNode) -> set[Any]:
     return ops
 
 
-#: Ops that only writes in place, or random functions, record: tests/autograd/test_writes.py has their programs.
+#: Ops that only in-place writes or random functions record; tests/autograd/test_writes.py tests them.
 ELSEWHERE = {
     "_bernoulli_each", "_bincount", "_fill", "_normal_each", "_scatter_multiply", "fill", "floor_divide", "heaviside",
     "_MaxUnpool3D",  # tests/nn/test_edges.py
     "_triangular_solve", "old_cholesky",  # which warn: test_old_solvers in tests/ops/test_decompose.py
-    "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients are refused, as PyTorch's
+    "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients raise an error, as PyTorch's
     "_corner_pick",  # gradients of gradients of maxima: tests/nn/test_pooling.py
     "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
     "_<lambda>", "_product",  # which refuses; and of NaN and infinities: tests/ops/test_out.py and test_statistics.py
@@ -327,7 +327,7 @@ ELSEWHERE = {
 
 
 def nodes_below(tensors: list[Any], found: list[Any]) -> None:
-    """Add the nodes of the graph below the tensors to `found`."""
+    """Add the nodes of the tensors' graph to `found`."""
     stack = [each.grad_fn for each in tensors if each.grad_fn is not None]
     seen = {id(node) for node in found}
     while stack:
@@ -363,7 +363,7 @@ def test_every_op_of_the_table_is_reached_by_a_sample() -> None:
     assert not stale, f"take these out of ELSEWHERE: {sorted(stale)}"
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # they come from the stand-in, not from the package
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # from the array class of the test, not from the package
 @parametrize("sample", SAMPLES, ids=str)
 def test_kernels_accept_arrays_of_another_device(sample: Sample) -> None:
     args = [converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for arg in sample.args]
@@ -373,5 +373,5 @@ def test_kernels_accept_arrays_of_another_device(sample: Sample) -> None:
     }
     result = function(tinytorch, sample.name)(*args, **kwargs)
     for each in tensors_in(result, tinytorch):
-        # (ndarray's own methods, `dot` among them, return scalars also for the stand-in: so 0-d results may be plain.)
+        # (Methods of ndarray, such as `dot`, return scalars also for the derived class: so 0-d results may be plain.)
         assert isinstance(each._array, Standin) or each.ndim == 0, "the result came back on the CPU"

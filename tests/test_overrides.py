@@ -1,7 +1,7 @@
 """`__torch_function__`, against PyTorch: classes derived from Tensor, other types, and modes.
 
-The first class that is derived from Tensor sets wrappers around all functions, so each program runs in a process of its
-own: the other tests are to see the functions as they are without.
+The first class derived from Tensor wraps all functions, so the programs run in separate processes: other tests should
+see the functions without wrappers.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ show("torch.nn.GRU(2, 3, device='cpu')(p)[0].sum().round(decimals=3)")
 }
 
 
-#: Runs the programs of standard input, each with names of its own, and writes what each printed.
+#: Runs the programs from standard input, each with its own global names, and writes their outputs.
 RUNNER = """
 import contextlib, io, json, sys
 printed = []
@@ -350,7 +350,7 @@ json.dump(printed, sys.stdout)
 
 
 def printed(programs: list[str], library: str) -> list[list[str]]:
-    """Return the lines that each program prints with a library; all run in one process."""
+    """Return the output lines of each program with a library; all programs run in one process."""
     run = subprocess.run(
         [sys.executable, "-c", RUNNER, library],
         input=json.dumps([BEGIN + program for program in programs]),
@@ -367,7 +367,7 @@ def printed(programs: list[str], library: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def pytorchs() -> dict[str, list[str]]:
-    """What PyTorch prints: its functions ask from the beginning, so one process does for all."""
+    """Return the outputs with PyTorch, whose functions always check for `__torch_function__`: one process suffices."""
     return dict(zip(PROGRAMS, printed(list(PROGRAMS.values()), "torch"), strict=True))
 
 
@@ -506,7 +506,7 @@ def test_functions_that_are_one_in_pytorch_are_one() -> None:
 
 
 def like() -> tuple[Any, list[Any]]:
-    """Return an instance of a type that answers -1, and the list of what it is asked for."""
+    """Return an instance of a type whose `__torch_function__` returns -1, and the list of its calls."""
     asked: list[Any] = []
 
     class Like:
@@ -549,7 +549,7 @@ def test_what_pytorch_lists_is_listed() -> None:
     for name in theirs - ours - {"torch.Tensor._grad.__get__"}:
         with pytest.raises(AttributeError):
             member(tinytorch, name.removeprefix("torch."))
-    # PyTorch's list lacks these, though they ask: other names of what it has, and what it has no documentation of.
+    # These call `__torch_function__` but are missing in PyTorch's list: aliases and undocumented functions.
     assert ours - theirs == {
         "torch.Tensor.__abs__", "torch.Tensor.__idiv__", "torch.Tensor.__neg__", "torch.Tensor.__pos__",
         "torch.Tensor.__rdiv__", "torch.dsmm", "torch.mm", "torch.segment_reduce",
@@ -569,7 +569,7 @@ def logging(library: Any) -> tuple[Any, list[str]]:
 
 
 def given(library: Any, value: Any, kind: Any = None) -> Any:
-    """Return an argument of a sample with tensors for its arrays."""
+    """Return an argument of a sample with its arrays converted to tensors."""
     if isinstance(value, np.ndarray):
         made = library.tensor(value.copy())
         return made if kind is None else made.as_subclass(kind)
@@ -578,7 +578,7 @@ def given(library: Any, value: Any, kind: Any = None) -> Any:
     return getattr(library, str(value).rpartition(".")[2]) if isinstance(value, tinytorch.dtype) else value
 
 
-#: Functions that PyTorch calls otherwise, or in which it is another that asks.
+#: Functions with another name in PyTorch, or where another function calls `__torch_function__`.
 OTHERWISE = re.compile("spmm|dsmm|.*logsigmoid|nn.functional.threshold|.*max_pool.d|histogramdd|norm")
 
 
@@ -594,7 +594,7 @@ def test_classes_are_asked_for_the_same_in_all_samples() -> None:
         for library, (kind, names) in zip((tinytorch, torch), kinds, strict=True):
             try:
                 function = member(library, sample.name)
-            except AttributeError:  # one that PyTorch does not have
+            except AttributeError:  # PyTorch does not have it
                 break
             args, kwargs = (
                 given(library, sample.args, kind),
@@ -611,7 +611,7 @@ def test_classes_are_asked_for_the_same_in_all_samples() -> None:
 
 
 def overloads(path: str) -> dict[str, list[list[str]]]:
-    """Return the names of the parameters by place of PyTorch's functions, as its stubs list them."""
+    """Return the names of the positional parameters of PyTorch's functions, from its stubs."""
     found: dict[str, list[list[str]]] = {}
     for node in ast.parse((Path(torch.__file__).parent / path).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef):
@@ -635,7 +635,7 @@ def test_arguments_can_be_given_by_pytorchs_names() -> None:
                 try:
                     getattr(torch, name)(**{key: given(torch, value) for key, value in named.items()})
                 except (TypeError, RuntimeError, ValueError, IndexError):
-                    continue  # another overload's
+                    continue  # of another overload
                 getattr(tinytorch, name)(**{key: given(tinytorch, value) for key, value in named.items()})
                 compared += 1
                 break

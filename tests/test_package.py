@@ -1,4 +1,4 @@
-"""What surrounds the code: what pyproject.toml says of it is so. scripts/check_package tests the wheel itself."""
+"""The statements in pyproject.toml are true. (scripts/check_package tests the wheel itself.)"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PACKAGE = Path(tinytorch.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
-#: How a package is called where it is used, if not by its name.
+#: The name by which the code uses a package, if it differs from the distribution's.
 CALLED = {"pillow": "PIL", "pytest-xdist": "pytest -n", "mpich": "mpi4py"}  # (mpi4py loads it)
 
 
 @functools.cache
 def texts() -> dict[Path, str]:
-    """Return the files that people and programs read, with their text."""
+    """Return the files that may mention packages, with their text."""
     folders = [PACKAGE, *(ROOT / name for name in ("benchmarks", "examples", "scripts", "tests"))]
     found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     found += [*ROOT.glob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -47,7 +47,7 @@ def test_an_extra_names_what_is_used(extra: str) -> None:
 
 
 def test_the_name_of_the_distribution_stands_in_one_place() -> None:
-    """It may have to be another than the package's, which programs import: nothing may rely on it."""
+    """The distribution may have to be renamed, unlike the package that is imported: no file may rely on its name."""
     name = re.escape(PROJECT["name"])
     installed = re.compile(rf"pip install [^\n`]*(?<![\w/.]){name}\b|\b{name}\[[a-z]")
     if name != tinytorch.__name__:
@@ -62,8 +62,8 @@ def test_the_wheel_is_as_small_as_it_is_said_to_be() -> None:
                 wheel.write(path)
         size = sum(each.compress_size for each in wheel.infolist())
     assert 0.8e6 < size < 1.3e6
-    assert PROJECT["description"].endswith("a wheel of one megabyte.")
-    assert "a wheel of one megabyte" in (ROOT / "README.md").read_text("utf-8")
+    assert PROJECT["description"].endswith("a wheel of less than two megabytes.")
+    assert "a wheel of less than two megabytes" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_program_that_type_checkers_read_runs() -> None:

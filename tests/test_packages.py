@@ -1,4 +1,4 @@
-"""What packages written for PyTorch ask of it beside its operators (what they import: `test_names.py`)."""
+"""Features of PyTorch other than operators that third-party packages use (the names they import: `test_names.py`)."""
 
 from __future__ import annotations
 
@@ -230,14 +230,14 @@ def test_groups_of_tensors(line: str) -> None:
 
 @needs_oracle
 def test_types_of_trees() -> None:
-    """How Lightning takes trees apart."""
+    """Flatten trees as Lightning does."""
 
     def program(torch: Any) -> Any:
         tree = of(torch, "utils._pytree")
         kind = tree._get_node_type({"a": 1})
         items, keys = tree.SUPPORTED_NODES[kind].flatten_fn({"a": [1, 2], "b": 3})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch's LeafSpec is an old name
+            warnings.simplefilter("ignore")  # PyTorch's LeafSpec is deprecated
             spec = tree.TreeSpec(dict, ["x", "y"], [tree.LeafSpec(), tree.LeafSpec()])
         return [
             kind is dict, tree._get_node_type(torch.ones(1)) is torch.Tensor, items, list(keys),
@@ -352,7 +352,7 @@ def test_operators_are_known_by_class() -> None:
 
 
 def test_mapped_collections() -> None:
-    """What has PyTorch's hook for `vmap`, as TensorDict has, is mapped whole; each run gets one of its own."""
+    """An object with PyTorch's hook for `vmap`, such as TensorDict, is mapped as a whole; each run gets its own one."""
 
     class Pair:
         def __init__(self, first: Any, second: Any) -> None:
@@ -373,7 +373,7 @@ def test_mapped_collections() -> None:
             return cls(*[function(list(column), dim) for column in zip(*[each.both for each in pairs], strict=True)])
 
     def add(pair: Pair, whole: Pair, x: Any) -> Pair:
-        assert len(whole.both) == 2  # nobody else's
+        assert len(whole.both) == 2  # not shared
         whole.both.append(pair.both[0] + x)
         return Pair(whole.both[2], pair.both[1] * 2)
 
@@ -409,7 +409,7 @@ def test_arguments_of_to(line: str) -> None:
 
 @needs_oracle
 def test_an_optimizer_around_another_need_not_call_init() -> None:
-    """Lookahead and its kin: `step` works, with and without `_patch_step_function`."""
+    """Wrappers of optimizers such as Lookahead: `step` works, with and without `_patch_step_function`."""
 
     def program(torch: Any) -> Any:
         class Around(torch.optim.Optimizer):
@@ -531,7 +531,7 @@ def test_stubs_of_quantised_models() -> None:
     same_as_pytorch(program)
 
 
-# What is not done says so -------------------------------------------------------------------------
+# Features that are not implemented raise an error -------------------------------------------------
 
 
 def test_transforms_say_that_there_are_no_complex_numbers() -> None:
@@ -566,7 +566,7 @@ def test_parts_that_are_not_done() -> None:
 
     counter = FlopCounterMode(display=False)
     groups = of(torch, "utils._foreach_utils")._group_tensors_by_device_and_dtype
-    with pytest.raises(RuntimeError, match="length of the first"):  # PyTorch's words are C++
+    with pytest.raises(RuntimeError, match="length of the first"):  # PyTorch's message is a C++ expression
         groups([[torch.ones(1)], [torch.ones(1), torch.ones(1)]])
     assert counter.get_total_flops() == 0 and counter.get_flop_counts() == {}
     with pytest.raises(NotImplementedError, match="does not count"):

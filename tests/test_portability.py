@@ -1,4 +1,4 @@
-"""Systems that have less: what Linux, glibc and NumPy's wheels offer is taken away, and the results stay the same."""
+"""Portability: features of Linux, glibc and NumPy's wheels are removed, and the results stay the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import tinytorch
 from tinytorch.kernels import blas, parallel
 
-#: By what a system lacks, what a program does before it imports tinytorch to be on one.
+#: By missing feature: code that removes it, which a program runs before it imports tinytorch.
 WITHOUT = {
     "nothing": "",
     "ctypes": "sys.modules['ctypes'] = sys.modules['_ctypes'] = None",
@@ -103,7 +103,7 @@ if __name__ == "__main__":
 
 @functools.cache
 def results(without: str, folder: Path) -> list[float]:
-    """Return what the program prints, run in a folder where nothing else is and nothing else is left."""
+    """Return the output of a program that runs in an empty folder, in which it must leave no files."""
     work = folder / "work"
     work.mkdir(parents=True)
     program = folder / "program.py"
@@ -131,9 +131,9 @@ def test_a_program_without(what: str, usual: list[float], tmp_path: Path) -> Non
 
 
 def test_the_pretence_is_effective(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the programs above would show nothing."""
+    """Otherwise the programs above would test nothing."""
     monkeypatch.setattr(blas, "ctypes", None)
-    assert list(blas._libraries()) == [] and not blas.told_again()
+    assert list(blas._libraries()) == [] and not blas.reload_settings()
     monkeypatch.setitem(sys.modules, "ctypes", None)
     assert blas.threads.__wrapped__() is None
     for name in ("sched_getaffinity", "process_cpu_count"):
@@ -158,14 +158,14 @@ def test_as_many_threads_as_there_are_to_be_had(most: int, monkeypatch: pytest.M
     monkeypatch.setattr(parallel, "_tasks", parallel.SimpleQueue())
     monkeypatch.setattr(parallel, "_threads", 5)
     pieces: list[Any] = []
-    parallel.share(lambda begin, end: pieces.append((begin, end)), 1000)
+    parallel.parallel_for(lambda begin, end: pieces.append((begin, end)), 1000)
     assert len(started) == most and parallel.get_threads() == most + 1
     assert sorted(i for begin, end in pieces for i in range(begin, end)) == list(range(1000))
 
 
 @pytest.mark.parametrize("code", "bBhilqefd?")
 def test_every_name_that_c_has_for_a_number_is_understood(code: str) -> None:
-    """Which of them are the same differs: a long has 64 bits on Linux, and 32 on Windows."""
+    """Which C types are equal depends on the system: a long has 64 bits on Linux, and 32 on Windows."""
     array = np.ones(3, code)
     dtype = tinytorch.from_numpy(array).dtype
     assert dtype.itemsize == array.itemsize

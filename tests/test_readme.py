@@ -1,4 +1,4 @@
-"""The README's Python runs, block after block as one session, and prints what it says."""
+"""The Python blocks of README.md run as one session, and print the documented output."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def test_code_runs(tmp_path, monkeypatch, capsys):
         exec(compile(block, str(README), "exec"), names)
         printed.append(capsys.readouterr().out)
     assert len(printed) == 3
-    # What a comment behind a print says is what is printed.
+    # The comment after a print is the line that it prints.
     for block, out in zip(blocks(), printed, strict=True):
-        for said in re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE):
-            assert said in out.splitlines()
+        for expected in re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE):
+            assert expected in out.splitlines()
     accuracy = re.search(r"accuracy ([\d.]+)%", printed[1])
     assert accuracy is not None
     assert float(accuracy[1]) > 95

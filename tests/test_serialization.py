@@ -1,4 +1,4 @@
-"""Checkpoints: what is written comes back, here and in PyTorch, and no file can do harm."""
+"""Checkpoints: round trips, also with PyTorch, and files that are damaged or malicious."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def records(file: io.BytesIO) -> dict[str, bytes]:
 
 
 def archive_of(contents: dict[str, bytes]) -> io.BytesIO:
-    """Return an archive of these records, written by Python's zipfile."""
+    """Return an archive of records, written by Python's zipfile."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in contents.items():
@@ -62,7 +62,7 @@ def archive_of(contents: dict[str, bytes]) -> io.BytesIO:
 
 
 def with_pickle(program: bytes) -> io.BytesIO:
-    """Return a checkpoint of one storage of four floats, with this program as its pickle."""
+    """Return a checkpoint of one storage of four floats, with a given pickle program."""
     return archive_of({"data.pkl": program, "byteorder": b"little", "data/0": bytes(16), "version": b"3\n"})
 
 
@@ -94,7 +94,7 @@ def test_tensors_of_every_dtype_and_shape_come_back(dtype: str, shape: tuple[int
     assert found._array.shape == shape
     np.testing.assert_array_equal(found._array, array)
     assert not found.requires_grad
-    found._array[...] = 1  # the memory is writable and its own
+    found._array[...] = 1  # the memory is writable and not shared
     assert array.size == 0 or not np.shares_memory(found._array, array)
 
 
@@ -263,7 +263,7 @@ def test_the_fields_for_files_beyond_4_gib(monkeypatch: pytest.MonkeyPatch, limi
 
 
 class OnlyWrites:
-    """What PyTorch asks of a file to save into; it may take less than it is given."""
+    """The interface that PyTorch requires of a file for saving; `write` may accept fewer bytes than it gets."""
 
     def __init__(self, most: int) -> None:
         self.content, self.most = b"", most
@@ -287,7 +287,7 @@ def test_a_file_that_buffers_has_written_all_of_it(tmp_path: Path) -> None:
 
 
 class Answers:
-    """A file whose `write` returns, or raises, what it is told to."""
+    """A file whose `write` returns a given value, or raises a given error."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -299,7 +299,7 @@ class Answers:
 
 
 class Raw(Answers, io.RawIOBase):
-    """An unbuffered one."""
+    """An unbuffered file."""
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ class Raw(Answers, io.RawIOBase):
         (Answers(0), "0 were written"),
         (Answers(-1), "-1 were written"),
         (Answers(10**9), "1000000000 were written"),
-        (Raw(None), "0 were written"),  # it would have to wait, and must not
+        (Raw(None), "0 were written"),  # a non-blocking file that would block
         (Answers(OSError("disk full")), "^disk full$"),
     ],
 )
@@ -335,7 +335,7 @@ def test_files_that_are_refused_as_in_pytorch(tmp_path: Path, kind: str) -> None
 
 
 class SlowFile:
-    """A file without `readinto` that gives a few bytes at a time."""
+    """A file without `readinto` that returns a few bytes at a time."""
 
     def __init__(self, file: io.BytesIO) -> None:
         self.file = file
@@ -383,7 +383,7 @@ def test_mapped_files_are_read_when_used_and_never_written(tmp_path: Path) -> No
     np.testing.assert_array_equal(found[0]._array, grid())
     found[0]._array[...] = 7
     np.testing.assert_array_equal(load(path)[0]._array, grid())
-    # Storages at odd addresses are copied.
+    # Storages at unaligned addresses are copied.
     with zipfile.ZipFile(path) as archive:
         contents = {name[8:]: archive.read(name) for name in archive.namelist()}
     odd = tmp_path / "odd.pt"
@@ -529,7 +529,7 @@ def test_what_has_no_name_cannot_be_saved(obj: Any) -> None:
 
 
 class Malicious:
-    """Pickles as a call of `function`."""
+    """An object whose pickle is a call of `function`."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self.function, self.args = function, args
@@ -622,11 +622,11 @@ def test_pickles_that_do_more_than_describe_data(program: bytes, words: str) -> 
 
 
 def test_values_of_a_pickle_that_grow_without_end() -> None:
-    # A tuple of itself twice, 60 times over, would be hashed 2**60 times.
+    # A tuple that contains the previous one twice, nested 60 times, would need 2**60 hashes.
     doubling = b"\x80\2)q\x010" + b"h\1h\1\x86q\x010" * 60 + b"}h\1K\1s."
     with pytest.raises(pickle.UnpicklingError, match="a key is too large a tuple"):
         load(with_pickle(doubling))
-    nested = b"\x80\2})" + b"\x85" * 200_000 + b"K\1s."  # and this would overflow C's stack
+    nested = b"\x80\2})" + b"\x85" * 200_000 + b"K\1s."  # this nesting would overflow the C stack
     with pytest.raises(pickle.UnpicklingError, match="a key is too large a tuple"):
         load(with_pickle(nested))
     deep = load(with_pickle(b"\x80\2)" + b"\x85" * 1000 + b"."))
@@ -732,7 +732,7 @@ def test_changed_bytes_never_do_worse_than_an_error() -> None:
             load(io.BytesIO(changed))
         except (RuntimeError, pickle.UnpicklingError):
             caught += 1
-    assert caught > 500  # the rest was padding, dates and the like
+    assert caught > 500  # the other bytes are padding, dates and similar
 
 
 def test_foreign_files() -> None:
@@ -775,7 +775,7 @@ def test_archives_with_tricks() -> None:
 
 
 def directory_entry(content: bytes, name: str) -> int:
-    """Return where the central directory's entry of a record begins."""
+    """Return the offset of a record's entry in the central directory."""
     return content.rindex(b"archive/" + name.encode()) - 46
 
 
@@ -806,7 +806,7 @@ def test_a_name_that_differs_between_directory_and_record_is_refused() -> None:
 
 
 def cuda_file() -> io.BytesIO:
-    """Return a checkpoint as a machine with a GPU writes it."""
+    """Return a checkpoint such as a machine with a GPU writes."""
     contents = records(file_of({"w": wrap(grid())}))
     program = contents["data.pkl"]
     contents["data.pkl"] = program.replace(b"X\3\0\0\0cpu", b"X\6\0\0\0cuda:0")
@@ -845,7 +845,7 @@ def test_a_device_that_is_not_there(map_location: Any) -> None:
         load(cuda_file(), lambda storage, location: 3)
     with pytest.raises(TypeError, match="not callable"):
         load(cuda_file(), 3)
-    with pytest.raises(ZeroDivisionError):  # the function's own error comes through
+    with pytest.raises(ZeroDivisionError):  # the error of the function is propagated
         load(cuda_file(), lambda storage, location: 1 // 0)
 
 
@@ -934,7 +934,7 @@ def test_safetensors_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 class Net(tt.nn.Module):
-    """A user's class: it comes back by its name."""
+    """A user's class, which is loaded by its name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -1155,7 +1155,7 @@ def test_a_training_run_of_pytorch_is_read() -> None:
     assert found["optimizer"]["param_groups"] == state["optimizer"]["param_groups"]
     moments = found["optimizer"]["state"][0]
     np.testing.assert_array_equal(moments["exp_avg"]._array, state["optimizer"]["state"][0]["exp_avg"].numpy())
-    # And back.
+    # The other direction.
     again = torch.load(file_of(found))
     for name, theirs in state["model"].items():
         assert torch.equal(again["model"][name], theirs)
@@ -1184,7 +1184,7 @@ def test_what_is_not_data_is_named() -> None:
 
 @needs_oracle
 def test_refusals_use_pytorchs_classes_and_words(tmp_path: Path) -> None:
-    """The same wrong call here and there: one class of error, and words in common."""
+    """The same invalid call raises the same class of error in both libraries, with common words."""
     program = pickle.dumps(Malicious(os.path.join, "a"), 2)
     cases: list[tuple[Callable[[Any], Any], str]] = [
         (lambda m: m.save(1, 3), "file-like object with a 'write' attribute"),

@@ -1,4 +1,4 @@
-"""PyTorch's formats before 1.6: what either library writes, both read, and damaged files are errors."""
+"""PyTorch's formats before 1.6: each library reads the files of both, and damaged files are errors."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def tensors(library: Any) -> dict[str, Any]:
 
 
 def described(obj: Any) -> Any:
-    """Return what can be compared between the libraries."""
+    """Return an object in a form that can be compared between the libraries."""
     if hasattr(obj, "untyped_storage"):
         values = obj.detach().float().tolist()
         return type(obj).__name__, str(obj.dtype), values, obj.stride(), obj.requires_grad
     if isinstance(obj, dict):
         return {key: described(value) for key, value in obj.items()}
-    return [described(each) for each in obj] if isinstance(obj, list) else obj
+    return [described(item) for item in obj] if isinstance(obj, list) else obj
 
 
 def check_shared(loaded: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def test_either_library_reads_the_others_files(ours_reads: bool, weights_only: b
 @pytest.mark.filterwarnings("ignore:TypedStorage")
 def test_modules_and_storages_of_pytorch() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
-    loaded = tt.load(written(torch, model), weights_only=False)  # names its classes with their source
+    loaded = tt.load(written(torch, model), weights_only=False)  # the file contains the sources of its classes
     assert isinstance(loaded[0], tt.nn.Linear)
     assert described(dict(loaded.state_dict())) == described(dict(model.state_dict()))
     x = torch.arange(3.0)
@@ -145,7 +145,7 @@ def test_foreign_files_are_refused_as_in_pytorch(content: bytes, weights_only: b
         with pytest.raises(Exception) as caught:
             library.load(io.BytesIO(content), weights_only=weights_only)
         raised.append((caught.type, str(caught.value)))
-    if not weights_only or raised[1][0] is RuntimeError:  # (else a damaged file is an UnpicklingError here)
+    if not weights_only or raised[1][0] is RuntimeError:  # (otherwise a damaged file is an UnpicklingError here)
         assert raised[0][0] is raised[1][0]
     if raised[1][0] is RuntimeError:
         assert raised[0] == raised[1]
@@ -154,7 +154,7 @@ def test_foreign_files_are_refused_as_in_pytorch(content: bytes, weights_only: b
 @needs_oracle
 @pytest.mark.filterwarnings("ignore:TypedStorage")
 def test_storages_that_are_part_of_another_and_bytes_for_text() -> None:
-    """As Python 2 and PyTorch before 0.4 wrote them."""
+    """Files of Python 2 and PyTorch before 0.4."""
 
     class Pickler(pickle._Pickler):
         def persistent_id(self, obj: Any) -> Any:
@@ -179,7 +179,7 @@ def test_storages_that_are_part_of_another_and_bytes_for_text() -> None:
 
 
 def tar_of(path: Path) -> None:
-    """Write what PyTorch 0.1 wrote: the storages, views of them, the tensors, and a pickle that names these."""
+    """Write a file as PyTorch 0.1 did: the storages, views of them, the tensors, and a pickle that refers to these."""
 
     class Pickler(pickle._Pickler):
         def persistent_id(self, obj: Any) -> Any:

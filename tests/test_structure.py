@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import json
 import subprocess
 import sys
@@ -17,9 +18,8 @@ PACKAGE = Path(tinytorch.__file__).parent
 
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
-    _version _atomic kernels core ops linalg special fft random autograd amp distributed nn func inspect optim data
-    serialization distributions testing overrides library multiprocessing distributed.algorithms
-    distributed.checkpoint distributed.nn distributed.optim compiler utils compat __main__
+    _version _atomic kernels core ops linalg special fft random autograd amp nn func inspect optim data
+    serialization distributions testing overrides library multiprocessing distributed compiler utils compat __main__
 """.split()
 
 
@@ -36,11 +36,10 @@ def modules() -> list[tuple[str, Path]]:
 def place(name: str) -> int:
     """Return the place of a module in the order; the package itself, which is lazy, comes last.
 
-    So does what has no place of its own, as `tinytorch.cuda`, which is found in compat.
+    So do the submodules that compat finds, such as `tinytorch.cuda`.
     """
-    parts = name.split(".")
-    known = [each for each in (".".join(parts[:2]), parts[0]) if each in ORDER]
-    return ORDER.index(known[0] if known else "compat")
+    folder = name.split(".")[0]
+    return ORDER.index(folder if folder in ORDER else "compat")
 
 
 @functools.cache
@@ -73,6 +72,18 @@ def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[st
             ]
         nodes += list(ast.iter_child_nodes(node))
     return found
+
+
+def test_names_of_nn_that_distributed_defines_are_imported_when_asked_for() -> None:
+    """The one exception to the order is a table: public names of `nn` that are defined in `distributed`."""
+    table = importlib.import_module("tinytorch.nn._distributed").DEFINED_IN
+    for name, module in table.items():
+        assert place(module.removeprefix("tinytorch.")) == ORDER.index("distributed")
+        home = tinytorch.nn if hasattr(tinytorch.nn, name) else tinytorch.nn.parallel
+        assert name in dir(home) and getattr(home, name) is getattr(sys.modules[module], name, sys.modules[module])
+    program = "import sys, tinytorch.nn.parallel; print('tinytorch.distributed' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
 
 
 @pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
@@ -110,9 +121,8 @@ def imported(name, globals=None, locals=None, fromlist=(), level=0):
     return plain(name, globals, locals, fromlist, level)
 builtins.__import__ = imported
 import tinytorch
-for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
-    if not each.name.startswith("tinytorch.compat"):
-        importlib.import_module(each.name)
+for each in pkgutil.walk_packages([*tinytorch.__path__, tinytorch.compat.FOLDER], "tinytorch."):
+    importlib.import_module(each.name)
 print(json.dumps(sorted(edges)))
 """
 
@@ -130,9 +140,8 @@ def test_tensor_is_complete_from_the_beginning() -> None:
     program = """
 import pkgutil, importlib, tinytorch
 before = set(vars(tinytorch.Tensor))
-for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
-    if not each.name.startswith("tinytorch.compat"):
-        importlib.import_module(each.name)
+for each in pkgutil.walk_packages([*tinytorch.__path__, tinytorch.compat.FOLDER], "tinytorch."):
+    importlib.import_module(each.name)
 print(*sorted(set(vars(tinytorch.Tensor)) - before))
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

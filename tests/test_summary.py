@@ -1,4 +1,4 @@
-"""`summary`: what it counts, how it prints, and that it leaves the model as it was."""
+"""`summary`: its counts and its table; the model stays unchanged."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_layers_of_a_convolutional_network():
     work = [0, 2 * 8 * 26 * 26 * 9, 0, 0, 0, 0, 2 * 10 * 1352]
     assert [layer.multiply_adds for layer in found.layers] == work
     assert found.multiply_adds == sum(work)
-    # ReLU(inplace=True) and Flatten make nothing new, the container's output is the last layer's.
+    # ReLU(inplace=True) and Flatten allocate nothing; the output of the container is that of its last layer.
     big, small = 4 * 2 * 8 * 26 * 26, 4 * 2 * 8 * 13 * 13
     assert [layer.output_bytes for layer in found.layers] == [0, big, big, 0, small, 0, 80]
     assert found.activation_bytes == 2 * big + small + 80
     assert found.input_bytes == 4 * 2 * 28 * 28
     assert found.parameter_bytes == 4 * sum(parameters)
-    assert found.buffer_bytes == 2 * 8 * 4 + 8  # means and variances, and the count of batches
+    assert found.buffer_bytes == 2 * 8 * 4 + 8  # means, variances and the number of batches
     assert found.total_bytes == (
         found.input_bytes + found.activation_bytes + found.parameter_bytes + found.buffer_bytes
     )
@@ -98,7 +98,7 @@ def test_attention_counts_the_same_with_and_without_its_weights():
 
 
 class Functional(nn.Module):
-    """Work and parameters outside of layers, and a layer that is not called but used."""
+    """A model with operations and parameters outside of layers, and a layer whose weights are used without a call."""
 
     def __init__(self):
         super().__init__()
@@ -122,7 +122,7 @@ def test_functions_count_for_the_layer_that_calls_them():
     assert found.total_parameters == sum(layer.parameters for layer in found.layers)
 
 
-# Sharing, freezing --------------------------------------------------------------------------------
+# Shared and frozen parameters ---------------------------------------------------------------------
 
 
 def test_shared_parameters_count_once():
@@ -276,7 +276,7 @@ def test_depth_adds_up_what_is_not_shown():
     assert [row.split()[-2:] for row in rows] == [["-", "-"], ["30", "120"], ["84", "300"]]
     (row,) = str(torch.summary(Net(), (5, 1, 4), depth=0)).splitlines()[3:4]
     assert row.split()[-2:] == ["114", "420"]
-    assert len(found.layers) == 7  # the object has them all
+    assert len(found.layers) == 7  # the object contains all layers
     assert repr(found) == str(found)
 
 

@@ -1,4 +1,4 @@
-"""Settings of the process, `amp`, `compile`, `cuda` without a GPU: kept, checked and refused as by PyTorch."""
+"""Settings of the process, `amp`, `compile`, and `cuda` without a GPU, against PyTorch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tinytorch.kernels import blas
 
 @contextlib.contextmanager
 def as_it_was(torch: Any) -> Iterator[None]:
-    """Put the settings of a library back afterwards."""
+    """Restore the settings of a library afterwards."""
     threads, always = torch.get_num_threads(), torch.is_warn_always_enabled()
     try:
         yield
@@ -50,7 +50,7 @@ def deterministic(torch: Any) -> tuple[Any, ...]:
     )
 
 
-# Statements before the last line are run, the last is compared.
+# Programs: all statements run, and the value of the last line is compared.
 SAME = """
     torch.set_num_threads(1); torch.get_num_threads()
     torch.set_num_threads(2); torch.get_num_threads()
@@ -251,9 +251,9 @@ def test_products_can_be_limited_to_one_thread() -> None:
 
 @pytest.mark.parametrize("first", ["numpy", "tinytorch"])
 def test_idle_threads_of_the_blas_sleep(first: str) -> None:
-    if first == "numpy" and not blas.told_again():
+    if first == "numpy" and not blas.reload_settings():
         pytest.skip("NumPy's OpenBLAS looks at the variable only once")
-    # (In a process of its own, which has used no other library's threads.)
+    # (In a new process, in which no other library has started threads.)
     program = f"""if True:
         import {first}
         import time
@@ -268,7 +268,7 @@ def test_idle_threads_of_the_blas_sleep(first: str) -> None:
     """
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
     run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert float(run.stdout) < 0.01  # seconds of computing while there was nothing to do
+    assert float(run.stdout) < 0.01  # CPU seconds while the process was idle
 
 
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 def test_interop_threads_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinytorch import switches
 
-    monkeypatch.setattr(switches, "_between_operations", None)
+    monkeypatch.setattr(switches, "_interop_threads", None)
     tinytorch.set_num_interop_threads(2)
     assert tinytorch.get_num_interop_threads() == 2
     with pytest.raises(RuntimeError, match="cannot set number of interop threads"):
@@ -436,7 +436,7 @@ def of_a_compiled_module(torch: Any) -> Any:
     return [*found, hasattr(model, "extra"), compiled._orig_mod is model, compiled.training]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what PyTorch imports
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from imports of PyTorch
 @needs_oracle
 def test_a_compiled_module_has_what_the_module_has() -> None:
     assert of_a_compiled_module(tinytorch) == of_a_compiled_module(torch)

@@ -1,4 +1,4 @@
-"""`torch.testing`: the same verdicts and the same words as PyTorch's."""
+"""`torch.testing`: the same results and error messages as PyTorch's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.oracle import needs_oracle
 from tests.oracle import torch as pytorch
 from tests.same import same_as_pytorch
 
-# Calls of assert_close (A), with t the function `tensor`: the errors must be the same, word for word.
+# Calls of assert_close (A), where t is the function `tensor`: the error messages must be equal.
 CLOSE = """
     A(t([1.0, 2, 3]), t([1.0, 2, 4]))
     A(t([1.0, 2, 3]), t([1.0, 2, 3 + 1e-6]))
@@ -104,7 +104,7 @@ def verdict(text: str, torch: Any) -> str:
     names = {"A": torch.testing.assert_close, "t": torch.tensor, "torch": torch, "np": np}
     try:
         assert eval(text, names) is None
-    except Exception as error:  # every class: it is compared
+    except Exception as error:  # any class, since it is compared
         words = re.sub(r"tinytorch\._tensor|tinytorch", "torch", str(error))
         return f"{type(error).__name__}: {words}"
     return "close"

@@ -1,4 +1,4 @@
-"""The quickstart as a program: PyTorch's losses, files that survive, mistakes that are told."""
+"""The quickstart program: its losses are PyTorch's, its files survive interruptions, and mistakes are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ needs_data = pytest.mark.skipif(
     not os.path.isdir(os.path.join(DATA, "FashionMNIST", "raw")),
     reason="TINYTORCH_DATA does not name a folder with FashionMNIST",
 )
-TRAINING, TEST = 640, 100  # pictures of the small data
+TRAINING, TEST = 640, 100  # images of the small data
 
 
 def write_idx(path, array):
@@ -34,7 +34,7 @@ def write_idx(path, array):
 
 
 def write_data(folder):
-    """Write a FashionMNIST of few pictures, easy to tell apart: each class has its bright row."""
+    """Write a FashionMNIST of few images that are easy to classify: each class has another bright row."""
     raw = folder / "FashionMNIST" / "raw"
     raw.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def train(data, tmp_path, monkeypatch, capsys):
-    """Return a function that runs the program in an empty folder and returns what it printed."""
+    """Return a function that runs the program in an empty folder, and returns its output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments, folder=data):
@@ -68,7 +68,7 @@ def train(data, tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def fails(train, capsys):
-    """Return a function that runs the program with a mistake and returns what it said to it."""
+    """Return a function that runs the program with invalid arguments, and returns its error message."""
 
     def run(*arguments, **options):
         with pytest.raises(SystemExit) as caught:
@@ -113,7 +113,7 @@ def test_losses_are_pytorchs_on_the_real_data(train):
 @needs_oracle
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_losses_are_pytorchs(train, data, momentum):
-    """The same model in PyTorch, fed with the bytes of the files: the same losses at each epoch."""
+    """The same model in PyTorch, trained on the bytes of the files, has the same losses in each epoch."""
     batch = 32
     options = ["--lr", 0.01, "--momentum", momentum, "--batch-size", batch, "--seed", 3]
     output = train("--epochs", 3, *options)
@@ -211,7 +211,7 @@ def test_resume_goes_on_as_if_it_had_not_stopped(train):
 
 @needs_mpi
 def test_several_processes(data, tmp_path):
-    """They learn what one does, and only the first speaks and saves."""
+    """Several processes compute what one process computes; only the first one prints and saves."""
     outputs = []
     for processes in (1, 2):
         (tmp_path / str(processes)).mkdir()
@@ -340,14 +340,14 @@ def test_damaged_data(fails, tmp_path):
     assert "train-images-idx3-ubyte" in said
 
 
-# Drawn pictures ----------------------------------------------------------------------------------
+# Generated images --------------------------------------------------------------------------------
 
 NOTICE = tinytorch.data.DrawnFashion.notice
 
 
 @pytest.fixture
 def alone(monkeypatch):
-    """Let no mirror be reached, and few pictures be drawn."""
+    """Make all mirrors unreachable, and generate only a few images."""
     monkeypatch.setattr(tinytorch.data.FashionMNIST, "mirrors", ("http://127.0.0.1:9/",))
     monkeypatch.setattr(drawn, "TRAINING", TRAINING)
     monkeypatch.setattr(drawn, "TEST", TEST)
@@ -355,7 +355,7 @@ def alone(monkeypatch):
 
 @pytest.mark.parametrize("dataset", ["auto", "drawn"])
 def test_drawn_pictures(train, alone, tmp_path, dataset):
-    """All is as with FashionMNIST, but for what is said at the beginning and at the end."""
+    """The program works as with FashionMNIST, except for notices at the beginning and the end."""
     options = ["--dataset", dataset]
     output = train("--epochs", 2, "--lr", 0.1, *options, folder="data")
     assert output.startswith(f"{NOTICE}\nUsing cpu device\n")
@@ -397,7 +397,7 @@ def test_a_folder_that_cannot_be_made(train, alone):
 
 
 def test_the_task_is_neither_easy_nor_hopeless(tmp_path, monkeypatch, capsys):
-    """The quickstart, as it is, names 60 to 90 % rightly; a linear model, so trained, clearly fewer."""
+    """The accuracy of the quickstart model is 60 to 90 %, and that of a linear model is clearly lower."""
     monkeypatch.chdir(tmp_path)
     options = ["--dataset", "drawn", "--no-progress"]
     train_fashion_mnist.main(options)
@@ -432,14 +432,14 @@ def read_until(process, words):
 
 
 def test_interrupted(data, tmp_path):
-    """Ctrl-C in training: status 130, the bar gone, no traceback, and files whole and as before."""
+    """Ctrl-C during training: status 130, the progress bar is removed, no traceback, and the files are unchanged."""
     tinytorch.save(train_fashion_mnist.NeuralNetwork().state_dict(), tmp_path / "model.pth")
     before = (tmp_path / "model.pth").read_bytes()
 
     import pty
     import termios
 
-    terminal, its_end = pty.openpty()  # standard error is a terminal, or there would be no bar
+    terminal, its_end = pty.openpty()  # standard error is a terminal, so that a bar is shown
     termios.tcsetwinsize(its_end, (24, 80))
     process = start(tmp_path, "--data", data, "--epochs", "100000", stderr=its_end)
     os.close(its_end)
@@ -453,7 +453,7 @@ def test_interrupted(data, tmp_path):
     while True:
         try:
             chunk = os.read(terminal, 65536)
-        except OSError:  # how a terminal says that the other side is closed
+        except OSError:  # raised when the other side of the terminal is closed
             break
         if not chunk:
             break
@@ -463,13 +463,13 @@ def test_interrupted(data, tmp_path):
     assert process.returncode == 130
     assert "batch" in shown
     assert "accuracy=" in shown
-    # The bar's last line is wiped before the message.
+    # The last line of the bar is erased before the message.
     assert re.search(r"\r *\r[\r\n]*Interrupted\. [^\r\n]*\r\n$", shown)
     assert "Traceback" not in shown
 
     assert (tmp_path / "model.pth").read_bytes() == before
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"model.pth", "model.checkpoint.pth"}  # nothing half-written
+    assert names == {"model.pth", "model.checkpoint.pth"}  # no temporary files
     checkpoint = tinytorch.load(tmp_path / "model.checkpoint.pth")
     assert checkpoint["epoch"] >= 2
 
@@ -478,7 +478,7 @@ def test_statuses_of_the_process(data, tmp_path):
     process = start(tmp_path, "--data", data, "--epochs", "1", stderr=subprocess.PIPE)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert errors == ""  # no bar where there is no terminal
+    assert errors == ""  # no bar without a terminal
     assert output.endswith('"\n')
     process = start(tmp_path, "--data", data, "--evaluate", "none.pth", stderr=subprocess.PIPE)
     _, errors = process.communicate(timeout=60)
@@ -487,7 +487,7 @@ def test_statuses_of_the_process(data, tmp_path):
 
 
 def test_without_a_network(tmp_path):
-    """As users start it, in an empty folder, where a proxy that is not there stands for no network."""
+    """Run it as users do, in an empty folder, with a proxy that does not exist in place of the network."""
     proxy = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
     environment = {**os.environ, **proxy, "no_proxy": "", "TINYTORCH_DATA": "data"}
     process = start(tmp_path, "--epochs", "1", stderr=subprocess.PIPE, env=environment)

@@ -1,6 +1,6 @@
-"""A user's program with types: scripts/check_package has mypy and pyright check it against the installed wheel.
+"""A user's program with types, which scripts/check_package checks by mypy and pyright against the installed wheel.
 
-An error that neither is to miss is marked as one to ignore; they are told to complain of marks without an error.
+Lines on which both must report an error have ignore comments; both are configured to report unnecessary ones.
 """
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true

@@ -16,15 +16,8 @@ _silence.keep_silent()
 _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
-# Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
-__path__.append(f"{__path__[0]}/compat")
-
-for _name in "moved autograd.node autograd.references".split():
-    _import_module(f"tinytorch.{_name}")
-_calculus = _import_module("tinytorch.ops")  # (`_ops` is a module of PyTorch's)
-_calculus.enter_aten = lambda: _import_module("tinytorch.library")
-_import_module("tinytorch.kernels.dtypes").on_unsigned.append(lambda: _import_module("tinytorch.ops.unsigned").begin())
-_calculus.libraries["torchvision/_C"] = lambda: _import_module("tinytorch.torchvision_ops")
+_import_module("tinytorch.compat")  # which finds the submodules for other devices, older programs and private names
+_import_module("tinytorch.ops")
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import bind_later as _bind_later
@@ -32,6 +25,7 @@ from tinytorch.ops.register import Builtin as _Builtin
 from tinytorch.ops.register import functions as _functions
 
 newaxis = None
+__traced_as__ = "refused"  # by `torch.compile`, unless a module, class or function says otherwise
 
 # The tables (scripts/make_names.py writes them).
 _NAMES = {
@@ -194,9 +188,9 @@ _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
     _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
     compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
-    futures fx hub inspect jit kernels legacy library linalg masked moved mps mtia multiprocessing named nested nn
-    numa onnx ops optim overrides profiler quantization random return_types serialization sparse special storage
-    streams switches testing torch_version torchvision torchvision_ops types utils version xpu
+    futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested nn numa
+    onnx ops optim overrides profiler quantization random return_types serialization sparse special storage streams
+    switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """
@@ -310,7 +304,7 @@ _bind_later(_MEMBERS)
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
 _HIDDEN = frozenset(
     """
-    absent alias checks compat core dtypes foreach inspect kernels legacy moved named ops streams switches torchvision
+    absent alias checks compat core dtypes foreach inspect kernels legacy named ops streams switches torchvision
     torchvision_ops
     """.split()
 )

@@ -683,9 +683,9 @@ from tinytorch import nn as nn
 from tinytorch.compat import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
-from tinytorch.compat import profiler as profiler
+from tinytorch.inspect import profiler as profiler
 from tinytorch import random as random
-from tinytorch.compat import return_types as return_types
+from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
 from tinytorch import special as special
 from tinytorch.compat import storage as storage

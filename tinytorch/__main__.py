@@ -1,13 +1,13 @@
-"""`python -m tinytorch`: run a program that was written for PyTorch, with tinytorch under its name.
+"""`python -m tinytorch`: run a program written for PyTorch with tinytorch under the name `torch`.
 
 usage: python -m tinytorch SCRIPT [ARGS ...]
        python -m tinytorch -m MODULE [ARGS ...]
        python -m tinytorch -c CODE [ARGS ...]
        python -m tinytorch as-torch [--undo]
 
-The first three are Python's own ways to run a program. For this one, and for all that it starts, `import torch` is
-tinytorch. `as-torch` makes it so for the whole environment, and for pip: a distribution named torch is then installed,
-of the version that tinytorch follows, and pip is told to keep it (`pip.conf`). `as-torch --undo` takes it out again.
+The first three forms are those of Python itself; in the program, and in all processes that it starts, `import torch`
+imports tinytorch. `as-torch` installs the name in the environment: a distribution named torch, with the version of
+PyTorch that tinytorch follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` removes it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tinytorch import alias
 
 
 def options() -> list[str]:
-    """Return the options that Python itself was given before `-m tinytorch`: ['-X', 'dev']."""
-    given = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
-    if not given or not given[-1].endswith("tinytorch"):
+    """Return the options of Python itself, before `-m tinytorch`: ['-X', 'dev']."""
+    before = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
+    if not before or not before[-1].endswith("tinytorch"):
         return []
-    last = given.pop().removesuffix("tinytorch") or given.pop()
-    rest = last.removesuffix("m")  # of "-um tinytorch", "-u"
-    return given if rest == "-" else [*given, rest]
+    last = before.pop().removesuffix("tinytorch") or before.pop()
+    rest = last.removesuffix("m")  # "-u" of "-um tinytorch"
+    return before if rest == "-" else [*before, rest]
 
 
 def run(arguments: list[str]) -> int:
-    """Become a Python that runs a program, with PyTorch's name on its path.
+    """Replace this process by Python running the program, with the folder of the name `torch` on its path.
 
-    It is Python that runs it, so all is as ever: exit codes, `sys.argv`, `__main__`, tracebacks, signals.
+    Since Python itself runs it, exit codes, `sys.argv`, `__main__`, tracebacks and signals are unchanged.
     """
     if sys.flags.ignore_environment:
         print("python -E and -I keep the name torch from the program: do without them", file=sys.stderr)
@@ -40,14 +40,14 @@ def run(arguments: list[str]) -> int:
     path = [str(alias.FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
     command = [sys.executable, *options(), *arguments]
-    if os.name == "nt":  # where `execv` starts another process, and ends this one at once
+    if os.name == "nt":  # Windows's `execv` does not wait for the new process
         return subprocess.call(command)
     sys.stdout.flush()
     os.execv(command[0], command)
 
 
 def change(undone: bool) -> int:
-    """Give the environment PyTorch's name, or take it away; say what was written or removed."""
+    """Install the name `torch` in the environment, or remove it; print the files."""
     try:
         files = alias.undo() if undone else alias.as_torch()
     except (RuntimeError, OSError) as error:
@@ -58,7 +58,7 @@ def change(undone: bool) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what a command line says; return the exit code."""
+    """Run a command line; return the exit code."""
     if arguments and arguments[0] == "as-torch" and arguments[1:] in ([], ["--undo"]):
         return change(bool(arguments[1:]))
     if not arguments or arguments[0] in ("-h", "--help", "as-torch"):

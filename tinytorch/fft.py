@@ -1,4 +1,4 @@
-"""`torch.fft`: what takes and returns real numbers; the functions are those of `ops/fft.py`."""
+"""`torch.fft`: the functions with real inputs and outputs, which `ops/fft.py` declares."""
 
 from typing import TYPE_CHECKING
 

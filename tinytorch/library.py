@@ -1,7 +1,7 @@
-"""`torch.library`: operators of one's own, which `torch.ops` finds by name.
+"""`torch.library`: custom operators, which `torch.ops` provides by name.
 
-An operator is a Python function of tensors, and if one is registered, a formula of its gradient; a call is a node of
-the graph. What PyTorch registers for tracing (`register_fake`) and for other devices is taken, and never called.
+An operator is a Python function of tensors, optionally with a formula for its gradient; a call of it is one node of the
+graph. Functions that are registered for tracing (`register_fake`) or for other devices are accepted, but never called.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ __all__ = [
     "register_autograd", "register_fake", "register_kernel", "register_vmap",
 ]  # fmt: skip
 
-#: Where a kernel runs for tensors on the CPU: with the library's own gradients, or as a node of the graph.
-_ITS_OPS_RECORD = {"CompositeImplicitAutograd"}
-_ON_CPU = {"", "CPU", "cpu", "CompositeExplicitAutograd", "default"} | _ITS_OPS_RECORD
+#: The dispatch keys of kernels that run for CPU tensors. A call of a kernel under a composite key records the ops that
+#: the kernel calls; a call of any other kernel is one node of the graph.
+_COMPOSITE_KEYS = {"CompositeImplicitAutograd"}
+_CPU_KEYS = {"", "CPU", "cpu", "CompositeExplicitAutograd", "default"} | _COMPOSITE_KEYS
 
 
 class CustomOpDef:
-    """An operator; `custom_op` makes one of a function."""
+    """A custom operator; `custom_op` creates one from a function."""
 
     def __init__(self, name: str, kernel: Callable[..., Any] | None) -> None:
         namespace, separator, rest = name.partition("::")
@@ -45,7 +46,7 @@ class CustomOpDef:
         self._node: Any = type(
             f"GeneratedBackwardFor_{namespace}_{rest}_default",
             (Function,),
-            {"forward": staticmethod(self._forward), "backward": staticmethod(self._pull_back)},
+            {"forward": staticmethod(self._run_forward), "backward": staticmethod(self._run_backward)},
         )
         ops._namespaces.setdefault(namespace, ops._Namespace(namespace)).__dict__[rest] = self
 
@@ -73,52 +74,50 @@ class CustomOpDef:
             raise RuntimeError(f"{self._qualname}() {error}") from None
         bound.apply_defaults()
         leaves, structure = flatten((bound.args, bound.kwargs))
-        results: list[Any] = []
-        outputs = self._node.apply(structure, results, *leaves)
-        return unflatten(list(outputs), results[0])
+        output_structure: list[Any] = []  # one item, which `_run_forward` appends
+        outputs = self._node.apply(structure, output_structure, *leaves)
+        return unflatten(list(outputs), output_structure[0])
 
-    def _forward(self, ctx: Any, structure: Any, results: list[Any], *leaves: Any) -> Any:
-        args, named = unflatten(list(leaves), structure)
+    def _run_forward(self, ctx: Any, structure: Any, output_structure: list[Any], *leaves: Any) -> Any:
+        args, kwargs = unflatten(list(leaves), structure)
         assert self._kernel is not None
-        output = self._kernel(*args, **named)
-        flat, form = flatten(output)
-        results.append(form)
+        output = self._kernel(*args, **kwargs)
+        flat_output, form = flatten(output)
+        output_structure.append(form)
         ctx.structure = structure
         if self._setup_context is not None:
-            given = {"ctx": ctx, "inputs": args, "output": output}
-            if named:
-                given["keyword_only_inputs"] = named
-            self._setup_context(**given)
-        return tuple(flat)
+            keyword_only = {"keyword_only_inputs": kwargs} if kwargs else {}
+            self._setup_context(ctx=ctx, inputs=args, output=output, **keyword_only)
+        return tuple(flat_output)
 
-    def _pull_back(self, ctx: Any, *grads: Any) -> Any:
+    def _run_backward(self, ctx: Any, *grads: Any) -> Any:
         if self._backward is None:
             raise RuntimeError(
                 f"Trying to backward through {self._name} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        back = self._backward(ctx, *grads)
-        back = back if isinstance(back, tuple) else (back,)
-        args, _named = unflatten(list(range(ctx.structure.num_leaves)), ctx.structure)
-        found: list[Any] = [None] * ctx.structure.num_leaves
-        if len(back) != len(args):
+        input_grads = self._backward(ctx, *grads)
+        input_grads = input_grads if isinstance(input_grads, tuple) else (input_grads,)
+        indices, _ = unflatten(list(range(ctx.structure.num_leaves)), ctx.structure)  # of leaves, in place of the args
+        leaf_grads: list[Any] = [None] * ctx.structure.num_leaves
+        if len(input_grads) != len(indices):
             raise RuntimeError(
-                f"Expected the gradient function of {self._name} to return {len(args)} gradients, one per input, but "
-                f"got {len(back)}"
+                f"Expected the gradient function of {self._name} to return {len(indices)} gradients, one per input, "
+                f"but got {len(input_grads)}"
             )
-        for place, grad in zip(args, back, strict=True):
-            if isinstance(place, int):
-                found[place] = grad
+        for index, grad in zip(indices, input_grads, strict=True):
+            if isinstance(index, int):
+                leaf_grads[index] = grad
             elif grad is not None:
-                for each, part in zip(flatten(place)[0], flatten(grad)[0], strict=True):
-                    found[each] = part
-        return (None, None, *found)
+                for leaf, leaf_grad in zip(flatten(index)[0], flatten(grad)[0], strict=True):
+                    leaf_grads[leaf] = leaf_grad
+        return (None, None, *leaf_grads)
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Take another function for tensors on some devices; may be used as a decorator.
+        """Register a kernel for some devices; may be used as a decorator.
 
         Args:
-            device_types: names of devices; "cpu" or None makes `fn` the one that runs.
+            device_types: device types; with "cpu" or None among them `fn` becomes the kernel, others have no effect.
         """
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,39 +128,39 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Take a function of tensors without elements; it is for tracing, and never called. A decorator."""
+        """Accept a function for tracing, on tensors without data; it is never called. May be used as a decorator."""
         return fn
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Take a rule for `vmap`, which calls the operator once for each element instead. A decorator."""
+        """Accept a rule for `vmap`, which is never called: `vmap` calls the operator per element. A decorator."""
         return self.register_fake if func is None else func
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Give the operator a gradient.
+        """Register the gradient of the operator.
 
         Args:
             backward: `backward(ctx, *grads)` returns a gradient, or None, for each positional argument.
-            setup_context: `setup_context(ctx, inputs, output)` fills `ctx`; for an operator with arguments by name
-                only, `setup_context(ctx, inputs, keyword_only_inputs, output)`.
+            setup_context: `setup_context(ctx, inputs, output)` saves what `backward` needs in `ctx`. For an operator
+                with keyword-only arguments it is `setup_context(ctx, inputs, keyword_only_inputs, output)`.
         """
         self._backward, self._setup_context = backward, setup_context
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Take the dtype for autocast on other devices."""
+        """Accept a dtype for autocasting; it has no effect."""
 
     def _implement(self, fn: Callable[..., Any], key: str) -> None:
         if key == "AutocastCPU":
             self._autocast = fn
-        if key in _ON_CPU:
+        if key in _CPU_KEYS:
             self._kernel = fn
             self._signature = inspect.signature(fn)
-            self._composite = key in _ITS_OPS_RECORD
+            self._composite = key in _COMPOSITE_KEYS
 
 
 class _Operator:
-    """One of PyTorch's own operators, by its name: the function or method of that name, in whichever form."""
+    """An operator of PyTorch by its name, with or without an overload's: calls the function or method of that name."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -169,32 +168,33 @@ class _Operator:
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self.__name__}')>"
 
-    def __getattr__(self, form: str) -> _Operator:
-        if form.startswith("__") or "." in self.__name__:
-            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no '{form}'")
-        found = self.__dict__[form] = _Operator(f"{self.__name__}.{form}")
-        return found
+    def __getattr__(self, overload: str) -> _Operator:
+        if overload.startswith("__") or "." in self.__name__:
+            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no '{overload}'")
+        operator = self.__dict__[overload] = _Operator(f"{self.__name__}.{overload}")
+        return operator
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.__name__.partition(".")[0]
         for owner in (import_module("tinytorch"), Tensor, import_module("tinytorch.nn.functional")):
-            found = getattr(owner, name, None)
-            if found is not None:
-                return found(*args, **kwargs)
+            function = getattr(owner, name, None)
+            if function is not None:
+                return function(*args, **kwargs)
         raise NotImplementedError(f"tinytorch has no operator aten::{name}")
 
 
 class _Operators(ops._Namespace):
-    """`torch.ops.aten`: PyTorch's own operators."""
+    """`torch.ops.aten`: the operators of PyTorch."""
 
     def __getattr__(self, name: str) -> _Operator:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = self.__dict__[name] = _Operator(name)
-        return found
+        operator = self.__dict__[name] = _Operator(name)
+        return operator
 
 
-ops._namespaces["aten"] = _Operators("aten")
+aten = _Operators("aten")
+ops.add_namespace("aten", aten)
 
 
 def custom_op(
@@ -207,12 +207,12 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make an operator of a function of tensors; may be used as a decorator.
+    """Create an operator from a function of tensors; may be used as a decorator.
 
     Args:
-        name: "<namespace>::<name>"; `torch.ops.<namespace>.<name>` is the operator, too.
-        fn: the function. Gradients do not flow through what it does: see `CustomOpDef.register_autograd`.
-        mutates_args: names of the arguments that it writes to.
+        name: "<namespace>::<name>", under which the operator is also `torch.ops.<namespace>.<name>`.
+        fn: the function. Autograd does not record what it does: `CustomOpDef.register_autograd` registers a gradient.
+        mutates_args: the names of the arguments that the function writes to.
         device_types, schema, tags: have no effect.
 
     Raises:
@@ -233,7 +233,7 @@ def custom_op(
         tensor([1.])
     """
 
-    def make(fn: Callable[..., Any]) -> CustomOpDef:
+    def create(fn: Callable[..., Any]) -> CustomOpDef:
         signature = inspect.signature(fn)
         for parameter in signature.parameters.values():
             if schema is None and parameter.annotation is inspect.Parameter.empty:
@@ -243,24 +243,24 @@ def custom_op(
                 )
         return CustomOpDef(name, fn)
 
-    return make if fn is None else make(fn)
+    return create if fn is None else create(fn)
 
 
-def _found(op: Any) -> CustomOpDef:
-    """Return an operator, given itself or its name."""
+def _lookup(op: Any) -> CustomOpDef:
+    """Return an operator by its name; an operator is returned as it is."""
     if isinstance(op, CustomOpDef):
         return op
     namespace, _, name = str(op).partition("::")
-    found = vars(ops._namespaces.get(namespace, object)).get(name.removesuffix(".default"))
-    if not isinstance(found, CustomOpDef):
+    operator = vars(ops._namespaces.get(namespace, object)).get(name.removesuffix(".default"))
+    if not isinstance(operator, CustomOpDef):
         raise RuntimeError(f"operator {op} does not exist")
-    return found
+    return operator
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
-    """Take a function of tensors without elements, for tracing; it is never called. May be used as a decorator.
+    """Accept a function for tracing, on tensors without data; it is never called. May be used as a decorator.
 
-    The operator may be one that is compiled for PyTorch, and not there.
+    The operator need not exist, since packages also register functions for operators that are compiled for PyTorch.
     """
     return (lambda func: func) if func is None else func
 
@@ -271,63 +271,64 @@ impl_abstract = register_fake
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:
-    """Give an operator a gradient; see `CustomOpDef.register_autograd`.
+    """Register the gradient of an operator; see `CustomOpDef.register_autograd`.
 
     Raises:
-        RuntimeError: there is no such operator.
+        RuntimeError: the operator does not exist.
     """
-    _found(op).register_autograd(backward, setup_context=setup_context)
+    _lookup(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(
     op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *, lib: Any = None
 ) -> Any:
-    """Take another function for an operator on some devices; see `CustomOpDef.register_kernel`."""
-    return _found(op).register_kernel(device_types, func)
+    """Register a kernel of an operator for some devices; see `CustomOpDef.register_kernel`."""
+    return _lookup(op).register_kernel(device_types, func)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Callable[..., Any]:
-    """Take a rule for `vmap`; see `CustomOpDef.register_vmap`."""
-    return _found(op).register_vmap(func)
+    """Accept a rule for `vmap`; see `CustomOpDef.register_vmap`."""
+    return _lookup(op).register_vmap(func)
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """Take the dtype for autocast on other devices."""
+    """Accept a dtype for autocasting; it has no effect."""
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Name an operator, to which `impl` gives its function.
+    """Declare an operator, whose kernel `impl` registers.
 
     Args:
         qualname: "<namespace>::<name>".
-        schema: its parameters, such as "(Tensor x, int n) -> Tensor".
+        schema: the parameters, such as "(Tensor x, int n) -> Tensor".
         lib, tags: have no effect.
     """
     CustomOpDef(qualname, None)
 
 
 def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
-    """Give an operator its function on some devices; may be used as a decorator.
+    """Register the kernel of an operator for some devices; may be used as a decorator.
 
     Args:
-        types: names of devices, or "default" for all.
+        types: device types, or "default" for all.
         lib: has no effect.
     """
 
     def register(func: Callable[..., Any]) -> Callable[..., Any]:
-        for each in (types,) if isinstance(types, str) else types:
-            _found(qualname)._implement(func, each)
+        for key in (types,) if isinstance(types, str) else types:
+            _lookup(qualname)._implement(func, key)
         return func
 
     return register if func is None else register(func)
 
 
 class Library:
-    """Operators of one namespace.
+    """The operators of a namespace.
 
     Args:
+        ns: the namespace.
         kind: "DEF", "FRAGMENT" or "IMPL".
-        dispatch_key: where the functions run for which `impl` is told no other.
+        dispatch_key: the default dispatch key of `impl`.
 
     Example:
         >>> library = torch.library.Library("docs_library", "DEF")
@@ -347,7 +348,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Name an operator by its schema, "name(Tensor x, …) -> Tensor", and return the name."""
+        """Declare an operator by its schema, "name(Tensor x, …) -> Tensor", and return its name."""
         name = schema.partition("(")[0].strip()
         CustomOpDef(f"{self.ns}::{name}", None)
         return name
@@ -361,6 +362,6 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:
-        """Give an operator its function at a dispatch key; those of other devices have no effect."""
+        """Register the kernel of an operator for a dispatch key; the keys of other devices have no effect."""
         name = op_name._qualname if isinstance(op_name, CustomOpDef) else f"{self.ns}::{op_name}"
-        _found(name)._implement(fn, dispatch_key or self.dispatch_key)
+        _lookup(name)._implement(fn, dispatch_key or self.dispatch_key)

@@ -1,4 +1,4 @@
-"""`torch.linalg`: systems, factorisations, norms, products and functions of matrices."""
+"""`torch.linalg`: linear systems, factorizations, norms, products and functions of matrices."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""`torch.multiprocessing`: Python's `multiprocessing`, loaded when first used.
+"""`torch.multiprocessing`: Python's `multiprocessing`, imported when first used.
 
-Tensors in memory that `share_memory_` moved are shared with forked processes; what goes through a queue is copied.
+Tensors in shared memory (see `share_memory_`) are shared with forked processes; queues copy the tensors sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STRATEGY = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the one way in which memory is shared: by forking.
+    """Return the only strategy of sharing memory: by forking.
 
     Example:
         >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
@@ -33,7 +33,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """Return the way in which memory is shared.
+    """Return the strategy of sharing memory.
 
     Example:
         >>> torch.multiprocessing.get_sharing_strategy()
@@ -43,10 +43,10 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose how memory is shared: there is one way.
+    """Set the strategy of sharing memory: there is only one.
 
     Raises:
-        ValueError: it is another.
+        ValueError: the strategy is another one.
     """
     if new_strategy != _STRATEGY:
         raise ValueError(f"sharing strategy {new_strategy!r}: there is only {_STRATEGY!r}")
@@ -55,15 +55,15 @@ def set_sharing_strategy(new_strategy: str) -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    importlib.import_module("multiprocessing.connection")  # which PyTorch has imported
+    importlib.import_module("multiprocessing.connection")  # (PyTorch imports it)
     return getattr(importlib.import_module("multiprocessing"), name)
 
 
-# Several processes that do the same ---------------------------------------------------------------
+# Starting processes -------------------------------------------------------------------------------
 
 
 class ProcessException(Exception):
-    """A process of `spawn` failed; see the classes below."""
+    """The base class of errors that a process of `spawn` failed."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
@@ -74,7 +74,7 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised; the message has its traceback."""
+    """The function raised an exception; the message contains its traceback."""
 
 
 class ProcessExitedException(ProcessException):
@@ -91,18 +91,18 @@ class ProcessExitedException(ProcessException):
 
 
 def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], sender: Any) -> None:
-    """Be a process: call the function, or send the traceback of what it raised."""
+    """Call the function in a new process; send the traceback of an exception to the parent."""
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # the main process ends too
+        pass  # (the main process gets the signal, too)
     except Exception:
         sender.send_bytes(pickle.dumps(traceback.format_exc()))
         sys.exit(1)
 
 
 class ProcessContext:
-    """The processes that `spawn(…, join=False)` started."""
+    """The processes of `spawn(…, join=False)`."""
 
     def __init__(self, processes: list[Any], receivers: list[Any]) -> None:
         self.processes = processes
@@ -110,7 +110,7 @@ class ProcessContext:
         self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
-        """Return the processes' numbers."""
+        """Return the process ids."""
         return [process.pid for process in self.processes]
 
     def _wait(self, seconds: float) -> None:
@@ -119,15 +119,15 @@ class ProcessContext:
             process.join(max(0.0, end - time.monotonic()))
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until a process ends; return whether all have.
+        """Wait until a process ends; return whether all have ended.
 
         Args:
-            timeout: how many seconds to wait, for ever if None.
-            grace_period: if one failed, how long the others have until they are ended.
+            timeout: the maximum number of seconds to wait; None: no limit.
+            grace_period: seconds for the other processes to end after one has failed, before they are terminated.
 
         Raises:
-            ProcessRaisedException: the function raised.
-            ProcessExitedException: the process ended in another way.
+            ProcessRaisedException: the function raised an exception.
+            ProcessExitedException: a process failed in another way.
         """
         if not self.sentinels:
             return True
@@ -159,19 +159,19 @@ class ProcessContext:
         try:
             trace = pickle.loads(self._receivers[failed].recv_bytes())
         except EOFError:
-            pass  # it sent nothing
+            pass  # the process sent no traceback
         else:
-            words = f"\n\n-- Process {failed} terminated with the following error:\n{trace}"
-            return ProcessRaisedException(words, failed, process.pid)
+            message = f"\n\n-- Process {failed} terminated with the following error:\n{trace}"
+            return ProcessRaisedException(message, failed, process.pid)
         if code >= 0:
-            words = f"process {failed} terminated with exit code {code}"
-            return ProcessExitedException(words, failed, process.pid, code)
+            message = f"process {failed} terminated with exit code {code}"
+            return ProcessExitedException(message, failed, process.pid, code)
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"<Unknown signal {-code}>"
-        words = f"process {failed} terminated with signal {name}"
-        return ProcessExitedException(words, failed, process.pid, code, name)
+        message = f"process {failed} terminated with signal {name}"
+        return ProcessExitedException(message, failed, process.pid, code, name)
 
 
 def start_processes(
@@ -189,13 +189,13 @@ def start_processes(
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_run, args=(fn, i, args, sender), daemon=daemon)
         process.start()
-        sender.close()  # the process has it: when it ends, the receiver notices
+        sender.close()  # only the child holds it then, so that its end closes the pipe
         processes.append(process)
         receivers.append(receiver)
-    started = ProcessContext(processes, receivers)
+    started_processes = ProcessContext(processes, receivers)
     if not join:
-        return started
-    while not started.join():
+        return started_processes
+    while not started_processes.join():
         pass
     return None
 
@@ -211,16 +211,16 @@ def spawn(
     """Call `fn(i, *args)` in new processes 0 … `nprocs - 1`, and wait for them.
 
     Args:
-        fn: a function at the top of a module; it and `args` are pickled.
-        join: wait until all have ended; if one fails, the others are ended too.
-        daemon: end the processes with this one.
-        start_method: "spawn", or another one of `multiprocessing`.
+        fn: a function at the top level of a module; it and `args` are pickled.
+        join: wait until all processes have ended; if one fails, the others are terminated.
+        daemon: terminate the processes when this one ends.
+        start_method: "spawn", or another start method of `multiprocessing`.
 
     Returns:
         None, or a `ProcessContext` if not `join`.
 
     Raises:
-        ProcessRaisedException: the function raised.
-        ProcessExitedException: a process ended in another way.
+        ProcessRaisedException: the function raised an exception.
+        ProcessExitedException: a process failed in another way.
     """
     return start_processes(fn, args, nprocs, join, daemon, start_method)

@@ -1,4 +1,4 @@
-"""`torch.overrides`: what programs ask, and call, that answer PyTorch's functions by `__torch_function__`."""
+"""`torch.overrides`: lists of overridable functions, and helpers for classes with `__torch_function__`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tinytorch.ops.overrides import (
 )
 from tinytorch.ops.overrides import pop_mode as _pop_mode
 from tinytorch.ops.overrides import push_mode as _push_mode
-from tinytorch.ops.register import PYTHON, functions
+from tinytorch.ops.register import functions, unlisted
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
@@ -32,72 +32,60 @@ __all__ = [
     "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
-#: What modes are asked for, but PyTorch does not list: mostly what makes tensors of none.
-_UNLISTED = frozenset(
-    """
-    arange as_strided as_tensor asarray empty empty_permuted empty_strided eye fft.fftfreq fft.rfftfreq fill
-    from_dlpack from_file frombuffer full linspace logspace nn.functional.hardsigmoid nn.functional.hardswish
-    nn.functional.sigmoid nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear
-    nn.functional.upsample_nearest normal ones rand rand_like randint randint_like randn randn_like randperm range
-    result_type scalar_tensor to_dlpack tensor tril_indices triu_indices vander zeros Tensor.__delitem__
-    Tensor.__dir__ Tensor.__iter__ Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full
-    Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor
-    Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr
-    Tensor.unflatten
-    """.split()
-)
-
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return what can be overridden: the functions of each module, Tensor's methods, and what reads each property."""
-    for declaring in ("ops", "nn", "checks"):
-        package = importlib.import_module(f"{__package__}.{declaring}")
-        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
-            importlib.import_module(module.name)
-    found: dict[Any, list[Any]] = {}
-    for name, function in list(functions.items()):
-        home, _, own = name.rpartition(".")
+    """Return by namespace what can be overridden: functions, methods of Tensor, and getters of its properties."""
+    for folder in ("ops", "nn", "checks"):  # importing the modules declares the functions
+        package = importlib.import_module(f"{__package__}.{folder}")
+        for info in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
+            importlib.import_module(info.name)
+    overridable: dict[Any, list[Any]] = {}
+    for full_name, function in list(functions.items()):
+        namespace, _, name = full_name.rpartition(".")
         if (
-            function.asks
-            and name not in _UNLISTED
-            and home not in ("autograd", "nn.utils.rnn")
-            and own.strip("_") == own
+            function.asks != "nobody"
+            and function.listed
+            and namespace not in ("autograd", "nn.utils.rnn")
+            and name.strip("_") == name
         ):
-            for each in (home, "functional") if name in PYTHON else (home,):
-                found.setdefault(importlib.import_module(f"{__package__}.{each}".rstrip(".")), []).append(function)
+            for module_name in (namespace, "functional") if function.python else (namespace,):
+                module = importlib.import_module(f"{__package__}.{module_name}".rstrip("."))
+                overridable.setdefault(module, []).append(function)
     for member, path in overrides.members().items():
         name, _, accessor = path.removeprefix("torch.Tensor.").partition(".")
-        if f"Tensor.{name}" not in _UNLISTED and accessor in ("", "__get__"):
-            found.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
-    return found
+        if name not in unlisted and accessor in ("", "__get__"):
+            overridable.setdefault(vars(Tensor)[name] if accessor else Tensor, []).append(member)
+    return overridable
 
 
 def get_ignored_functions() -> set[Any]:
-    """Return functions of `torch`, and methods of Tensor, that cannot be overridden."""
+    """Return the functions of `torch` and the methods of Tensor that cannot be overridden."""
     root = importlib.import_module("tinytorch")
-    public = {each for name in root.__all__ if inspect.isroutine(each := getattr(root, name))}
-    found: set[Any] = {each for each in public if not getattr(each, "asks", False)}
-    found |= {function for name, function in functions.items() if name in _UNLISTED}
-    found |= {member for member, path in overrides.members().items() if path.removeprefix("torch.") in _UNLISTED}
-    return found | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
+    public = {function for name in root.__all__ if inspect.isroutine(function := getattr(root, name))}
+    ignored: set[Any] = {function for function in public if getattr(function, "asks", "nobody") == "nobody"}
+    ignored |= {function for function in functions.values() if not function.listed}
+    ignored |= {
+        member for member, path in overrides.members().items() if path.removeprefix("torch.Tensor.") in unlisted
+    }
+    return ignored | {vars(Tensor)[name] for name in ("__hash__", "as_subclass")}
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Return the members of Tensor whose results `Tensor.__torch_function__` leaves what they are."""
+    """Return the members of Tensor whose results `Tensor.__torch_function__` does not convert to the subclass."""
     overrides.activate()
     return set(overrides.as_they_are)
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """Return for each function that can be overridden one of the same parameters that returns -1.
+    """Return, for each overridable function, a function with the same signature that returns -1.
 
     Example:
         >>> torch.overrides.get_testing_overrides()[torch.add](1, other=2)
         -1
     """
-    listed = [each for found in get_overridable_functions().values() for each in found]
-    listed += [function for name, function in functions.items() if name.startswith("nn.init.")]
-    return {function: _dummy(inspect.signature(function)) for function in listed}
+    overridable = [function for group in get_overridable_functions().values() for function in group]
+    overridable += [function for name, function in functions.items() if name.startswith("nn.init.")]
+    return {function: _dummy(inspect.signature(function)) for function in overridable}
 
 
 def _dummy(signature: inspect.Signature) -> Callable[..., int]:
@@ -120,7 +108,7 @@ def has_torch_function_variadic(*tensors: Any) -> bool:
 
 
 def redispatch_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    """Return `func(*args, **kwargs)`, computed without asking for it; what it calls is asked for.
+    """Return `func(*args, **kwargs)` without calling `__torch_function__` for it; the functions that it calls do.
 
     Example:
         >>> class Names(torch.Tensor):
@@ -162,8 +150,8 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
 
 @contextlib.contextmanager
 def _enable_torch_function() -> Iterator[None]:
-    was, overrides.state.asks = overrides.state.asks, overrides.ENABLED
+    previous, overrides.state.asks = overrides.state.asks, overrides.ENABLED
     try:
         yield
     finally:
-        overrides.state.asks = was
+        overrides.state.asks = previous

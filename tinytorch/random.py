@@ -1,4 +1,4 @@
-"""`torch.random`: the generator's seed and state, and `fork_rng`."""
+"""`torch.random`: the seed and the state of the default generator, and `fork_rng`."""
 
 from tinytorch.ops.random import (
     default_generator,

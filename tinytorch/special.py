@@ -1,6 +1,6 @@
-"""`torch.special`: the gamma and Bessel families, the normal distribution's functions, orthogonal polynomials.
+"""`torch.special`: gamma and Bessel functions, functions of the normal distribution, orthogonal polynomials.
 
-(The functions are those of `ops/special.py`, and some of `torch`'s own under the names that SciPy gives them.)
+Most are declared in `ops/special.py`; some are functions of `torch` under their names in SciPy.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from tinytorch.ops.register import namespace
 if TYPE_CHECKING:
     from tinytorch.ops.faces.special import *  # noqa: F403
 
+__traced_as__ = "op"  # by `torch.compile`
 __getattr__, __dir__, _names = namespace(__name__)
 if not TYPE_CHECKING:
     __all__ = _names

@@ -17,6 +17,7 @@ from tests.conftest import seeded
 from tests.data.programs import plain
 from tinytorch.autograd.references import count_own_references
 from tinytorch.core import graph
+from tinytorch.core.graph import AccumulateGrad
 
 UNKNOWN = (-1, -1)
 COUNTED = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -31,8 +32,7 @@ class Always:
 
 
 def set_own(monkeypatch: pytest.MonkeyPatch, own: tuple[Any, Any]) -> None:
-    monkeypatch.setattr(graph, "own_references", own[0])
-    monkeypatch.setattr(graph, "own_references_of_array", own[1])
+    monkeypatch.setattr(AccumulateGrad, "own_references", own)
 
 
 def passed_on(look: Callable[[Any], Any]) -> tuple[np.ndarray[Any, Any], int]:
@@ -78,7 +78,8 @@ def assert_what_is_kept_is_copied() -> None:
 
 @needs_counts
 def test_a_gradient_that_nobody_holds_is_taken_over() -> None:
-    assert (graph.own_references, graph.own_references_of_array) == count_own_references() != UNKNOWN
+    passed_on(lambda g: None)
+    assert AccumulateGrad.own_references == count_own_references() != UNKNOWN
     for _ in range(100):  # also by the time that Python has specialised its instructions
         grad, place = passed_on(lambda g: None)
         assert grad.ctypes.data == place
@@ -120,9 +121,9 @@ UNRELIABLE: dict[str, Callable[[Any], int]] = {
 @pytest.mark.parametrize("count", UNRELIABLE.values(), ids=UNRELIABLE)
 def test_counts_that_do_not_follow_are_not_relied_on(count: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "_references", count)
-    before = graph.own_references, graph.own_references_of_array
+    before = AccumulateGrad.own_references
     assert count_own_references() == UNKNOWN
-    assert (graph.own_references, graph.own_references_of_array) == before
+    assert AccumulateGrad.own_references == before
 
 
 @needs_counts

@@ -7,6 +7,8 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,48 @@ def test_weights_are_those_of_the_time_of_saving(tmp_path: Path) -> None:
     made["parameters"]["bias"][:] = 1
     assert made["step"](np.ones((1, 3), np.float32)).tolist() == [[7.0, 7.0]]
     assert model.bias.tolist() == [0.0, 0.0]
+
+
+def test_kernels_are_copies_of_whole_modules(folder: Path) -> None:
+    root = Path(torch.__file__).parent / "kernels"
+    packages = set()
+    for name in ("quickstart_sgd", "quickstart_momentum", "lstm"):
+        with zipfile.ZipFile(folder / f"{name}.npz") as file:
+            modules = {each: file.read(each).decode() for each in file.namelist() if each.endswith(".py")}
+        (package,) = {each.partition("/")[0] for each in modules}
+        packages.add(package)
+        needed = {"parallel", "native/__init__", *(("rnn", "products") if name == "lstm" else ())}
+        assert {f"{package}/{each}.py" for each in needed} <= modules.keys()
+        for path, text in modules.items():
+            original = (root / path.partition("/")[2]).read_text("utf-8")
+            assert text == original.replace("tinytorch.kernels", package)
+            assert "_native.abi3" not in path
+    assert len(packages) == 2  # of the same kernels there is one package
+
+
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    x = torch.arange(12.0).reshape(3, 4)
+    for function in (
+        lambda x: torch.softmax(x, 1),
+        lambda x: torch.cat([x.t(), x.t()]).sum(0),
+        lambda x: torch.relu(x) + 1,
+    ):
+        compiled = torch.compile(function)
+        expected = compiled(x)
+        compiled.save(tmp_path / "again.py")
+        given = module(tmp_path / "again.py")["step"](x.numpy())
+        np.testing.assert_allclose(given, expected.numpy(), rtol=1e-6)
+
+
+def test_threads_of_a_saved_program_are_silent(tmp_path: Path) -> None:
+    x = torch.zeros(1 << 20)
+    compiled = torch.compile(lambda x: x.log())
+    compiled(x)
+    compiled.save(tmp_path / "log.py")
+    step = module(tmp_path / "log.py")["step"]
+    with warnings.catch_warnings(record=True) as caught:
+        assert np.isneginf(step(x.numpy())).all()
+    assert not caught
 
 
 def test_training_goes_on_in_the_module_alone(tmp_path: Path) -> None:

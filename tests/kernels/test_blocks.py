@@ -21,15 +21,13 @@ from tests.nn import test_random_calls as of_nn
 from tests.ops import test_random_calls as of_ops
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.kernels import activation, attention, conv, indexing, layer_norm, parallel, reduce, rnn, special
+from tinytorch.kernels import activation, conv, indexing, parallel, reduce, rnn, special
 
 #: By module the sizes, and what they are here.
 SIZES: dict[Any, dict[str, int]] = {
-    activation: {"_MANY": 2, "_PIECE": 4},
-    attention: {"_PART": 4},
-    conv: {"_COLUMNS": 40, "_SHARED": 1, "_PRODUCTS": 0},
+    activation: {"_MANY": 2},
+    conv: {"_COLUMNS": 40, "_PRODUCTS": 0},
     indexing: {"_SMALL": 4},
-    layer_norm: {"_SHARED": 8},
     reduce: {"_SMALL": 3, "_WIDE": 3},
     rnn: {"_WIDE": 1, "_LONG": 1},
     special: {"_BLOCK": 4},
@@ -84,7 +82,7 @@ def test_everything_is_large() -> None:
         return 2 * x
 
     x = tinytorch.arange(16.0)
-    assert parallel.large(twice)(x._array).tolist() == (2 * x).tolist()
+    assert parallel.threaded(twice)(x._array).tolist() == (2 * x).tolist()
     assert max(seen) == 4
 
 

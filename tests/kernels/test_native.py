@@ -673,10 +673,84 @@ def test_every_twin_has_a_kernel_and_samples() -> None:
 
 
 @EACH
+def test_a_kernel_has_the_parameters_of_its_definition(name: str) -> None:
+    definition = inspect.unwrap(SAMPLES[name].definition)
+    names = library.KERNELS[name]
+    if isinstance(definition, np.ufunc):
+        assert names == ("x1", "x2", "out")  # as NumPy's documentation calls them
+        return
+    parameters = tuple(inspect.signature(definition).parameters)
+    # (A pointwise kernel can take `out`, whether its definition does or not.)
+    assert names in (parameters, (*parameters, "out"))
+
+
+def test_constants_that_python_and_c_share_are_equal() -> None:
+    assert library.MIN_PRODUCT == products.SMALL
+
+
+def test_keywords_are_bound_before_the_kernel_is_called() -> None:
+    """Every way to pass the same arguments reaches the kernel, with the same result."""
+    for name in ("elu", "conv", "total", "product", "linear", "softmax_grad", "layer_norm"):
+        samples = SAMPLES[name]
+        definition = inspect.unwrap(samples.definition)
+        names = tuple(inspect.signature(definition).parameters)
+        kernel = library.twin(refusing, name, library.SETS[-1], native.defaults(definition))
+        taken = 0
+        for args in samples.draw(np.random.default_rng(2)):
+            try:
+                expected = kernel(*args)
+            except AssertionError:  # left to the definition
+                continue
+            taken += 1
+            for positional in range(len(args) + 1):
+                keywords = dict(zip(names[positional:], args[positional:], strict=False))
+                for named in (keywords, dict(reversed(keywords.items()))):
+                    np.testing.assert_equal(kernel(*args[:positional], **named), expected)
+            if taken == 5:
+                break
+        assert taken, name
+
+
+def test_keywords_need_not_be_interned() -> None:
+    kernel = library.twin(refusing, "leaky_relu", library.SETS[-1])
+    x = np.array([-2.0, 3.0], np.float32)
+    assert kernel(x, **{"".join(["slo", "pe"]): 0.5}).tolist() == [-1, 3]
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords"),
+    [
+        ((), {}),
+        ((), {"slope": 0.5}),
+        ((1,), {"x": 2, "slope": 0.5}),
+        ((1,), {"slope": 0.5, "gradient": 3}),
+        ((1, 0.5, None, 4), {}),
+        ((1,), {}),
+    ],
+)
+def test_calls_that_do_not_fit_the_parameters_go_to_the_definition(args: Arguments, keywords: dict[str, Any]) -> None:
+    calls: list[Any] = []
+    kernel = library.twin(lambda *args, **named: calls.append((args, named)), "leaky_relu", library.SETS[-1])
+    assert kernel(*args, **keywords) is None
+    assert calls == [(args, keywords)]
+
+
+def test_twins_take_keywords_as_their_definitions_do() -> None:
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(reduce.total(np.ones((3, 4), np.float32), keepdims=True), [[12]])
+    np.testing.assert_array_equal(reduce.total(axes=(0,), x=np.ones((3, 4), np.float32)), [3, 3, 3, 3])
+    expected = layer_norm.rms_norm(x, 1, None, 0.5)
+    np.testing.assert_equal(layer_norm.rms_norm(eps=0.5, x=x, weight=None, count=1), expected)
+    for args, keywords in [((x, 1), {}), ((x, 1, None, 0.5), {"eps": 0.5}), ((x, 1, None), {"epsilon": 0.5})]:
+        with pytest.raises(TypeError, match="rms_norm"):
+            layer_norm.rms_norm(*args, **keywords)
+
+
+@EACH
 @ON_EACH_SET
 def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) -> None:
     samples, left = SAMPLES[name], 0
-    kernel = library.twin(lambda *args: LEFT, name, instructions)
+    kernel = library.twin(lambda *args: LEFT, name, instructions, native.defaults(inspect.unwrap(samples.definition)))
     drawn = list(samples.draw(np.random.default_rng(0)))
     for args in drawn:
         given = results(samples, kernel, args)
@@ -697,7 +771,8 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
 
 @EACH
 def test_results_do_not_depend_on_threads(name: str) -> None:
-    kernel = library.twin(inspect.unwrap(SAMPLES[name].definition), name, library.SETS[-1])
+    definition = inspect.unwrap(SAMPLES[name].definition)
+    kernel = library.twin(definition, name, library.SETS[-1], native.defaults(definition))
     for args in SAMPLES[name].draw(np.random.default_rng(1)):
         parallel.set_threads(1)
         expected = [each.tobytes() for each in results(SAMPLES[name], kernel, args)]

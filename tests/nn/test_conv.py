@@ -330,8 +330,8 @@ def test_pieces_of_the_batch_make_no_difference(columns: int, monkeypatch: Any) 
         expected = all_three()
         with monkeypatch.context() as patch:
             patch.setattr(kernels, "_COLUMNS", columns)
-            patch.setattr(kernels, "BLOCK", columns)
-            patch.setattr(kernels, "_SHARED", 1)
+            patch.setattr(parallel, "BLOCK", columns)
+            patch.setattr(parallel, "LARGE", 1)
             for found, wanted in zip(all_three(), expected, strict=True):
                 np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 

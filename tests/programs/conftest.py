@@ -1,3 +1,3 @@
-"""The programs are run by the runner, not imported by pytest."""
+"""The runner runs the programs in `scripts`; pytest does not import them."""
 
 collect_ignore = ["scripts"]

@@ -1,4 +1,4 @@
-"""Programs that are drawn at random: how a test asks for them, and how the text of one is run with a library."""
+"""Random programs: a decorator of tests that use them, and a function that runs the text of one with a library."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.conftest import PROFILE, seeded
 from tests.oracle import needs_oracle
 from tests.programs.runner import importer
 
-#: A generator for what writes the text of a program.
+#: A strategy for the random generators that write the text of a program.
 RANDOMS = st.randoms(use_true_random=False)
 
 
 def random_programs(
     examples: int, *drawn: st.SearchStrategy[Any], long: int = 20_000
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test on so many random programs, the same in every run, with PyTorch there to compare with.
+    """Decorate a test to run on random programs, the same in every run; the test needs PyTorch.
 
     Args:
-        examples: how many.
-        *drawn: what is drawn for the test's arguments.
-        long: how many with HYPOTHESIS_PROFILE=long, from a seed that TINYTORCH_SEED sets (see `conftest.py`).
+        examples: the number of programs.
+        *drawn: the strategies of the test's arguments.
+        long: the number of programs with HYPOTHESIS_PROFILE=long, whose seed is TINYTORCH_SEED (see `conftest.py`).
     """
     count = long if PROFILE == "long" else max(examples, settings.default.max_examples)
 
@@ -39,13 +39,13 @@ def random_programs(
 
 
 def executed(text: str, library: str) -> tuple[dict[str, Any], Exception | None]:
-    """Return the names that a program leaves, to which the library is `torch`, and the error that ended it."""
+    """Run a program with `library` as `torch`, and return its global names and the error that it raised, or None."""
     names = {"__builtins__": {**vars(builtins), "__import__": importer(library)}, "out": []}
     names["torch"] = importlib.import_module(library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             exec(compile(text, "program", "exec"), names)
-        except Exception as error:  # every class: it is compared
+        except Exception as error:  # any class, since it is compared
             return names, error
     return names, None

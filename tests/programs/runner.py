@@ -1,8 +1,7 @@
-"""Runs the text of an ordinary PyTorch program with PyTorch or with tinytorch under torch's name, and compares.
+"""Runs an ordinary PyTorch program with PyTorch and with tinytorch under torch's name, and compares the outcomes.
 
-The program is not changed: for tinytorch, its `import torch`, `import torch.nn as nn`, `from torch.utils.data import
-DataLoader` … are answered with tinytorch and its submodules, by the `__import__` of the program's own builtins. Nothing
-outside the program sees that.
+The program is not changed: for tinytorch, `import torch`, `import torch.nn as nn`, `from torch.utils.data import
+DataLoader` … import tinytorch and its submodules, by an `__import__` in the builtins of the program alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?
 
 
 class Outcome:
-    """What a program printed, its global values at the end, and the classes of its warnings."""
+    """The output of a program, its global values at the end, and the classes of its warnings."""
 
     def __init__(self, lines: list[str], values: dict[str, Any], warned: list[str]) -> None:
         self.lines = lines
@@ -35,7 +34,7 @@ class Outcome:
 
 
 def importer(library: str) -> Any:
-    """Return an `__import__` to which torch is `library`."""
+    """Return an `__import__` that imports `library` in place of torch."""
 
     def load(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and (name == "torch" or name.startswith("torch.")):
@@ -45,18 +44,21 @@ def importer(library: str) -> Any:
     return load
 
 
-def execute(script: Path, library: str, code: Any, **given: Any) -> tuple[dict[str, Any], str, list[Any]]:
-    """Run a program's code with `library` ("torch" or "tinytorch") under torch's name, as `__main__`.
+def execute(script: Path, library: str, code: Any, **names: Any) -> tuple[dict[str, Any], str, list[Any]]:
+    """Run the code of a program with `library` ("torch" or "tinytorch") under torch's name, as `__main__`.
 
     Args:
-        given: names that it has from the beginning.
+        script: the file of the program.
+        library: the name of the library.
+        code: the compiled program.
+        names: initial global names of the program.
 
     Returns:
-        Its global values at the end, what it printed, its warnings.
+        The global values of the program at its end, its output, and its warnings.
     """
     torch = importlib.import_module(library)
     program = types.ModuleType("__main__")
-    program.__dict__.update({"__file__": str(script), **given})
+    program.__dict__.update({"__file__": str(script), **names})
     program.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer(library)}
     main = sys.modules["__main__"]
     dtype, grad, threads = (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads())
@@ -64,10 +66,10 @@ def execute(script: Path, library: str, code: Any, **given: Any) -> tuple[dict[s
     printed = io.StringIO()
     torch.manual_seed(0)
     try:
-        sys.modules["__main__"] = program  # pickle looks up the program's classes there
+        sys.modules["__main__"] = program  # in which pickle looks up the classes of the program
         with (
             contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(io.StringIO()),  # progress bars tell the time
+            contextlib.redirect_stderr(io.StringIO()),  # progress bars contain times
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
@@ -84,22 +86,22 @@ def execute(script: Path, library: str, code: Any, **given: Any) -> tuple[dict[s
 def run(script: Path, library: str) -> Outcome:
     """Run a program with `library` ("torch" or "tinytorch") under torch's name."""
     text = script.read_text("utf-8")
-    found, printed, caught = execute(script, library, compile(text, str(script), "exec"))
+    names, printed, caught = execute(script, library, compile(text, str(script), "exec"))
     values = {
         name: value
-        for name, value in found.items()
+        for name, value in names.items()
         if not name.startswith("_") and not isinstance(value, (types.ModuleType, type))
     }
-    # NumPy gives these: of floating point here, and of what PyTorch does with it there.
+    # NumPy warns of floating-point errors in tinytorch, and of deprecated calls in PyTorch.
     ignored = (RuntimeWarning, DeprecationWarning)
     warned = [w.category.__name__ for w in caught if w.category not in ignored]
     if "torch.compile(" in text:
-        warned = []  # PyTorch's compiler warns of what has run before in the process
+        warned = []  # the warnings of PyTorch's compiler depend on what ran before in the process
     return Outcome(printed.splitlines(), values, warned)
 
 
 def close_words(ours: str, theirs: str) -> bool:
-    """Return whether two printed numbers are the same to 1e-4, or to one unit of their last digit where it is small."""
+    """Return whether two printed numbers agree to 1e-4, or to one unit of the last digit of three or more decimals."""
     if ours == theirs:
         return True
     if not any(c in theirs for c in ".e"):
@@ -112,7 +114,7 @@ def close_words(ours: str, theirs: str) -> bool:
 
 
 def compare_lines(ours: list[str], theirs: list[str]) -> None:
-    """Assert that two printouts are the same: the text exactly, the numbers to 1e-4."""
+    """Assert that two outputs are the same: the text exactly, the numbers to 1e-4."""
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         mine = mine.replace("tinytorch", "torch")
         where = f"line {number + 1}:\n  ours:   {mine}\n  theirs: {other}"
@@ -123,19 +125,19 @@ def compare_lines(ours: list[str], theirs: list[str]) -> None:
 
 
 def compare_arrays(ours: Any, theirs: Any, where: str) -> None:
-    """Assert that two arrays are the same to 1e-4 of the largest element."""
+    """Assert that two arrays agree to 1e-4 of the largest element."""
     assert ours.shape == theirs.shape, f"{where}: {ours.shape} against {theirs.shape}"
     assert ours.dtype == theirs.dtype, f"{where}: {ours.dtype} against {theirs.dtype}"
     if ours.dtype.kind in "fc" and ours.size:
-        sized = np.abs(theirs[np.isfinite(theirs)])
-        largest = float(sized.max()) if sized.size else 0.0
+        magnitudes = np.abs(theirs[np.isfinite(theirs)])
+        largest = float(magnitudes.max()) if magnitudes.size else 0.0
         np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4 * largest + 1e-7, err_msg=where)
     else:
         np.testing.assert_array_equal(ours, theirs, err_msg=where)
 
 
 def compare_values(ours: Any, theirs: Any, where: str) -> None:
-    """Assert that two values of a program are the same; of objects of the program only the class is compared."""
+    """Assert that two values are the same; objects of the program's own classes are compared by class only."""
     if hasattr(theirs, "state_dict") and hasattr(theirs, "parameters"):
         compare_values(dict(ours.state_dict()), dict(theirs.state_dict()), where)
     elif hasattr(theirs, "grad_fn"):
@@ -166,7 +168,7 @@ def compare_values(ours: Any, theirs: Any, where: str) -> None:
 
 
 def compare(ours: Outcome, theirs: Outcome) -> None:
-    """Assert that a program did the same twice."""
+    """Assert that two outcomes of a program are the same."""
     compare_lines(ours.lines, theirs.lines)
     assert ours.warned == theirs.warned, f"warnings: {ours.warned} against {theirs.warned}"
     assert list(ours.values) == list(theirs.values)

@@ -1,4 +1,4 @@
-"""Runs a program line by line with both libraries, and compares what each line returns, raises and warns of."""
+"""Runs a program line by line with both libraries, and compares the values, errors and warnings of each line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.oracle import torch
 from tests.programs.runner import importer
 from tests.same import Raised, ended
 
-#: The name of the module that the lines run in: pickle looks up classes there.
+#: The name of the module in which the lines run, and pickle looks up classes.
 HOME = "random_program"
 SILENT = (RuntimeWarning, DeprecationWarning)
 
 
 class Side:
-    """A library, and what the lines have made with it."""
+    """A library, and the module in which the lines run with it."""
 
     def __init__(self, library: Any, begin: str) -> None:
         self.library = library
@@ -52,14 +52,14 @@ class Side:
         return result, {w.category.__name__ for w in caught if w.category not in SILENT}
 
     def plain(self, value: Any) -> Any:
-        """Return what two libraries' values can be compared by."""
+        """Return a value in a form that does not depend on the library, and can be compared."""
         if isinstance(value, self.library.Tensor):
-            kept = value.detach()
-            kept = kept.float() if value.dtype == self.library.bfloat16 else kept
-            facts = (type(value).__name__, str(value.dtype), value.requires_grad, value.is_leaf)
-            return [*facts, kept.numpy()]
+            detached = value.detach()
+            detached = detached.float() if value.dtype == self.library.bfloat16 else detached
+            attributes = (type(value).__name__, str(value.dtype), value.requires_grad, value.is_leaf)
+            return [*attributes, detached.numpy()]
         if isinstance(value, dict):
-            items = [(self.plain(key), self.plain(each)) for key, each in value.items()]
+            items = [(self.plain(key), self.plain(item)) for key, item in value.items()]
             return [type(value).__name__, items]
         if isinstance(value, (list, tuple)):
             return [type(value).__name__, *map(self.plain, value)]
@@ -72,7 +72,7 @@ class Side:
 
 
 def same(ours: Any, theirs: Any, tolerance: float) -> bool:
-    """Return whether two plain values are the same, to a relative error of float64."""
+    """Return whether two plain values are the same; `tolerance` is the relative tolerance of float64."""
     if isinstance(theirs, Raised):
         return isinstance(ours, Raised) and ours.kind == theirs.kind
     if type(ours) is not type(theirs):
@@ -98,7 +98,7 @@ def same(ours: Any, theirs: Any, tolerance: float) -> bool:
 
 
 def check(begin: str, lines: list[str], tolerance: Callable[[str], float] = lambda line: 1e-6) -> None:
-    """Assert that the lines do the same with both libraries, each of which finds the other's files in `other`."""
+    """Assert that all lines do the same with both libraries; each finds the files of the other library in `other`."""
     sides = Side(tinytorch, begin), Side(torch, begin)
     for side, opposite in (sides, sides[::-1]):
         side.names["other"] = opposite.names["store"]
@@ -108,7 +108,7 @@ def check(begin: str, lines: list[str], tolerance: Callable[[str], float] = lamb
             program = "\n".join(lines[: number + 1])
             equal = same(ours, theirs, tolerance(line))
             assert equal, f"{ours!r}\nagainst\n{theirs!r}\n\n{program}"
-            told = f"warnings: {our_warnings} against {their_warnings}"
-            assert our_warnings == their_warnings, f"{told}\n\n{program}"
+            message = f"warnings: {our_warnings} against {their_warnings}"
+            assert our_warnings == their_warnings, f"{message}\n\n{program}"
     finally:
         sys.modules.pop(HOME, None)

@@ -1,4 +1,4 @@
-"""Ordinary PyTorch programs print and compute the same with tinytorch as with PyTorch."""
+"""Ordinary PyTorch programs have the same output and values with tinytorch as with PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_program(script: Path) -> None:
     compare(run(script, "tinytorch"), run(script, "torch"))
 
 
-#: What programs import, and a name that must be there.
+#: Modules that programs import, with a name that must be in each.
 IMPORTS = """
 torch.autograd.anomaly_mode detect_anomaly|torch.autograd.function Function|torch.autograd.variable Variable
 torch.autograd.functional hessian|torch.cuda.amp GradScaler|torch.distributions.normal Normal

@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark`: measurements show the numbers, and print as PyTorch's."""
+"""`torch.utils.benchmark`: the measurements and their representation, against PyTorch."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_numbers_as_text() -> None:
 
 
 def ticking() -> Any:
-    """Return a clock that goes on by a second whenever it is asked."""
+    """Return a clock that advances by a second at each call."""
     return itertools.count().__next__
 
 
@@ -110,7 +110,7 @@ def test_threads_are_put_back() -> None:
 
 
 def grid(b: Any, missing: int = 0, **given: Any) -> list[Any]:
-    """Return measurements for a table of two statements, two ways and two numbers of threads."""
+    """Return measurements for a table of two statements, two descriptions and two numbers of threads."""
     made = []
     for times, label in ((1, "add"), (3, "multiply")):
         for ratio, way in ((1, "eager"), (6.5, "slow")):

@@ -1,4 +1,4 @@
-"""`torch.utils.checkpoint`: both variants do what PyTorch's do."""
+"""`torch.utils.checkpoint`: both variants, against PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ both = parametrize("reentrant", [False, True], ids=["saved", "reentrant"])
 
 
 def saved(library: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a call under the variant that works through hooks on saved tensors."""
+    """Return the result of a call under the non-reentrant variant."""
     return library.utils.checkpoint.checkpoint(function, *args, use_reentrant=False, **kwargs)
 
 
@@ -312,7 +312,7 @@ def test_the_helpers() -> None:
     same_as_pytorch(program)
 
 
-# Through hooks on saved tensors -------------------------------------------------------------------
+# The non-reentrant variant ------------------------------------------------------------------------
 
 
 @needs_oracle
@@ -451,7 +451,7 @@ def test_a_function_that_changes_is_found_out(change: str, early: bool) -> None:
                 return x.sin().exp().sum()
             if change == "fewer":
                 return x.exp().sum()
-            if change == "more":  # (nobody sees it if the run stops as soon as all slots are filled)
+            if change == "more":  # (not detected if the recomputation stops as soon as all slots are filled)
                 return x.sin().exp().cos().sum()
             return (x[:2] if change == "shape" else x.float()).sin().exp().sum()
 
@@ -569,7 +569,7 @@ def test_hooks_on_saved_tensors_around_a_checkpoint_see_its_arguments() -> None:
 
 
 def living(function: Any) -> int:
-    """Return how many of the values in between live on when a deep function has run forward."""
+    """Return the number of intermediate tensors that are alive after the forward pass of a deep function."""
     references = []
 
     def deep(x: Any) -> Any:
@@ -590,7 +590,7 @@ def living(function: Any) -> int:
 
 @both
 def test_values_in_between_do_not_live_on(reentrant: bool) -> None:
-    gc.disable()  # memory dies without the garbage collector
+    gc.disable()  # memory must be freed without the garbage collector
     try:
         assert living(lambda function, x: function(x)) >= 9
         assert living(lambda function, x: checkpoint(function, x, use_reentrant=reentrant)) <= 1
@@ -609,7 +609,7 @@ def test_a_sequence_of_segments_keeps_their_inputs_only(reentrant: bool) -> None
 
     x = tinytorch.ones(100, requires_grad=True)
     out = checkpoint_sequential([step] * 12, 4, x, use_reentrant=reentrant)
-    # The output of each of the three segments, and what the last one saved: two in between and its output.
+    # The outputs of the three segments, and the tensors that the last one saved: two intermediate ones and its output.
     assert sum(each() is not None for each in references) == 6
     out.sum().backward()
     expected = x.detach().requires_grad_()

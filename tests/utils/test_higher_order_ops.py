@@ -21,7 +21,7 @@ def matrix(torch: Any) -> Any:
 
 
 def affine(first: Any, second: Any) -> Any:
-    """Compose two maps `x -> a x + b`: what a linear recurrence is scanned by."""
+    """Compose two maps `x -> a x + b`, by which a linear recurrence is scanned."""
     return first[0] * second[0], first[1] * second[0] + second[1]
 
 
@@ -83,7 +83,7 @@ def test_gradients() -> None:
     def program(torch: Any) -> Any:
         x = torch.tensor([0.5, 2.0, -1.5], requires_grad=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what PyTorch's compiler warns of itself
+            warnings.simplefilter("ignore")  # about internals of PyTorch's compiler
             product = of(torch, "associative_scan")(torch.mul, x, 0, combine_mode="generic").sum()
             state, out = of(torch, "scan")(lambda s, y: (s * y, s + y), torch.ones(()), x)
             return torch.autograd.grad(product, x), torch.autograd.grad(state + out.sum(), x)

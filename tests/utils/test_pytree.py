@@ -1,4 +1,4 @@
-"""`torch.utils._pytree`: the same leaves, structures, text and errors as PyTorch's."""
+"""`torch.utils._pytree`: leaves, structures, JSON and errors, against PyTorch."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Box:
 
 
 def names(torch: Any) -> dict[str, Any]:
-    """Return what an expression may name."""
+    """Return the names that an expression may use."""
     return {
         "p": importlib.import_module(f"{torch.__name__}.utils._pytree"),
         "torch": torch,
         "tree": [1, {"b": 2, "a": (3, None)}, Pair(4, OrderedDict(x=5)), deque([6], maxlen=3), defaultdict(list, q=7)],
-        **{each.__name__: each for each in (Pair, OrderedDict, defaultdict, deque)},
+        **{cls.__name__: cls for cls in (Pair, OrderedDict, defaultdict, deque)},
     }
 
 

@@ -1,4 +1,4 @@
-"""Files for TensorBoard: written, and read again by the format's definition."""
+"""TensorBoard files, which are read again by the definition of the format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinytorch.utils.tensorboard import SummaryWriter
 
 
 def events(folder: Path) -> list[Any]:
-    """Return the events of all files below a folder: each is its length, a checksum, it and its checksum."""
+    """Return the events of all files in a folder: each record is a length, its checksum, the event and its checksum."""
     found = []
     for file in sorted(folder.rglob("events.*")):
         data, at = file.read_bytes(), 0
@@ -31,7 +31,7 @@ def events(folder: Path) -> list[Any]:
 
 
 def values(folder: Path) -> dict[tuple[str, int], Any]:
-    """Return what was written, by tag and step."""
+    """Return the written values, by tag and step."""
     return {(v.tag, event.step): v for event in events(folder) for v in event.summary.value}
 
 
@@ -45,7 +45,7 @@ def test_scalars(tmp_path: Path) -> None:
     assert found["loss", 1].simple_value == 0.5
     assert found["loss", 2].simple_value == 0.25
     third = [v.simple_value for e in events(tmp_path) if e.step == 3 for v in e.summary.value]
-    assert sorted(third) == [1.0, 2.0]  # each in a run of its own
+    assert sorted(third) == [1.0, 2.0]  # each in a separate run
 
 
 def test_histograms_pictures_and_texts(tmp_path: Path) -> None:
@@ -81,12 +81,12 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         tensorboard.Writer  # noqa: B018
 
 
-# Where tensorboard is installed, and tensorboardX is not ---------------------------------------------
+# With tensorboard, but without tensorboardX -------------------------------------------------------
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the writer that goes with tensorboard itself."""
+    """Return the writer for the package tensorboard."""
     pytest.importorskip("tensorboard")
     monkeypatch.setitem(sys.modules, "tensorboardX.writer", None)
     tensorboard._summary_writer.cache_clear()
@@ -95,7 +95,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def written(torch: Any, Writer: Any, folder: Path) -> Any:
-    """Write a bit of everything, and return what is found."""
+    """Write a value of each kind, and return the values in the files."""
     x = torch.tensor([[0.5, -2.0, 0.0], [1.5, 0.25, 3.0]])
     with Writer(log_dir=str(folder), purge_step=3, max_queue=5, flush_secs=60, filename_suffix=".x") as writer:
         writer.add_scalar("loss", torch.tensor(0.5), 1, walltime=5.0)

@@ -55,8 +55,8 @@ _SUBMODULES = """
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         module = import_module(f"tinytorch.{_WHERE[name]}")
-        found = globals()[name] = functions.get(f"autograd.{name}") or getattr(module, name)
-        return found
+        value = globals()[name] = functions.get(f"autograd.{name}") or getattr(module, name)
+        return value
     if name in _SUBMODULES:
         return import_module(f"tinytorch.autograd.{name}")
     raise AttributeError(f"module 'tinytorch.autograd' has no attribute {name!r}")
@@ -67,7 +67,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """This package, in which `gradcheck` and `picture` are the functions: also when the modules of that name come."""
+    """This package: its `gradcheck` and `picture` are the functions, not the modules of those names."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value)

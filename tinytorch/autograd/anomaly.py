@@ -1,4 +1,4 @@
-"""Anomaly detection: which line of the forward pass made a NaN, or an error, in the backward pass.
+"""Anomaly detection: which line of the forward pass is behind a NaN, or an error, in the backward pass.
 
 Source: PyTorch's `torch.autograd.detect_anomaly`.
 """
@@ -19,20 +19,20 @@ from tinytorch.core.mode import DispatchMode, local
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
-_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-#: Where the frames of an op itself are: they say nothing to its caller.
-_MACHINERY = tuple([_HERE + each for each in ("core" + os.sep, "autograd" + os.sep, "ops" + os.sep)])
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+#: The beginnings of the file names of an op's own frames, which are not shown.
+_OWN_FRAMES = tuple([_PACKAGE + folder + os.sep for folder in ("core", "autograd", "ops")])
 
 
 class Anomaly(DispatchMode):
-    """Notes on each node where it was made, and looks at what it gives backward."""
+    """Stores on each node the stack of the call that created it, and checks the gradients that it returns."""
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
-        self._evaluating: Any = None  # the node that runs backward
+        self._evaluating: Any = None  # the node whose backward runs now
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, whose node knows the lines that led to it."""
+        """Return the result of a call, having stored the caller's stack on the new nodes."""
         result = caller(*args, **kwargs)
         for node in nodes_of(result):
             if "traceback_" not in node.metadata:
@@ -45,7 +45,7 @@ class Anomaly(DispatchMode):
         """Return the gradients of a node's inputs.
 
         Raises:
-            RuntimeError: one has a NaN; a warning shows the lines that led to the node, as for any other error.
+            RuntimeError: a gradient has a NaN; a warning shows the stack of the node, as for any other error.
         """
         before, self._evaluating = self._evaluating, node
         try:
@@ -67,30 +67,30 @@ def _stack() -> list[str]:
     import traceback  # slow to import, seldom needed
 
     frames = traceback.extract_stack()
-    while frames and frames[-1].filename.startswith(_MACHINERY):
+    while frames and frames[-1].filename.startswith(_OWN_FRAMES):
         frames.pop()
     return traceback.format_list(frames)
 
 
 def _report(node: Any) -> None:
-    """Warn with the lines that led to a node, and those that led to what made it."""
-    notes = node.metadata
+    """Warn with the stack of a node, and with those of the nodes during whose backward it was created."""
+    metadata = node.metadata
     missing = "No forward pass information available."
 
-    def text(what: str, otherwise: str) -> str:
-        lines = notes.get("traceback_")
-        return otherwise if lines is None else f"Traceback of forward call that {what}:\n{''.join(lines)}"
+    def text(consequence: str, otherwise: str) -> str:
+        lines = metadata.get("traceback_")
+        return otherwise if lines is None else f"Traceback of forward call that {consequence}:\n{''.join(lines)}"
 
     more = f"{missing} Enable detect anomaly during forward pass for more information."
     _warn(f"Error detected in {node.name()}. {text('caused the error', more)}")
-    while (node := notes.get("parent_")) is not None:
-        notes = node.metadata
+    while (node := metadata.get("parent_")) is not None:
+        metadata = node.metadata
         shown = text("induced the previous calculation", missing)
         _warn(f"\n\nPrevious calculation was induced by {node.name()}. {shown}")
 
 
 def _warn(text: str) -> None:
-    """Warn; where warnings are errors, print instead, for the error that is explained is the one to be raised."""
+    """Warn; where warnings are errors, print instead: the error that the text explains is the one to be raised."""
     try:
         warnings.warn(text, UserWarning, stacklevel=3)
     except UserWarning:
@@ -112,7 +112,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether anomaly detection, if on, looks for NaN (it does unless told otherwise).
+    """Return whether anomaly detection, if on, checks for NaN (the default).
 
     Example:
         >>> torch.is_anomaly_check_nan_enabled()
@@ -123,10 +123,10 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off in this thread; as a context manager, only inside.
+    """Switch anomaly detection on or off in this thread; as a context manager, until its end.
 
     Args:
-        check_nan: look for NaN in the gradients; else only errors are explained.
+        check_nan: raise an error for NaN in the gradients; otherwise only other errors are explained.
 
     Example:
         >>> with torch.autograd.set_detect_anomaly(True):
@@ -156,7 +156,7 @@ def _switch(anomaly: Anomaly | None) -> None:
 class detect_anomaly(set_detect_anomaly):
     """Inside, backward raises at the first node that returns a NaN, and shows the line of the forward pass behind it.
 
-    Every op then notes its stack: for debugging only, which a warning says.
+    Every op then stores its stack, which is slow: a warning says that this is for debugging only.
 
     Example:
         >>> import warnings

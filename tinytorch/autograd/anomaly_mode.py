@@ -1,4 +1,4 @@
-"""Where programs import `detect_anomaly` and `set_detect_anomaly` from."""
+"""PyTorch's module of `detect_anomaly` and `set_detect_anomaly`."""
 
 from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
 

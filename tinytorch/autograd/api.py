@@ -1,4 +1,4 @@
-"""PyTorch's face of the engine: `backward`, `grad`, and what a Tensor says of its place in the graph."""
+"""`backward`, `grad`, and the members of Tensor that concern the graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hook
 from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
@@ -25,10 +25,11 @@ from tinytorch.ops.register import members, public
 
 __all__ = ["backward", "grad"]
 
-Place = Tensor | GradientEdge  # what stands for an edge of the graph
+Place = Tensor | GradientEdge  # either designates an edge of the graph
 Places = Place | Sequence[Place]
 
 
+@traced_as("op")
 def backward(
     tensors: Places,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -37,12 +38,12 @@ def backward(
     grad_variables: Any = None,
     inputs: Places | dict[str, Tensor] | None = None,
 ) -> None:
-    """Add the gradient of the sum of `tensors` to `.grad` of the leaves that they were computed from.
+    """Accumulate the gradient of the sum of `tensors` into `.grad` of the leaves that they were computed from.
 
     Args:
-        tensors: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        grad_tensors: per tensor a vector of its shape for the vector-Jacobian product; None will do for one element.
-        retain_graph: keep what the graph saved, so that backward can run again; by default as `create_graph`.
+        tensors: the tensors to differentiate, or edges (`autograd.graph.GradientEdge`).
+        grad_tensors: per tensor a vector of its shape for the vector-Jacobian product; None if it has one element.
+        retain_graph: keep the saved tensors, so that backward can run again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         grad_variables: the old name of `grad_tensors`.
         inputs: the tensors to accumulate into, instead of all leaves; also edges, or a dict of tensors.
@@ -85,6 +86,7 @@ def backward(
     walk(start, retain, create_graph, edges)
 
 
+@traced_as("op")
 def grad(
     outputs: Places,
     inputs: Places | dict[str, Tensor],
@@ -96,17 +98,19 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """Return the gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched.
+    """Return the gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is changed.
 
     Args:
-        outputs: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        inputs: with respect to what; leaves or not, also edges, or a dict of tensors.
-        grad_outputs: per output a vector of its shape for the vector-Jacobian product; None will do for one element.
-        retain_graph: keep what the graph saved, so that it can be walked again; by default as `create_graph`.
+        outputs: the tensors to differentiate, or edges (`autograd.graph.GradientEdge`).
+        inputs: the tensors to differentiate by, leaves or not; also edges, or a dict of tensors.
+        grad_outputs: per output a vector of its shape for the vector-Jacobian product; None for an output of one
+            element.
+        retain_graph: keep the saved tensors, so that backward can run again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         only_inputs: only True is supported, as in PyTorch.
         allow_unused: return None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dimension of the vectors, and of the gradients, counts vectors: a walk for each.
+        is_grads_batched: the first dimension of the vectors, and of the gradients, is a batch; there is one backward
+            pass for each vector of it.
         materialize_grads: return zeros rather than None for such inputs.
 
     Raises:
@@ -132,13 +136,13 @@ def grad(
         )
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        several = _rows(outputs, grad_outputs)
+        vectors = _vectors_of_batch(outputs, grad_outputs)
         unused_too = allow_unused or materialize_grads
         rows = [
-            grad(outputs, inputs, row, retain or row is not several[-1], create_graph, True, unused_too)
-            for row in several
+            grad(outputs, inputs, row, retain or row is not vectors[-1], create_graph, True, unused_too)
+            for row in vectors
         ]
-        stacked = [_stacked(each) for each in zip(*rows, strict=True)]
+        stacked = [_stacked_gradients(gradients) for gradients in zip(*rows, strict=True)]
         if materialize_grads:
             targets = _targets(inputs, "grad")
             stacked = [
@@ -155,18 +159,18 @@ def grad(
     captured = walk(start, retain, create_graph, edges, capture=True)
     results: list[Tensor | None] = []
     for k, (target, edge) in enumerate(zip(targets, edges, strict=True)):
-        found = captured.get(edge)
-        if found is None and materialize_grads:
+        g = captured.get(edge)
+        if g is None and materialize_grads:
             if not isinstance(target, Tensor):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            found = constant(np.zeros_like(target._array))
-            found._requires_grad = create_graph
-        elif found is None and not allow_unused:
+            g = constant(np.zeros_like(target._array))
+            g._requires_grad = create_graph
+        elif g is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
-        results.append(found)
+        results.append(g)
     return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
 
@@ -192,25 +196,25 @@ def _targets(inputs: Any, caller: str) -> tuple[Place, ...]:
                 "are not supported."
             )
         inputs = inputs.values()
-    several = tuple(inputs)
-    if not several:
+    targets = tuple(inputs)
+    if not targets:
         raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
-    for each in several:
-        if not isinstance(each, (Tensor, GradientEdge)):
-            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}")
-    return several
+    for place in targets:
+        if not isinstance(place, (Tensor, GradientEdge)):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(place).__name__}")
+    return targets
 
 
 def _start(outputs: Any, gradients: Any) -> Start:
-    """Return the node to start from: the edges of the roots, and a gradient for each, given or ones."""
+    """Return the node from which a walk starts: the edges of the roots, and their gradients (by default ones)."""
     roots = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
     if gradients is None:
-        given: tuple[Any, ...] = (None,) * len(roots)
+        vectors: tuple[Any, ...] = (None,) * len(roots)
     else:
-        given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
-        if len(given) < len(roots):
-            raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
-    found = [_root_gradient(k, *each) for k, each in enumerate(zip(roots, given, strict=False))]
+        vectors = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+        if len(vectors) < len(roots):
+            raise RuntimeError(f"got {len(roots)} tensors and {len(vectors)} gradients")
+    root_gradients = [_root_gradient(k, *pair) for k, pair in enumerate(zip(roots, vectors, strict=False))]
     edges = []
     for k, root in enumerate(roots):
         edge = _edge(root) if isinstance(root, GradientEdge) or root.requires_grad else None
@@ -221,11 +225,11 @@ def _start(outputs: Any, gradients: Any) -> Start:
                 "on a leaf before the computation."
             )
         edges.append(edge)
-    return Start(tuple(edges), found)
+    return Start(tuple(edges), root_gradients)
 
 
 def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
-    """Return the gradient of the `k`-th root: the one given, checked, or ones for a tensor of one element."""
+    """Return the gradient of the `k`-th root: the argument `g`, checked; if None, ones for a tensor of one element."""
     if isinstance(root, GradientEdge):
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
@@ -251,8 +255,8 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
     return g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
 
 
-def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
-    """Return the vectors of a batch, one for each output, row by row."""
+def _vectors_of_batch(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
+    """Return the vectors of a batch: per element of the batch a tuple, one vector for each output."""
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     batch = (gradients,) if gradients is None or isinstance(gradients, Tensor) else tuple(gradients)
     for k, (root, vectors) in enumerate(zip(roots, batch, strict=False)):
@@ -277,8 +281,8 @@ def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
     return list(zip(*[vectors.unbind(0) for vectors in batch], strict=True))
 
 
-def _stacked(rows: Sequence[Tensor | None]) -> Tensor | None:
-    """Return gradients as the rows of one tensor; None for those of an input that was not used."""
+def _stacked_gradients(rows: Sequence[Tensor | None]) -> Tensor | None:
+    """Return the gradients of an input for a batch as one tensor; None if the input was not used."""
     first = rows[0]
     if first is None:
         return None
@@ -292,7 +296,7 @@ def _stacked(rows: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _current(self: Tensor) -> Tensor:
-    """Return self with `_edge` up to date: a view looks whether its memory was written to since."""
+    """Return self with `_edge` up to date: a view gets a new edge if its memory was written to."""
     if self._view is not None:
         refresh(self)
     return self
@@ -303,7 +307,7 @@ def _requires_grad(self: Tensor) -> bool:
     view = self._view
     if view is None:
         return self._requires_grad
-    if view.kind == USUAL:  # (others cannot follow a write, and say so where their edge is needed)
+    if view.kind == USUAL:  # (other views cannot follow a write; where their edge is needed they raise an error)
         refresh(self)
     return needs_grad(self)
 
@@ -325,12 +329,13 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
     view = self._view
     if view is not None:
         if value and not view.own:
-            self._accumulator = None  # from now on it takes up its gradient
+            self._accumulator = None  # from now on its gradient is accumulated
         view.own = bool(value)
 
 
+@traced_as("refused")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set `requires_grad` in place and return self.
+    """Set `requires_grad` in place and return the tensor.
 
     Example:
         >>> torch.zeros(2).requires_grad_()
@@ -344,12 +349,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _is_leaf(self: Tensor) -> bool:
-    """Whether no recorded operation made this tensor (all that do not require grad are leaves)."""
+    """Whether this tensor is not the result of a recorded operation (a tensor that does not require grad is a leaf)."""
     return self._current()._edge is None
 
 
 def _grad_fn(self: Tensor) -> graph.Node | None:
-    """The node that made this tensor, or None for a leaf."""
+    """The node of the operation that computed this tensor, or None for a leaf."""
     edge = self._current()._edge
     return None if edge is None else edge[0].shown()
 
@@ -360,7 +365,7 @@ def _output_nr(self: Tensor) -> int:
 
 
 def _grad(self: Tensor) -> Tensor | None:
-    """The gradient that `backward` accumulated, of the same shape; None before the first."""
+    """The gradient that `backward` has accumulated, of the same shape; None before the first backward."""
     g = self._grad
     if g is None and self._edge is not None and not self.retains_grad:
         warnings.warn(
@@ -404,8 +409,9 @@ def _retains_grad(self: Tensor) -> bool:
     return node.hooks is not None and number in node.hooks.retain
 
 
+@traced_as("refused")
 def retain_grad(self: Tensor) -> None:
-    """Keep `.grad` of this non-leaf in `backward`; nothing happens for leaves, which keep it anyway.
+    """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway.
 
     Raises:
         RuntimeError: the tensor does not require grad.
@@ -425,11 +431,12 @@ def retain_grad(self: Tensor) -> None:
         node._own_hooks().retain[number] = weakref.ref(self)
 
 
+@traced_as("refused")
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
-    """Run `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+    """Run `hook(grad)` whenever this tensor's gradient is computed; its result, unless None, replaces the gradient.
 
     Returns:
-        A handle whose `remove()` takes the hook away.
+        A handle whose `remove()` removes the hook.
 
     Raises:
         RuntimeError: the tensor does not require grad.
@@ -447,6 +454,7 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     return add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
 
 
+@traced_as("refused")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
 
@@ -474,7 +482,7 @@ def _place_of_hooks(self: Tensor) -> tuple[graph.Hooks, int]:
 
 
 def _version(self: Tensor) -> int:
-    """How often this memory was written to in place."""
+    """How many times the tensor's memory was written to in place."""
     if self._cell is None:
         raise RuntimeError("Inference tensors do not track version counter.")
     return self._cell[0]
@@ -490,31 +498,32 @@ def _is_view(self: Tensor) -> bool:
 
 @public(method=True)
 def is_inference(input: Tensor) -> bool:
-    """Return whether this tensor was made in `inference_mode` (and so can never be part of a graph)."""
+    """Return whether this tensor was created in `inference_mode` (and so can never be part of a graph)."""
     return input._cell is None
 
 
 def detach(self: Tensor) -> Tensor:
-    """Return a tensor on the same memory that does not require grad; writes to either show in both.
+    """Return a tensor that shares this one's memory and does not require grad.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> x.detach()
         tensor([1., 1.])
     """
-    made = self.data
-    made._cell = self._cell
-    return made
+    alias = self.data
+    alias._cell = self._cell
+    return alias
 
 
+@traced_as("refused")
 def detach_(self: Tensor) -> Tensor:
-    """Cut this tensor off from what made it: it becomes a leaf that does not require grad.
+    """Remove this tensor from the graph: it becomes a leaf that does not require grad.
 
     Raises:
-        RuntimeError: it is a view, whose base would not know.
+        RuntimeError: the tensor is a view.
     """
     if local.state.inference:
-        return self  # as PyTorch's, which is not looked at there
+        return self  # as in PyTorch
     if self._view is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
@@ -531,15 +540,15 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _data(self: Tensor) -> Tensor:
-    """The same memory as a tensor of its own, unknown to autograd; assigning swaps the memory.
+    """A tensor that shares this one's memory but not its version counter; an assignment replaces the memory.
 
-    Prefer `detach()`, which notices writes that would make gradients wrong.
+    Prefer `detach()`: writes through it that would make gradients wrong raise an error.
     """
-    # (Tangents belong to arrays: where there may be any, the new tensor gets an array of its own.)
+    # Tangents belong to arrays: while modes are on, the new tensor gets an array object of its own.
     array = self._array
-    made: Tensor = wrap(array if local.state.modes is None else array.view())
-    made._cell = None if self._cell is None else [0]
-    return made
+    alias: Tensor = wrap(array if local.state.modes is None else array.view())
+    alias._cell = None if self._cell is None else [0]
+    return alias
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -561,10 +570,10 @@ def _backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradient of this tensor to `.grad` of the leaves that it was computed from.
+    """Accumulate the gradient of this tensor into `.grad` of the leaves that it was computed from.
 
     Args:
-        gradient: a tensor of this one's shape, for the vector-Jacobian product; may be left out for one element.
+        gradient: a vector of this tensor's shape for the vector-Jacobian product; None for a tensor of one element.
         retain_graph, create_graph, inputs: see `autograd.backward`.
 
     Example:
@@ -600,6 +609,6 @@ members(
     }
 )
 
-# Classes may answer a call of these two (`__torch_function__`); what a walk does is its own affair.
+# A `__torch_function__` may override these two, but not the operations of a backward pass.
 public("autograd.backward")(quiet(backward))
 public("autograd.grad")(quiet(grad))

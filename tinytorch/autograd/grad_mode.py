@@ -1,4 +1,4 @@
-"""Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`."""
+"""Context managers that switch recording on or off: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ __all__ = [
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_multithreading_enabled",
     "no_grad", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
+
+__traced_as__ = "op"  # by `torch.compile`
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +43,7 @@ class _DecoratorContextManager:
         return inside  # type: ignore[return-value]
 
     def clone(self) -> Any:
-        """Return another one like it, for another call."""
+        """Return a new context manager with the same settings, for another call."""
         return self.__class__()
 
     def __enter__(self) -> Any:
@@ -52,7 +54,7 @@ class _DecoratorContextManager:
 
 
 def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with its own steps, and only these, run inside `context`."""
+    """Return a generator function whose steps, but not the code between them, run inside `context`."""
 
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -86,7 +88,7 @@ def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) ->
 
 
 class _GradMode(_DecoratorContextManager):
-    """Sets the recording of this thread on entry and puts the old one back on exit."""
+    """Sets on entry whether this thread records, and restores the previous setting on exit."""
 
     mode: bool
 
@@ -116,12 +118,12 @@ class no_grad(_GradMode):
     mode = False
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        """Make the context manager, or decorate `function` at once."""
-        made = super().__new__(cls)
+        """Return the context manager, or `function` decorated."""
+        context = super().__new__(cls)
         if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
+            return context
+        context.__init__()  # type: ignore[misc]
+        return context(function)
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
         super().__init__()
@@ -143,7 +145,7 @@ class enable_grad(no_grad):
 
 
 class set_grad_enabled(_GradMode):
-    """Switch recording on (True) or off at once; as a context manager, put the old state back at its end.
+    """Switch recording on (True) or off at once; as a context manager, restore the previous setting at the end.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -168,7 +170,7 @@ class set_grad_enabled(_GradMode):
 
     def __call__(self, function: F) -> F:
         """Decorate `function`."""
-        set_grad(self._called_from)  # as a decorator it acts inside the function only
+        set_grad(self._called_from)  # a decorator applies inside the function only
         return super().__call__(function)
 
     def clone(self) -> Any:  # noqa: D102
@@ -176,7 +178,7 @@ class set_grad_enabled(_GradMode):
 
 
 class inference_mode(_DecoratorContextManager):
-    """Switch recording and version counting off: tensors made inside can never take part in recording.
+    """Switch recording and version counting off: tensors created inside can never take part in recording.
 
     `inference_mode(False)` inside switches it off again.
 
@@ -188,12 +190,12 @@ class inference_mode(_DecoratorContextManager):
     """
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Make the context manager, or decorate a function at once."""
-        made = super().__new__(cls)
+        """Return the context manager, or the function `mode` decorated."""
+        context = super().__new__(cls)
         if isinstance(mode, bool):
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(mode)
+            return context
+        context.__init__()  # type: ignore[misc]
+        return context(mode)
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
@@ -227,7 +229,7 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
     def __call__(self, function: F) -> F:
         """Decorate `function`."""
-        local.multithreading = self._before  # as a decorator it acts inside the function only
+        local.multithreading = self._before  # a decorator applies inside the function only
         return super().__call__(function)
 
     def clone(self) -> Any:  # noqa: D102
@@ -241,7 +243,7 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` was told last; backward runs in one thread all the same.
+    """Return the last setting of `set_multithreading_enabled`; backward runs in one thread whatever it is.
 
     Example:
         >>> torch.autograd.is_multithreading_enabled()

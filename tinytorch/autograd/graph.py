@@ -1,4 +1,4 @@
-"""`torch.autograd.graph`: edges, hooks on several tensors, what is kept for backward."""
+"""`torch.autograd.graph`: edges, hooks on several tensors, and hooks on saved tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """An edge of the graph: where the gradient of a tensor is computed. It stands for the tensor in `autograd.grad`.
+    """An edge of the graph: where a tensor's gradient is computed. `autograd.grad` takes it in place of the tensor.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -58,7 +58,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write to the memory of tensors that went past the ops, so that backward notices it.
+    """Count a write to the memory of tensors that was not an op, so that backward detects it.
 
     Example:
         >>> x = torch.zeros(2)
@@ -67,9 +67,9 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         >>> x._version
         1
     """
-    several: Any = (tensor,) if hasattr(tensor, "_array") else tensor
-    for each in several:
-        each._bump()
+    tensors: Any = (tensor,) if hasattr(tensor, "_array") else tensor
+    for x in tensors:
+        x._bump()
 
 
 class _MultiHandle(RemovableHandle):
@@ -77,21 +77,21 @@ class _MultiHandle(RemovableHandle):
         self.handles = handles
 
     def remove(self) -> None:
-        """Take the hooks away."""
+        """Remove the hooks."""
         for handle in self.handles:
             handle.remove()
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str = "all") -> RemovableHandle:
-    """Run `fn` once in a backward, when gradients of several tensors are there.
+    """Run `fn` once per backward, when the gradients of several tensors have been computed.
 
     Args:
-        tensors: which; those that a backward does not come to are not waited for.
-        fn: in mode "all" gets a list of the gradients, None for those not computed; in mode "any" the first gradient.
+        tensors: the tensors; those that a backward does not reach are not waited for.
+        fn: in mode "all" takes a list of the gradients, None for those not computed; in mode "any" the first gradient.
         mode: "all": after the last of the gradients; "any": after the first.
 
     Returns:
-        A handle whose `remove()` takes the hook away.
+        A handle whose `remove()` removes the hook.
 
     Raises:
         ValueError: an unknown mode.
@@ -110,27 +110,27 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str =
     if mode == "any":
         return _MultiHandle(_hooks_of_any(tensors, fn))
     nodes = []
-    for each in tensors:
-        if not each.requires_grad:
+    for tensor in tensors:
+        if not tensor.requires_grad:
             raise AssertionError("Expected gradient function to be set")
-        nodes.append((each._edge or leaf_edge(each))[0])
-    arrived: dict[int, list[Any]] = {}  # by walk: how many to wait for, and the gradients
+        nodes.append((tensor._edge or leaf_edge(tensor))[0])
+    arrived: dict[int, list[Any]] = {}  # by walk: how many gradients are missing, and the gradients so far
     lock = threading.Lock()
 
     def arrive(index: int, g: Any) -> None:
         watch = _current_watch()
         with lock:
             if watch.number not in arrived:
-                arrived[watch.number] = [_count(watch, nodes), [None] * len(nodes)]
-            entry = arrived[watch.number]
-            entry[0] -= 1
-            entry[1][index] = g
-            complete = entry[0] == 0
+                arrived[watch.number] = [_count_visited(watch, nodes), [None] * len(nodes)]
+            state = arrived[watch.number]
+            state[0] -= 1
+            state[1][index] = g
+            complete = state[0] == 0
         if complete:
             fn(arrived.pop(watch.number)[1])
 
     return _MultiHandle(
-        tuple([each.register_hook(functools.partial(arrive, index)) for index, each in enumerate(tensors)])
+        tuple([tensor.register_hook(functools.partial(arrive, index)) for index, tensor in enumerate(tensors)])
     )
 
 
@@ -147,7 +147,7 @@ def _hooks_of_any(tensors: Sequence[Tensor], fn: Hook) -> tuple[RemovableHandle,
         if first:
             fn(g)
 
-    return tuple([each.register_hook(arrive) for each in tensors if each.requires_grad])
+    return tuple([tensor.register_hook(arrive) for tensor in tensors if tensor.requires_grad])
 
 
 def _current_watch() -> Watch:
@@ -157,8 +157,8 @@ def _current_watch() -> Watch:
     return watch
 
 
-def _count(watch: Watch, nodes: Sequence[Node]) -> int:
-    """Return how many of `nodes` the walk comes to."""
+def _count_visited(watch: Watch, nodes: Sequence[Node]) -> int:
+    """Return how many of `nodes` the walk will visit."""
     count = 0
     for node in nodes:
         if node in watch.nodes:

@@ -1,4 +1,4 @@
-"""Hooks as users register them: handles, and what goes with them."""
+"""The handles of hooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RemovableHandle", "add_hook", "keep_tensor_hooks"]
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook away. Also a context manager.
+    """The handle of a registered hook: `remove()` removes the hook. Also a context manager.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -38,7 +38,7 @@ class RemovableHandle:
         return self._dicts[0]
 
     def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
+        """Remove the hook; a second call does nothing."""
         for reference in self._dicts:
             hooks = reference()
             if hooks is not None:
@@ -48,7 +48,7 @@ class RemovableHandle:
         return [reference() for reference in self._dicts], self.id
 
     def __setstate__(self, state: Any) -> None:
-        # (Copied, or read from a file, together with the dictionaries: then it is a handle of the copies.)
+        # A handle that is copied or unpickled together with the dictionaries is a handle of the copies.
         dicts, self.id = state
         self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
         RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
@@ -61,16 +61,16 @@ class RemovableHandle:
 
 
 def add_hook(hooks: OrderedDict[int, Hook], fn: Hook) -> RemovableHandle:
-    """Enter `fn` and return the handle that takes it out."""
+    """Add a hook to a dictionary of hooks and return its handle."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = fn
     return handle
 
 
 def keep_tensor_hooks(tensor: Tensor, node: Node, number: int) -> None:
-    """Let a result that becomes a leaf keep its tensor hooks, which its node goes on to share."""
+    """Let a result that becomes a leaf (`detach_`) keep its tensor hooks, which its former node shares."""
     hooks = None if node.hooks is None else node.hooks.tensor.get(number)
     if tensor._hooks is not None:
-        tensor._hooks.tensor.clear()  # those of an earlier time as a leaf
+        tensor._hooks.tensor.clear()  # hooks from when it was a leaf before
     if hooks:
         hooks_of_leaf(tensor).tensor[0] = hooks

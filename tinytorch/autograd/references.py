@@ -1,4 +1,4 @@
-"""How many references to a gradient the walk itself holds: found out, since that is Python's affair."""
+"""How many references to a gradient the walk backward itself holds, which depends on the version of Python."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import graph
 from tinytorch.core.engine import walk
 from tinytorch.core.graph import Node, Start, leaf_edge
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 
 __all__ = ["count_own_references"]
 
 
 class _Count:
-    """Stands for a number of references, and takes the first that it is compared with."""
+    """Compares equal to any number of references, and stores it."""
 
-    found = -1
+    value = -1
 
     def __eq__(self, count: object) -> bool:
         if isinstance(count, int):
-            self.found = count
+            self.value = count
         return True
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class _Shared(Start):
-    """Gives a leaf a new gradient; `saved` is how often to keep that and its array, and a list to keep them in."""
+    """Gives a leaf a new gradient; `saved` is (further references to it, to its array, the list of these)."""
 
     __slots__ = ()
 
@@ -44,29 +44,28 @@ class _Shared(Start):
 def count_own_references() -> tuple[int, int]:
     """Return how many references to a gradient and to its array there are while only the walk holds them.
 
-    Variables and arguments have references of their own, or borrow them, as it pleases Python (3.14 borrows most). So
-    they are counted in walks whose gradients are held a known number of times: all have to fit. It is (-1, -1) where
-    they do not, or there are more than there are variables (a debugger may keep copies of those), or another thread
-    may be changing a count while it is read.
+    Whether variables and arguments own references or borrow them depends on Python (3.14 borrows most). So the
+    references are counted in walks with a known number of further references to the gradient. It is (-1, -1), which no
+    count equals, if the counts are inconsistent, if there are more references than variables (a debugger may keep
+    copies of these), or if Python runs without the GIL, where other threads may change a count while it is read.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
-    before = graph.own_references, graph.own_references_of_array
-    found = set()
+    counts = set()
+    state = local.state
+    modes, state.modes = state.modes, None
     try:
         for others, others_of_array in ((0, 0), (1, 0), (0, 1), (2, 3)):
-            graph.own_references, graph.own_references_of_array = count, count_of_array = (_Count(), _Count())
             leaf: Tensor = wrap(np.zeros(1))
             leaf._requires_grad = True
-            walk(_Shared((leaf_edge(leaf),), (others, others_of_array, [])), False, False)
-            found.add((count.found - others, count_of_array.found - others_of_array))
+            edge = leaf_edge(leaf)
+            gradients, arrays = edge[0].own_references = (_Count(), _Count())  # type: ignore[attr-defined]
+            walk(_Shared((edge,), (others, others_of_array, [])), False, False)
+            counts.add((gradients.value - others, arrays.value - others_of_array))
     finally:
-        graph.own_references, graph.own_references_of_array = before
-    own, own_of_array = found.pop()
-    # At most: the walk's variable, the arguments of two calls and of the function that counts; the tensor's slot, one
-    # variable and that argument.
-    clear = not found and 1 <= own <= 4 and 1 <= own_of_array <= 3
-    return (own, own_of_array) if clear else (-1, -1)
-
-
-graph.own_references, graph.own_references_of_array = count_own_references()
+        state.modes = modes
+    own_references, own_of_array = counts.pop()
+    # At most: the walk's variable, and the arguments of `backward`, `_owned` and `getrefcount`; of the array, the
+    # tensor's slot, a variable and that argument.
+    consistent = not counts and 1 <= own_references <= 4 and 1 <= own_of_array <= 3
+    return (own_references, own_of_array) if consistent else (-1, -1)

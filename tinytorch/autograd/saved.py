@@ -1,7 +1,7 @@
-"""Hooks on what a graph saves: pack it, move it, allow writes to it. `autograd.graph` has PyTorch's names.
+"""Hooks on the tensors that a graph saves for backward. Their public names are in `autograd.graph`.
 
-Each is a dispatch mode that looks, after a call, at the node that the call left. Source: "Hooks for saved tensors" of
-PyTorch's autograd notes.
+Each context manager is a dispatch mode that, after a call, packs the saved tensors of the call's node. Source: "Hooks
+for saved tensors" of PyTorch's autograd notes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _disabled = _Disabled()
 
 
 class saved_tensors_hooks(DispatchMode):
-    """Inside, what an op saves for backward is what `pack_hook` makes of it; `unpack_hook` gives it back in backward.
+    """Inside, ops save the result of `pack_hook(tensor)` rather than the tensor; backward calls `unpack_hook` on it.
 
-    Of nested ones the innermost counts. Both hooks run without recording.
+    If contexts are nested, the innermost applies. Both hooks run with recording off.
 
     Args:
-        pack_hook: takes a tensor that an op saves, and returns anything.
-        unpack_hook: takes that, and returns a tensor of the same values.
+        pack_hook: takes a tensor that an op saves, and returns any object.
+        unpack_hook: takes that object, and returns a tensor of the same values.
 
     Raises:
         TypeError: a hook is not callable, or (in backward) `unpack_hook` did not return a tensor.
@@ -57,29 +57,29 @@ class saved_tensors_hooks(DispatchMode):
         return super().__enter__()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call whose node keeps what the hooks packed."""
+        """Return the result of a call, having packed the saved tensors of its node."""
         state = local.state
         others = state.modes or ()
-        # (`dispatch` puts the modes back.)
+        # (`dispatch` restores the modes.)
         state.modes = tuple([m for m in others if not isinstance(m, saved_tensors_hooks)]) or None
         older = nodes_of(args)
         result = caller(*args, **kwargs)
         for node in nodes_of(result):
-            if node not in older:  # (a write that is not recorded returns what an older node made)
+            if node not in older:  # (a write that is not recorded returns the output of an older node)
                 node.pack(self.pack_hook, self.unpack_hook)
         return result
 
 
 def nodes_of(result: Any) -> set[Any]:
-    """Return the nodes that made the tensors of a result."""
-    several = result if isinstance(result, (tuple, list)) else (result,)
-    edges = [getattr(each, "_edge", None) for each in several]
+    """Return the nodes of the tensors of a result."""
+    values = result if isinstance(result, (tuple, list)) else (result,)
+    edges = [getattr(value, "_edge", None) for value in values]
     return {edge[0] for edge in edges if edge is not None}
 
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, entering `saved_tensors_hooks` raises RuntimeError with this message, as does being inside already.
+    """Inside, entering `saved_tensors_hooks` raises RuntimeError with this message; so does this context inside of it.
 
     Example:
         >>> with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
@@ -99,7 +99,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep saved tensors on the CPU until backward needs them. On the CPU, where all tensors are, nothing changes.
+    """Keep saved tensors on the CPU until backward needs them. All tensors are on the CPU, so nothing changes.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -115,7 +115,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class _Handle:
-    """A saved tensor: its memory, and after a write to that the copy that was made before."""
+    """A saved tensor; once its memory is written to, the copy from before the write (`cloned`)."""
 
     __slots__ = ("__weakref__", "cloned", "tensor")
 
@@ -124,33 +124,33 @@ class _Handle:
 
 
 class _AllowMutationOnSavedContext:
-    """What was saved while `allow_mutation_on_saved_tensors` is on."""
+    """The tensors saved inside `allow_mutation_on_saved_tensors`."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all that was saved."""
-        #: By id of a version cell, what was saved on that memory.
+        """Forget all saved tensors."""
+        #: By id of a version cell, the tensors saved on that memory.
         self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
         self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
 
     @property
     def original(self) -> dict[Any, Any]:
-        """What was saved and not written to since."""
+        """The saved tensors whose memory was not written to since."""
         return {handle: handle.tensor for handle in self._known if not handle.cloned}
 
     @property
     def cloned(self) -> dict[Any, Any]:
-        """The copies of what was written to."""
+        """The copies of the saved tensors whose memory was written to."""
         return {handle: handle.tensor for handle in self._known if handle.cloned}
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """Inside, tensors saved for backward may be written to in place: they are copied before the write.
 
-    Forward and backward are both to be inside. `clear()` on what `with` gives forgets all that was saved;
-    `original` and `cloned` there are what was saved, and not yet or already written to.
+    Forward and backward must both run inside. The object that `with` binds has `clear()`, which forgets all saved
+    tensors, and `original` and `cloned`, the saved tensors not yet or already written to.
 
     Raises:
         RuntimeError: contexts are nested.
@@ -182,13 +182,13 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         self._context.clear()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Copy what a write in place would change, then do as all hooks do."""
-        if getattr(op, "caller", caller) is not caller:
+        """Copy the saved tensors that a write in place would change, then pack as all saved-tensor hooks do."""
+        if getattr(caller, "writes", False):
             self.before_write(args[0])
         return super().call(op, caller, args, kwargs)
 
     def before_write(self, x: Any) -> None:
-        """Copy what was saved on the memory of a tensor that will be written to."""
+        """Copy the tensors saved on the memory of a tensor that will be written to."""
         for handle in self._context._saved.pop(id(x._cell), ()):
             handle.tensor, handle.cloned = handle.tensor.clone(), True
 

@@ -17,10 +17,10 @@ class _VariableType(type):
 
 
 class _EngineBase:
-    """PyTorch's name for what walks backward."""
+    """The part of PyTorch's engine object that programs use."""
 
     def queue_callback(self, callback: Callable[[], Any]) -> None:
-        """Call a function when the walk backward that runs now has ended well."""
+        """Call a function when the backward pass that runs now has ended without an error."""
         callbacks = local.state.callbacks
         if callbacks is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
@@ -39,5 +39,5 @@ class Variable(metaclass=_VariableType):
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         """Return a leaf on the memory of `data`."""
-        made = Tensor() if data is None else data.detach()
-        return made.requires_grad_(requires_grad)
+        leaf = Tensor() if data is None else data.detach()
+        return leaf.requires_grad_(requires_grad)

@@ -1,4 +1,4 @@
-"""`torch._C`: of PyTorch's compiled module, what packages name when they are imported."""
+"""`torch._C`: the names of PyTorch's compiled module that packages use when they are imported."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
     "Value", "device", "dtype", "layout", "memory_format",
 ]  # fmt: skip
-__path__: list[str] = []  # what lies below it is in the table of `named`
+__path__: list[str] = []  # its submodules are in the table of `named`
 
 
 _TensorMeta = type(_tensor.Tensor)
 
 
 class DispatchKey(enum.IntFlag):
-    """What chooses PyTorch's kernel of an operator; names only."""
+    """The keys by which PyTorch chooses the kernel of an operator; here they have no effect."""
 
     CPU = enum.auto()
     CUDA = enum.auto()
@@ -73,17 +73,17 @@ class DispatchKeySet:
 
 
 class _ExcludeDispatchKeyGuard(Idle):
-    """Calls an operator without what it has registered for some keys: a kernel for autocasting is called so."""
+    """Excludes dispatch keys inside a `with` block, as kernels for autocasting do; here without effect."""
 
     def __init__(self, keys: DispatchKeySet) -> None:
         pass
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Do nothing: nobody counts who uses what."""
+    """Do nothing: tinytorch collects no statistics of its use."""
 
 
-# Who is asked in this thread (`__torch_function__`), and the modes that are on.
+# Whether this thread's calls go to `__torch_function__`, and the modes that are active.
 
 
 def _get_torch_function_state() -> _TorchFunctionState:
@@ -111,61 +111,61 @@ def _get_function_stack_at(k: int) -> Any:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Return False: `torch.func` needs no other tensors than the usual ones."""
+    """Return False: `torch.func` works on ordinary tensors."""
     return False
 
 
 def _get_accelerator() -> device:
-    """Return the CPU: there is no other device."""
+    """Return the CPU, the only device."""
     return device("cpu")
 
 
 def _get_tracing_state() -> None:
-    """Return None: nothing is traced."""
+    """Return None: TorchScript's tracing is not implemented."""
 
 
 class _Named:
-    """A class of TorchScript's compiler, for annotations; there are no objects of it."""
+    """A class of TorchScript's compiler, without instances; programs use it in annotations."""
 
     def __init__(self) -> None:
         raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
 
 
 class Node(_Named):
-    """A step of a TorchScript graph: only the name."""
+    """A node of a TorchScript graph."""
 
 
 class Value(_Named):
-    """A value in a TorchScript graph: only the name."""
+    """A value in a TorchScript graph."""
 
 
 class _nn:
-    """`torch._C._nn`: of the functions of modules, the one that reads the arguments of `to`."""
+    """`torch._C._nn`: the function that parses the arguments of `Module.to`."""
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-        """Return the device, the dtype, whether not to wait, and the layout in memory that `to` is told.
+        """Return the device, the dtype, `non_blocking` and the memory format among the arguments of `to`.
 
         Example:
             >>> torch._C._nn._parse_to("cpu", torch.float64)
             (device(type='cpu'), torch.float64, False, None)
         """
-        form = kwargs.pop("memory_format", None)
-        where, kind, non_blocking = _parse_to(*args, **kwargs) if args or kwargs else (None, None, False)
-        return where if where is None else device(where), kind, non_blocking, form
+        memory_format = kwargs.pop("memory_format", None)
+        place, dtype, non_blocking = _parse_to(*args, **kwargs) if args or kwargs else (None, None, False)
+        return place if place is None else device(place), dtype, non_blocking, memory_format
 
 
 class _UndefinedGrad(_Undefined):
-    """Passes its input on; what comes before it gets no gradient at all."""
+    """Returns its input; its backward gives an undefined gradient."""
 
 
 class _functions:
-    """`torch._C._functions`: nodes of graphs, for `isinstance`, and a step for tests of `Function`s."""
+    """`torch._C._functions`: classes of graph nodes for `isinstance`, and a node for tests of `Function`s."""
 
     AccumulateGrad = AccumulateGrad
 
     class UndefinedGrad:
-        """A step before which gradients are undefined.
+        """A node whose input gets an undefined gradient.
 
         Example:
             >>> x = torch.ones(1, requires_grad=True)
@@ -179,24 +179,24 @@ class _functions:
 
 
 class _autograd:
-    """`torch._C._autograd`: what nodes keep, and whether hooks for that may be set."""
+    """`torch._C._autograd`: saved tensors, and whether hooks on them are allowed."""
 
     SavedTensor = SavedTensor
 
     @staticmethod
     def _saved_tensors_hooks_is_enabled() -> bool:
-        """Return whether this is outside of `disable_saved_tensors_hooks`."""
+        """Return False inside `disable_saved_tensors_hooks`."""
         return _saved._disabled.message is None
 
 
 class _WeakTensorRef:
-    """A reference that does not keep a tensor alive.
+    """A weak reference to a tensor.
 
     Example:
         >>> x = torch.ones(1)
-        >>> there = torch._C._WeakTensorRef(x)
+        >>> reference = torch._C._WeakTensorRef(x)
         >>> del x
-        >>> there.expired()
+        >>> reference.expired()
         True
     """
 
@@ -204,7 +204,7 @@ class _WeakTensorRef:
         self._reference = weakref.ref(tensor)
 
     def expired(self) -> bool:
-        """Return whether the tensor is gone."""
+        """Return whether the tensor has been freed."""
         return self._reference() is None
 
 

@@ -1,4 +1,4 @@
-"""`torch._VF`: the functions of `torch` under the name by which older recurrent layers call them."""
+"""`torch._VF`: the functions of `torch`; older recurrent layers call them by this name."""
 
 from __future__ import annotations
 

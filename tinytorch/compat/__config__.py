@@ -1,4 +1,4 @@
-"""`torch.__config__`: what the library runs on, as text for bug reports."""
+"""`torch.__config__`: the versions of Python, NumPy and BLAS, as text for bug reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """Return the versions of what the library runs on.
+    """Return the versions of Python, NumPy and BLAS, and the instruction set of the native kernels.
 
     Example:
         >>> print(torch.__config__.show())
@@ -34,11 +34,11 @@ def show() -> str:
         f"BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
         f"native kernels: {native.instructions or 'none'}",
     )
-    return f"tinytorch {__version__} on:\n" + "".join(f"  - {each}\n" for each in facts)
+    return f"tinytorch {__version__} on:\n" + "".join(f"  - {fact}\n" for fact in facts)
 
 
 def parallel_info() -> str:
-    """Return how many threads operations run in."""
+    """Return the numbers of threads."""
     numbers = {"get_num_threads()": get_num_threads(), "get_num_interop_threads()": get_num_interop_threads()}
     openblas = blas.threads()
     if openblas is not None:

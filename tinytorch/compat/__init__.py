@@ -1,10 +1,163 @@
 """What exists for other devices, older programs and private names of PyTorch: nothing in the house imports it.
 
-`tinytorch/__init__.py` has this folder searched for submodules of the package, so `compat/cuda/` is `tinytorch.cuda`
-and has that name alone: `tinytorch.compat` itself has no submodules, so nothing is imported twice. What it has is
-`install`, by which `torch` means tinytorch.
+A file of this folder is a submodule of `tinytorch` itself: `compat/cuda/__init__.py` is `tinytorch.cuda`, and
+`tinytorch.compat.cuda` is another name of the same module. `Finder`, which Python asks for submodules of `tinytorch`
+that it has not found, looks in three places:
+
+| a module that is | is found in |
+|---|---|
+| another name of a module | `RENAMED`, `FORMER` |
+| a file of this folder | the folder |
+| only names that tinytorch does not implement | the table in `named.py`, which is read then |
+
+`install` makes `torch` another name of tinytorch (`alias.py`).
 """
 
-from tinytorch.alias import install as install
+from __future__ import annotations
 
-__path__ = []
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+FOLDER = __file__.rpartition("__init__")[0]
+__path__ = []  # so that no file of the folder is imported twice, under two names
+
+#: PyTorch's names of modules that have another name here.
+RENAMED = {
+    "__future__": "nn.modules._conversion",
+    "distributed.constants": "distributed",
+    "distributed.distributed_c10d": "distributed",
+    "futures": "distributed.futures",
+    "nn.parallel.distributed": "distributed.data_parallel",
+    "profiler": "inspect.profiler",
+    "return_types": "ops.return_types",
+    "utils._contextlib": "autograd.grad_mode",
+    "utils.data._utils.fetch": "data.worker",
+    "utils.data._utils.worker": "data.worker",
+}
+#: Names that modules had in tinytorch 0.1, and have in pickles of that time.
+FORMER = {
+    "_tensor": "core.tensor",
+    "autograd.autocast": "ops.autocast",
+    "autograd.engine": "core.engine",
+    "autograd.inplace": "core.inplace",
+    "autograd.mode": "core.mode",
+    "autograd.op": "core.op",
+    "autograd.view": "core.view",
+    "blas": "kernels.blas",
+    "device": "core.device",
+    "dtypes": "kernels.dtypes",
+    "functions": "nn.functional.unlike",
+    "layout": "core.layout",
+    "nn._activations": "nn.functional.activation",
+    "nn._losses": "nn.functional.loss",
+    "nn._padding": "nn.functional.padding",
+    "nn._pooling": "nn.functional.pooling",
+    "nn._reduction": "nn.functional.reduction",
+    "nn._resampling": "nn.functional.resampling",
+    "ops.attention": "ops.nn.attention",
+    "ops.conv": "ops.nn.conv",
+    "ops.ctc": "ops.nn.ctc",
+    "ops.decompose": "ops.linalg.factor",
+    "ops.embedding": "ops.nn.embedding",
+    "ops.matrices": "ops.linalg.matrices",
+    "ops.norm": "ops.nn.norm",
+    "ops.pool": "ops.nn.pool",
+    "ops.resample": "ops.nn.resample",
+    "ops.rnn": "ops.nn.rnn",
+    "ops.solve": "ops.linalg.solve",
+    "summary": "inspect.summary",
+}
+
+
+class AliasFinder:
+    """Finds a module under another name: the same module object then stands under both names in `sys.modules`.
+
+    Not derived from `importlib.abc`, whose import is slow.
+
+    Args:
+        target: returns the module's own name, given the other one; None for names that this finder does not know.
+    """
+
+    def __init__(self, target: Callable[[str], str | None]) -> None:
+        self._target = target
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a module under its other name."""
+        name = self._target(fullname)
+        if name is None:
+            return None
+        from importlib.util import find_spec  # imports more than most programs need
+
+        original = find_spec(name)
+        if original is None:
+            return None
+        loader: Any = self
+        spec = ModuleSpec(fullname, loader, origin=original.origin, loader_state=original)
+        spec.submodule_search_locations = original.submodule_search_locations
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module, imported under its own name."""
+        return importlib.import_module(spec.loader_state.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Restore the module's own specification: its code has run already."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__spec__ = spec.loader_state
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the module's code, for `python -m`."""
+        spec = self.find_spec(fullname)
+        assert spec is not None
+        original = spec.loader_state
+        return original.loader.get_code(original.name)
+
+
+def _own_name(fullname: str) -> str | None:
+    package, _, name = fullname.partition(".")
+    name = RENAMED.get(name) or FORMER.get(name) or (name[7:] if name.startswith("compat.") else "")
+    return f"tinytorch.{name}" if package == "tinytorch" and name else None
+
+
+class Finder(AliasFinder):
+    """Finds the submodules of `tinytorch` whose names are not the paths of files (see the head of this module)."""
+
+    def __init__(self) -> None:
+        super().__init__(_own_name)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a submodule of `tinytorch`; None for any other module.
+
+        Raises:
+            ImportError: the submodule is one of torchvision's that is not implemented.
+        """
+        package, _, name = fullname.partition(".")
+        if package != "tinytorch":
+            return None
+        spec = super().find_spec(fullname)
+        if spec is None and "." not in name:
+            spec = PathFinder.find_spec(fullname, [FOLDER])
+        if spec is None or spec.loader is None:  # (a folder without modules has no loader)
+            spec = importlib.import_module("tinytorch.named").find_spec(fullname)
+        if spec is None and name.startswith("torchvision."):
+            torchvision = importlib.import_module("tinytorch.torchvision")
+            raise ImportError(torchvision.missing(name.removeprefix("torchvision.")), name=fullname)
+        return spec
+
+
+sys.meta_path.append(Finder())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "install":
+        return importlib.import_module("tinytorch.alias").install
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`torch._logging`: what PyTorch's compiler logs; nothing is compiled, so nothing is logged."""
+"""`torch._logging`: the logs of PyTorch's compiler; tinytorch's writes none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["getArtifactLogger", "set_logs", "warning_once"]
 
 
 def set_logs(*, modules: dict[str, Any] | None = None, **settings: Any) -> None:
-    """Do nothing: PyTorch chooses here what its compiler logs.
+    """Do nothing: in PyTorch it selects what the compiler logs.
 
     Example:
         >>> torch._logging.set_logs(graph_breaks=True)
@@ -18,11 +18,11 @@ def set_logs(*, modules: dict[str, Any] | None = None, **settings: Any) -> None:
 
 
 def getArtifactLogger(module_qname: str, artifact_name: str) -> logging.Logger:
-    """Return the logger of a part of a module."""
+    """Return the logger for an artifact of a module."""
     return logging.getLogger(f"{module_qname}.__{artifact_name}")
 
 
 @functools.lru_cache(None)
 def warning_once(logger_obj: logging.Logger, *args: Any, **kwargs: Any) -> None:
-    """Log a warning, the first time that it is asked for."""
+    """Log a warning the first time it is called with these arguments."""
     logger_obj.warning(*args, **kwargs)

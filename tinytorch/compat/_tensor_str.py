@@ -1,4 +1,4 @@
-"""`torch._tensor_str`: how tensors are printed. Private in PyTorch too, but packages use it."""
+"""`torch._tensor_str`: how tensors are printed; private in PyTorch, but packages use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PRINT_OPTS", "set_printoptions"]
 
 
 class _Options:
-    """The options of `set_printoptions`, as attributes to read."""
+    """The options of `set_printoptions` as read-only attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:

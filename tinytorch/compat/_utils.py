@@ -1,4 +1,4 @@
-"""`torch._utils`: what programs take from there, gradients laid side by side above all."""
+"""`torch._utils`: the functions that programs use, most of them to join gradients into one flat tensor."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 
 
 def _get_available_device_type() -> None:
-    """Return None: there is no device beside the processor."""
+    """Return None: the only device is the CPU."""
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
-    """Return the elements of tensors, one after the other.
+    """Return a 1-d tensor of the elements of all tensors.
 
     Example:
         >>> torch._utils._flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
@@ -40,7 +40,7 @@ def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
-    """Return parts of `flat`, views, with the shapes of `tensors`."""
+    """Return views of consecutive parts of `flat`, with the shapes of `tensors`."""
     parts, start = [], 0
     for tensor in tensors:
         parts.append(flat.narrow(0, start, tensor.numel()).view(tensor.shape))
@@ -49,37 +49,37 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[T
 
 
 def _element_size(dtype: Any) -> int:
-    """Return how many bytes an element takes."""
+    """Return the size of an element in bytes."""
     return int(dtype.itemsize)
 
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Give lists of tensors of one type, each list of at most `size_limit` bytes (or of one tensor)."""
-    waiting: dict[str, tuple[list[Tensor], int]] = {}
+    """Yield lists of tensors of one type and at most `size_limit` bytes (or of a single larger tensor)."""
+    pending: dict[str, tuple[list[Tensor], int]] = {}
     for tensor in tensors:
         kind, size = tensor.type(), tensor.numel() * tensor.element_size()
-        chunk, held = waiting.get(kind, ([], 0))
+        chunk, held = pending.get(kind, ([], 0))
         if held and held + size > size_limit:
             yield chunk
             chunk, held = [], 0
-        waiting[kind] = ([*chunk, tensor], held + size)
-    yield from (chunk for chunk, _ in waiting.values() if chunk)
+        pending[kind] = ([*chunk, tensor], held + size)
+    yield from (chunk for chunk, _ in pending.values() if chunk)
 
 
 def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors, which are sorted by type, in the order that `ordered_tensors` have their types in."""
+    """Return tensors, which are sorted by type, in the order of the types of `ordered_tensors`."""
     by_type: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         by_type.setdefault(tensor.type(), []).append(tensor)
-    iterators = {kind: iter(each) for kind, each in by_type.items()}
+    iterators = {kind: iter(group) for kind, group in by_type.items()}
     return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
-    """Return the index of a device: of a GPU, since the CPU has none (-1 if `allow_cpu`).
+    """Return the index of a GPU; -1 for the CPU if `allow_cpu`.
 
     Raises:
-        ValueError: it is the CPU, or has no index.
+        ValueError: the device is the CPU, or has no index.
     """
     if isinstance(device, str):
         device = _device_of(device)

@@ -1,7 +1,7 @@
-"""What is not there, and how it answers: devices above all (`torch.cuda` and `torch.xpu`, others in part).
+"""The functions of devices that are not available: all of `torch.cuda` and `torch.xpu`, and some of other devices.
 
-As in PyTorch: seeding does nothing, no memory is in use, and what needs the device raises. The helpers, `answering`,
-`refusing`, `Refused` and `Idle`, are for other modules too, whose functions do nothing or cannot do what they say.
+As in PyTorch, seeding has no effect, no memory is in use, and functions that need the device raise an error. Other
+modules use the helpers (`answering`, `refusing`, `Refused`, `Idle`) for what has no effect or is not implemented.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class OutOfMemoryError(RuntimeError):
-    """A device has too little memory; programs catch it. Never raised here.
+    """A device has too little memory. tinytorch never raises it; programs catch it.
 
     Example:
         >>> try:
@@ -32,16 +32,16 @@ class OutOfMemoryError(RuntimeError):
     """
 
 
-# Ways to answer -----------------------------------------------------------------------------------
+# Helpers ------------------------------------------------------------------------------------------
 
 
 def answering(name: str, function: Callable[..., Any], does: str, example: str = "") -> Callable[..., Any]:
-    """Return a function that always answers the same, with its name, a docstring, and an example in it.
+    """Return a function that always returns the same value, with a name, and a docstring with an example.
 
     Args:
-        function: a lambda with PyTorch's parameters that returns the answer.
-        does: what the docstring says.
-        example: lines as in an interpreter. By default a call without arguments, and what it returns.
+        function: a lambda with PyTorch's parameters that returns the value.
+        does: the first line of the docstring.
+        example: the lines of the example; by default a call without arguments and its result.
     """
     function.__name__ = function.__qualname__ = name
     if not example:
@@ -53,43 +53,43 @@ def answering(name: str, function: Callable[..., Any], does: str, example: str =
 
 
 def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
-    """Return a function that raises an error, whatever it is given."""
+    """Return a function that raises an error, whatever its arguments."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        """Raise an error: the device is not there."""
+        """Raise an error: the device is not available."""
         raise error(words)
 
     return refuse
 
 
 def is_refusing(value: Any) -> bool:
-    """Return whether a value is such a function."""
+    """Return whether a value is a function that `refusing` returned."""
     return getattr(value, "__code__", None) is refusing(OSError, "").__code__
 
 
 def same(function: Any) -> Any:
-    """Return what is given: for decorators that mark a function for what is not there."""
+    """Return the function itself: a decorator that marks a function for a feature that is not implemented."""
     return function
 
 
 def marking(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """Return such a decorator."""
+    """Return a decorator that returns the function itself."""
     return same
 
 
 class Refused:
-    """The base of classes that have no objects; programs ask whether they got one. Whoever makes one gets an error."""
+    """The base of classes without instances: programs use them with `isinstance`; their constructor raises an error."""
 
     _error: tuple[type[Exception], str] = (NotImplementedError, "torch.fx: tinytorch traces no programs")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise an error: there are no objects of this class."""
+        """Raise an error: the class has no instances."""
         error, words = cls._error
         raise error(words)
 
 
 class Idle:
-    """Do what is inside a `with` block, and nothing else."""
+    """A context manager without effect."""
 
     def __enter__(self) -> None:
         return None
@@ -98,7 +98,7 @@ class Idle:
         return None
 
 
-# What is there: nothing ---------------------------------------------------------------------------
+# Availability -------------------------------------------------------------------------------------
 
 is_available = answering(
     "is_available", lambda: False, "Return False: tinytorch runs on the CPU.",
@@ -117,7 +117,7 @@ get_arch_list = answering("get_arch_list", lambda: [], f"Return an empty list: {
 get_gencode_flags = answering("get_gencode_flags", lambda: "", f"Return an empty text: {_COMPILED}")
 
 
-# Random numbers: there is no generator to seed ----------------------------------------------------
+# Random numbers: the device has no generator ------------------------------------------------------
 
 
 def manual_seed(seed: int) -> None:
@@ -153,7 +153,7 @@ set_rng_state_all = answering(
 )  # fmt: skip
 
 
-# Memory: none is in use ---------------------------------------------------------------------------
+# Memory: always 0 bytes ---------------------------------------------------------------------------
 
 empty_cache = answering("empty_cache", lambda: None, "Free cached memory of the device: there is none.")
 memory_allocated = answering("memory_allocated", lambda device=None: 0, "Return 0.")
@@ -163,18 +163,18 @@ max_memory_reserved = answering("max_memory_reserved", lambda device=None: 0, "R
 memory_stats = answering("memory_stats", lambda device=None: collections.OrderedDict(), "Return an empty dict.")
 memory_stats_as_nested_dict = answering("memory_stats_as_nested_dict", lambda device=None: {}, "Return an empty dict.")
 reset_peak_memory_stats = answering(
-    "reset_peak_memory_stats", lambda device=None: None, "Forget the peak of memory use: there is none."
+    "reset_peak_memory_stats", lambda device=None: None, "Reset the peak of memory use, which is 0."
 )
 reset_accumulated_memory_stats = answering(
-    "reset_accumulated_memory_stats", lambda device=None: None, "Forget what memory was used in all: none was."
+    "reset_accumulated_memory_stats", lambda device=None: None, "Reset the totals of memory use, which are 0."
 )
 
 
-# Streams: None is the only one --------------------------------------------------------------------
+# Streams: the only one is None --------------------------------------------------------------------
 
 
 class StreamContext(Idle):
-    """Do what is inside a `with` block on a stream: the only one that there can be, which changes nothing.
+    """A context manager for a stream, without effect: the only stream is None.
 
     Example:
         >>> with torch.cuda.StreamContext(None):
@@ -186,7 +186,7 @@ class StreamContext(Idle):
 
 
 def stream(stream: Any) -> StreamContext:
-    """Return a context manager for a stream: the only one that there can be.
+    """Return a context manager for a stream, without effect: the only stream is None.
 
     Example:
         >>> with torch.cuda.stream(None):
@@ -202,7 +202,7 @@ set_stream = answering(
 
 
 class device_of(StreamContext):
-    """Make the device that a tensor is on the current one: none is on one of this kind, so nothing happens.
+    """A context manager that selects a tensor's device, without effect: no tensor is on a device of this kind.
 
     Example:
         >>> with torch.cuda.device_of(torch.ones(2)):

@@ -1,4 +1,4 @@
-"""`torch.accelerator`, as PyTorch's quickstart asks it: there is none."""
+"""`torch.accelerator`: the current accelerator, which PyTorch's quickstart asks for; there is none."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ reset_peak_memory_stats = set_device_idx = set_device_index = set_stream = synch
 
 
 class device_index(Idle):
-    """Make an accelerator the current one inside a `with` block; None does nothing.
+    """Make an accelerator the current one inside a `with` block; None has no effect.
 
     Raises:
-        RuntimeError: it is entered with another index.
+        RuntimeError: the block is entered with an index.
     """
 
     def __init__(self, device: int | None, /) -> None:

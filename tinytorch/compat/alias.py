@@ -1,7 +1,8 @@
-"""The name `torch`: how a program that was written for PyTorch finds tinytorch under it.
+"""The name `torch`: how a program that was written for PyTorch imports tinytorch by that name.
 
-`install` gives the name to a process, `as_torch` to an environment. Processes that `python -m tinytorch` starts (see
-`__main__.py`) have the folder `as_torch` on their path: it holds the modules that an environment gets, which `install`.
+`install` sets the name up in a process, `as_torch` in an environment. Processes that `python -m tinytorch` starts (see
+`__main__.py`) have the folder `as_torch` on their path; its modules, which `as_torch` copies into an environment, call
+`install`.
 """
 
 from __future__ import annotations
@@ -21,49 +22,49 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
-
-from .moved import Finder
+from tinytorch.compat import AliasFinder
 
 __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 
-#: What stands for PyTorch on a path: its modules, and what says to packaging that it is installed.
+#: A folder that stands for PyTorch on Python's path: its modules, and the metadata that packaging tools read.
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
 
 
-class _Alias(Finder):
-    """Finds a package of ours, and what is in it, under another package's name."""
+class _Alias(AliasFinder):
+    """Finds a package of ours, and its submodules, under another package's name."""
 
     def __init__(self, name: str, own: str) -> None:
-        super().__init__(lambda each: own + each[len(name) :] if self._ours(each) else None)
+        super().__init__(lambda fullname: own + fullname[len(name) :] if self._is_alias(fullname) else None)
         self.name, self.own = name, own
 
-    def _ours(self, each: str) -> bool:
-        within = each.startswith(f"{self.name}.") and sys.modules[self.name] is sys.modules.get(self.own)
-        return each == self.name or within
+    def _is_alias(self, fullname: str) -> bool:
+        is_submodule = fullname.startswith(f"{self.name}.") and sys.modules[self.name] is sys.modules.get(self.own)
+        return fullname == self.name or is_submodule
 
 
-class _Instead(_Alias):
-    """Finds it for programs only: a package that finds torchvision takes all of it to be there."""
+class _ProgramAlias(_Alias):
+    """An alias for programs only: an installed package that finds torchvision relies on all of it."""
 
-    def _ours(self, each: str) -> bool:
+    def _is_alias(self, fullname: str) -> bool:
         frame: Any = sys._getframe()
-        while frame and ("importlib" in frame.f_code.co_filename or frame.f_globals.get("__package__") == "tinytorch"):
+        finders = ("tinytorch", "tinytorch.compat")
+        while frame and ("importlib" in frame.f_code.co_filename or frame.f_globals.get("__package__") in finders):
             frame = frame.f_back
         packages = ("site-packages", "dist-packages")
         by_package = bool(frame) and not set(packages).isdisjoint(Path(frame.f_code.co_filename).parts)
-        return super()._ours(each) and not (by_package and each == self.name)
+        return super()._is_alias(fullname) and not (by_package and fullname == self.name)
 
 
-_ALIASES = [_Alias("torch", "tinytorch"), _Alias("functorch", "tinytorch.functorch")]
-_INSTEAD = [_Instead("torchvision", "tinytorch.torchvision")]
+_BEFORE = [_Alias("torch", "tinytorch"), _Alias("functorch", "tinytorch.functorch")]
+_AFTER = [_ProgramAlias("torchvision", "tinytorch.torchvision")]  # the installed torchvision has precedence
 
 
 def install() -> None:
-    """Let `torch`, and all `torch.x`, mean tinytorch in this process from here on, and in processes that it spawns.
+    """Make `torch`, and each `torch.x`, names of tinytorch and its modules in this process and those that it spawns.
 
-    So do the modules that programs import next. `torchvision` is the one that is installed, or what tinytorch has of
-    it. `torch.__name__` is then "torch"; modules keep their files. To do it twice does nothing more.
+    The names hold for all modules imported afterwards. `torchvision` is the installed package, or the part of it that
+    tinytorch implements. `torch.__name__` is then "torch"; modules keep their files. A second call has no effect.
 
     Raises:
         RuntimeError: PyTorch has been imported already.
@@ -75,22 +76,22 @@ def install() -> None:
         ReLU()
         <BLANKLINE>
     """
-    if _ALIASES[0] in sys.meta_path:
+    if _BEFORE[0] in sys.meta_path:
         return
     if "torch" in sys.modules:
         raise RuntimeError("torch has been imported already, and is PyTorch: call tinytorch.compat.install() before")
-    found = importlib.util.find_spec("torch")  # by the path alone
+    spec = importlib.util.find_spec("torch")  # from the path: the aliases are not installed yet
     ours = (FOLDER / "torch" / "__init__.py").read_bytes()
-    if found is None or not found.has_location or Path(str(found.origin)).read_bytes() != ours:
-        sys.path.insert(1, str(FOLDER))  # spawned processes get the path, and packaging looks there
+    if spec is None or not spec.has_location or Path(str(spec.origin)).read_bytes() != ours:
+        sys.path.insert(1, str(FOLDER))  # for spawned processes, and for packaging's search of metadata
     tinytorch.__name__ = "torch"
     sys.modules["torch"] = tinytorch
-    sys.meta_path[:] = [*_ALIASES, *sys.meta_path, *_INSTEAD]
-    importlib.import_module("multiprocessing.connection")  # PyTorch has imported it: programs find it without
+    sys.meta_path[:] = [*_BEFORE, *sys.meta_path, *_AFTER]
+    importlib.import_module("multiprocessing.connection")  # programs use it without importing it: PyTorch imports it
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Do for a notebook, which says `%load_ext tinytorch`, what `compat.install` does."""
+    """Call `compat.install` for a notebook that says `%load_ext tinytorch`."""
     install()
 
 
@@ -98,9 +99,9 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def _installed() -> list[importlib.metadata.Distribution]:
-    """Return the distributions named torch, but for the one in `FOLDER`."""
-    found = importlib.metadata.distributions(name="torch")
-    return [each for each in found if Path(str(each.locate_file(""))) != FOLDER]
+    """Return the distributions named torch, without the one in `FOLDER`."""
+    distributions = importlib.metadata.distributions(name="torch")
+    return [distribution for distribution in distributions if Path(str(distribution.locate_file(""))) != FOLDER]
 
 
 def _is_ours(distribution: importlib.metadata.Distribution) -> bool:
@@ -110,19 +111,19 @@ def _is_ours(distribution: importlib.metadata.Distribution) -> bool:
 def as_torch() -> list[Path]:
     """Write a distribution named torch into the environment, whose module `torch` is tinytorch; return its files.
 
-    Pip is told to keep it, by the environment's `pip.conf`: else it would fetch PyTorch for a package that asks for a
-    later version, rather than an earlier one of that package.
+    The environment's `pip.conf` gets a constraint that makes pip keep this distribution. Without it pip would install
+    PyTorch for a package that requires a later version; with it pip chooses an earlier version of that package.
 
     Raises:
-        RuntimeError: PyTorch is installed, or tinytorch is not.
+        RuntimeError: PyTorch is installed, or tinytorch is not installed.
     """
     if all(map(_is_ours, _installed())):
         undo()  # of another version, perhaps
     site = Path(sysconfig.get_path("purelib"))
-    there = [str(each.locate_file("torch")) for each in _installed()]
-    there += [str(site / name) for name in _PACKAGES if (site / name).exists()]
-    if there:
-        raise RuntimeError(f"PyTorch is installed in this environment: {there[0]}. Take a new one, or remove it")
+    existing = [str(distribution.locate_file("torch")) for distribution in _installed()]
+    existing += [str(site / name) for name in _PACKAGES if (site / name).exists()]
+    if existing:
+        raise RuntimeError(f"PyTorch is installed in this environment: {existing[0]}. Take a new one, or remove it")
     if subprocess.run([sys.executable, "-EPc", "import tinytorch"], capture_output=True).returncode:
         raise RuntimeError(f"tinytorch is not installed for {sys.executable}: install it there before")
 
@@ -135,11 +136,11 @@ def as_torch() -> list[Path]:
     contents[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: tinytorch\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/INSTALLER"] = "tinytorch\n"
     contents[f"{info}/constraints.txt"] = f"torch=={version}\n"
-    kept = (site / info / "constraints.txt").as_uri()  # (pip splits paths at spaces)
+    constraint = (site / info / "constraints.txt").as_uri()  # (pip splits paths at spaces)
     if settings.exists():
-        warnings.warn(f"to keep pip from fetching PyTorch, add 'constraint = {kept}' to {settings}", stacklevel=2)
+        warnings.warn(f"to keep pip from fetching PyTorch, add 'constraint = {constraint}' to {settings}", stacklevel=2)
     else:
-        contents[os.path.relpath(settings, site)] = f"[global]\nconstraint = {kept}\n"
+        contents[os.path.relpath(settings, site)] = f"[global]\nconstraint = {constraint}\n"
     program = Path(sysconfig.get_path("scripts"), "torchrun")
     if os.name != "nt":
         text = f"#!{sys.executable}\nfrom tinytorch.distributed.run import main\n\nmain()\n"
@@ -168,25 +169,25 @@ def _hash(text: str) -> str:
 
 
 def undo() -> list[Path]:
-    """Take out of the environment what `as_torch` wrote; return which files that were.
+    """Remove from the environment the files that `as_torch` wrote; return their paths.
 
     Raises:
-        RuntimeError: what is installed there is PyTorch.
+        RuntimeError: the installed distribution named torch is PyTorch.
     """
     removed = []
-    for each in _installed():
-        if not _is_ours(each):
-            raise RuntimeError(f"what is installed here is PyTorch: {each.locate_file('torch')}")
-        removed += [Path(os.path.normpath(path.locate())) for path in each.files or []]
+    for distribution in _installed():
+        if not _is_ours(distribution):
+            raise RuntimeError(f"what is installed here is PyTorch: {distribution.locate_file('torch')}")
+        removed += [Path(os.path.normpath(path.locate())) for path in distribution.files or []]
     _remove(removed)
     return removed
 
 
 def _remove(files: list[Path]) -> None:
-    """Remove files, what Python compiled of them, and the folders that are empty then."""
+    """Remove files, their byte code, and the folders that are empty then."""
     for file in files:
-        for each in [file, *file.parent.glob(f"__pycache__/{file.stem}.*.pyc")]:
-            each.unlink(missing_ok=True)
+        for path in [file, *file.parent.glob(f"__pycache__/{file.stem}.*.pyc")]:
+            path.unlink(missing_ok=True)
         for folder in (file.parent / "__pycache__", file.parent):
-            with suppress(OSError):  # not empty, or not there
+            with suppress(OSError):  # not empty, or not present
                 folder.rmdir()

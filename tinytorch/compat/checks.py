@@ -1,6 +1,6 @@
-"""What programs assert: `torch._check` and its kin, `torch._assert`, and `torch.sym_int` and its kin.
+"""Assertions (`torch._check`, `torch._assert` and the like) and arithmetic of sizes (`torch.sym_int` and the like).
 
-PyTorch's compiler reads these as facts about sizes; without a compiler they are assertions, and Python's arithmetic.
+PyTorch's compiler takes them for constraints on symbolic sizes; here sizes are Python's numbers.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ __all__ = [
     "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
 ]  # fmt: skip
 
-_NOTHING_SAID = (
+_DEFAULT_MESSAGE = (
     "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
     "enhancement request to PyTorch.)"
 )
 
 
 def _assert(condition: Any, message: Any) -> None:
-    """Do what Python's `assert` does.
+    """Raise AssertionError with `message` unless `condition` is true.
 
     Raises:
-        AssertionError: `condition` is not true; with `message`.
+        AssertionError: `condition` is false.
     """
     if not condition:
         raise AssertionError(message)
 
 
 def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
-    """Raise RuntimeError unless a tensor of one element is true; on other devices that may be later.
+    """Raise RuntimeError unless the only element of a tensor is true; on a GPU the error may come later.
 
     Example:
         >>> torch._assert_async(torch.tensor(True), "it is true")
@@ -50,10 +50,10 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 
 
 def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of type `error_type`, with what `message` returns, unless `cond` holds.
+    """Raise an error of type `error_type`, with the text that `message` returns, unless `cond` is True.
 
     Raises:
-        TypeError: `cond` is no bool, or `message` cannot be called.
+        TypeError: `cond` is not a bool, or `message` is not callable.
     """
     if cond is True:
         return
@@ -65,14 +65,14 @@ def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], A
             )
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if message is None:
-        raise error_type(_NOTHING_SAID)
+        raise error_type(_DEFAULT_MESSAGE)
     if not callable(message):
         raise TypeError("message must be a callable")
     raise error_type(str(message()))
 
 
 def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise RuntimeError, with what `message` returns, unless `cond` holds.
+    """Raise RuntimeError, with the text that `message` returns, unless `cond` is True.
 
     Example:
         >>> x = torch.ones(3)
@@ -82,7 +82,7 @@ def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
 
 
 def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int | None = None) -> None:
-    """Raise RuntimeError unless `i` can be a size: it is not negative, nor greater than `max`. Deprecated."""
+    """Raise RuntimeError if `i` is negative, or greater than `max`. Deprecated."""
     warnings.warn("_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning, 2)
     _check_with(RuntimeError, i >= 0, message)
     if max is not None:
@@ -94,7 +94,7 @@ def _checking(name: str, error_type: type[Exception]) -> Callable[..., None]:
         _check_with(error_type, cond, message)
 
     check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"Raise {error_type.__name__}, with what `message` returns, unless `cond` holds."
+    check.__doc__ = f"Raise {error_type.__name__}, with the text that `message` returns, unless `cond` is True."
     return check
 
 
@@ -105,10 +105,10 @@ _check_not_implemented = _checking("_check_not_implemented", NotImplementedError
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of type `error_type`, with what `message` returns, unless all of `cond` holds.
+    """Raise an error of type `error_type`, with the text that `message` returns, unless all of `cond` is True.
 
     Raises:
-        TypeError: `cond` is no tensor of bools.
+        TypeError: `cond` is not a tensor of bools.
     """
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
@@ -118,7 +118,7 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: C
 
 
 def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) -> None:
-    """Raise RuntimeError, with what `message` returns, unless all of `cond` holds."""
+    """Raise RuntimeError, with the text that `message` returns, unless all of `cond` is True."""
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
@@ -126,18 +126,18 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) ->
 
 
 class SymInt:
-    """A size that is not known while a function is traced: there are none; programs ask."""
+    """A symbolic integer of PyTorch's tracing: it has no instances, programs use it with `isinstance`."""
 
     def __init__(self, node: Any) -> None:
         raise NotImplementedError("tinytorch traces no programs: sizes are numbers")
 
 
 class SymFloat(SymInt):
-    """A number that is not known while a function is traced: there are none."""
+    """A symbolic float of PyTorch's tracing: it has no instances."""
 
 
 class SymBool(SymInt):
-    """A truth that is not known while a function is traced: there are none."""
+    """A symbolic bool of PyTorch's tracing: it has no instances."""
 
 
 def sym_int(a: Any) -> int:
@@ -150,19 +150,19 @@ def sym_int(a: Any) -> int:
     return int(a)
 
 
-@asking("sym_float")
+@asking("sym_float", binds=True)
 def sym_float(a: Any) -> float:
     """Return a number as a float."""
     return float(a)
 
 
-@asking("sym_not")
+@asking("sym_not", binds=True)
 def sym_not(a: Any) -> bool:
     """Return `not a`."""
     return not a
 
 
-@asking("sym_max")
+@asking("sym_max", binds=True)
 def sym_max(a: Any, b: Any) -> Any:
     """Return the greater of two numbers: a float if one of them is.
 
@@ -174,25 +174,25 @@ def sym_max(a: Any, b: Any) -> Any:
     return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
 
 
-@asking("sym_min")
+@asking("sym_min", binds=True)
 def sym_min(a: Any, b: Any) -> Any:
     """Return the lesser of two numbers: a float if one of them is."""
     lesser = builtins.min(a, b)
     return float(lesser) if isinstance(a, float) or isinstance(b, float) else lesser
 
 
-@asking("sym_sqrt")
+@asking("sym_sqrt", binds=True)
 def sym_sqrt(a: Any) -> float:
     """Return the square root of a number."""
     return math.sqrt(a)
 
 
-@asking("sym_ite")
+@asking("sym_ite", binds=True)
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """Return `t` if `b` holds, else `f`.
+    """Return `t` if `b` is True, else `f`.
 
     Raises:
-        AssertionError: `b` is no bool, or `t` and `f` are of different types.
+        AssertionError: `b` is not a bool, or `t` and `f` differ in type.
     """
     if not isinstance(b, bool):
         raise AssertionError(f"expected bool, got {type(b)}")
@@ -201,7 +201,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-@asking("sym_sum")
+@asking("sym_sum", binds=True)
 def sym_sum(args: Any) -> Any:
     """Return the sum of numbers."""
     return builtins.sum(args)

@@ -1,4 +1,4 @@
-"""`torch.cond` and `torch.while_loop`: control flow that depends on tensors; here plain Python."""
+"""`torch.cond` and `torch.while_loop`: control flow that depends on tensors, by Python's own `if` and `while`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def while_loop(
 
     Args:
         cond_fn: returns a bool, or a tensor of one element.
-        body_fn: returns as many values as it is given.
+        body_fn: takes the values, and returns the same number of values.
 
     Raises:
         RuntimeError: `body_fn` returns another number of values.
@@ -56,18 +56,18 @@ def while_loop(
     """
     values = carried_inputs
     while cond_fn(*values):
-        made = body_fn(*values)
-        if not isinstance(made, (tuple, list)) or len(made) != len(values):
+        results = body_fn(*values)
+        if not isinstance(results, (tuple, list)) or len(results) != len(values):
             raise RuntimeError(
-                f"body_fn should return a tuple of {len(values)} values, as many as carried_inputs, but got {made!r}"
+                f"body_fn should return a tuple of {len(values)} values, as many as carried_inputs, but got {results!r}"
             )
-        values = made
+        values = results
     return tuple(values)
 
 
 def _check_operands(name: str, operands: Any) -> None:
     leaves = flatten(operands)[0] if isinstance(operands, (tuple, list)) else None
-    if leaves is None or not all(isinstance(each, (Tensor, int)) for each in leaves):
+    if leaves is None or not all(isinstance(leaf, (Tensor, int)) for leaf in leaves):
         raise RuntimeError(
             f"Expect {name} to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but "
             f"got {operands}."

@@ -1,8 +1,30 @@
-"""`torch.functional`: the functions that PyTorch defines there."""
+"""`torch.functional`: the functions of `torch` that PyTorch defines in this module."""
 
-import tinytorch
-from tinytorch.ops.register import PYTHON
+from tinytorch import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    lu,
+    meshgrid,
+    norm,
+    pca_lowrank,
+    split,
+    svd_lowrank,
+    tensordot,
+    unique,
+    unique_consecutive,
+    unravel_index,
+)
 
-__all__ = sorted(PYTHON)
-
-globals().update({name: getattr(tinytorch, name) for name in __all__})
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "norm", "pca_lowrank", "split", "svd_lowrank", "tensordot",
+    "unique", "unique_consecutive", "unravel_index",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`torch.hub`: weights from the internet, and models that a directory's `hubconf.py` describes."""
+"""`torch.hub`: downloads of weights, and models that a directory's `hubconf.py` defines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tinytorch._atomic import replacing
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_directory: builtins.list[str] = []  # what `set_dir` was told
+_directory: builtins.list[str] = []  # the argument of `set_dir`
 _CHUNK = 1 << 17
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of a file's SHA-256 sum, in its name
 
 
 def _get_torch_home() -> str:
-    """Return the directory of all that is downloaded: $TORCH_HOME or ~/.cache/torch."""
+    """Return the directory of all downloads: $TORCH_HOME or ~/.cache/torch."""
     cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
     return os.path.expanduser(os.getenv("TORCH_HOME", cache))
 
@@ -42,34 +42,34 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Write what `url` gives to a file, which is there only once it is whole.
+    """Download `url` to a file, which exists only once the download is complete.
 
     Args:
-        hash_prefix: with what the SHA-256 sum begins, in hexadecimal digits.
+        hash_prefix: the first hexadecimal digits of the file's SHA-256 sum.
 
     Raises:
-        OSError: the connection failed or broke off.
-        RuntimeError: the sum is another.
+        OSError: the connection failed or ended early.
+        RuntimeError: the sum differs.
     """
-    # Loaded by a program that downloads, not at import.
+    # Imported here: programs that do not download need not load it.
     from urllib.request import Request, urlopen
 
     dst = os.path.expanduser(dst)
     digest = hashlib.sha256()
     with (
-        urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as answer,
+        urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as response,
         replacing(dst) as file,
-        tqdm(total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True) as bar,
+        tqdm(total=getattr(response, "length", None), disable=not progress, unit="B", unit_scale=True) as bar,
     ):
-        while chunk := answer.read(_CHUNK):
+        while chunk := response.read(_CHUNK):
             file.write(chunk)
             digest.update(chunk)
             bar.update(len(chunk))
-        if missing := getattr(answer, "length", None):  # what was announced and has not come
+        if missing := getattr(response, "length", None):  # of the announced bytes
             raise OSError(f"the answer broke off: {missing} bytes are missing of {url}")
-        found = digest.hexdigest()
-        if hash_prefix is not None and not found.startswith(hash_prefix):
-            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
+        actual = digest.hexdigest()
+        if hash_prefix is not None and not actual.startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{actual}")')
 
 
 def load_state_dict_from_url(
@@ -81,17 +81,17 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """Return what `torch.load` reads from a URL, downloaded unless the file is there already.
+    """Return the object that `torch.load` reads from a file, which is downloaded from `url` unless it exists.
 
     Args:
-        model_dir: where the file is kept; "checkpoints" below `get_dir()` if None.
-        check_hash: the name is `name-<digits>.ext`, and the SHA-256 sum begins with these digits.
+        model_dir: the directory of the file; "checkpoints" below `get_dir()` if None.
+        check_hash: the file's name is `name-<digits>.ext`: compare the digits with the start of its SHA-256 sum.
         file_name: the file's name; that of the URL if None.
         map_location, weights_only: see `torch.load`.
 
     Raises:
-        OSError: the connection failed or broke off.
-        RuntimeError: the sum is another.
+        OSError: the connection failed or ended early.
+        RuntimeError: the sum differs.
     """
     if model_dir is None:
         model_dir = os.path.join(get_dir(), "checkpoints")
@@ -104,10 +104,10 @@ def load_state_dict_from_url(
         download_url_to_file(url, path, match and match.group(1), progress)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            held = archive.infolist()
-            if len(held) == 1 and not held[0].is_dir():  # a file of old, packed
+            members = archive.infolist()
+            if len(members) == 1 and not members[0].is_dir():  # PyTorch's older format, compressed
                 archive.extractall(model_dir)
-                path = os.path.join(model_dir, held[0].filename)
+                path = os.path.join(model_dir, members[0].filename)
     return serialization.load(path, map_location=map_location, weights_only=weights_only)
 
 
@@ -132,8 +132,8 @@ def _hubconf(directory: Any, source: str) -> Any:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(directory))
-    needed = getattr(module, "dependencies", ())
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    dependencies = getattr(module, "dependencies", ())
+    missing = [name for name in dependencies if importlib.util.find_spec(name) is None]
     if missing:
         raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
     return module
@@ -142,10 +142,10 @@ def _hubconf(directory: Any, source: str) -> Any:
 def _entry(module: Any, name: Any) -> Callable[..., Any]:
     if not isinstance(name, str):
         raise ValueError("Invalid input: model should be a string of function name")
-    found: Any = getattr(module, name, None)
-    if not callable(found):
+    function: Any = getattr(module, name, None)
+    if not callable(function):
         raise RuntimeError(f"Cannot find callable {name} in hubconf")
-    return found
+    return function
 
 
 def load(
@@ -159,7 +159,7 @@ def load(
     skip_validation: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Return what a function of a directory's `hubconf.py` returns.
+    """Call a function of a directory's `hubconf.py`, and return its result.
 
     Args:
         source: "local".
@@ -167,7 +167,7 @@ def load(
 
     Raises:
         NotImplementedError: `source` is "github".
-        RuntimeError: there is no such function, or a package that it needs is missing.
+        RuntimeError: `hubconf.py` has no such function, or a package that it depends on is missing.
     """
     return _entry(_hubconf(repo_or_dir, source.lower()), model)(*args, **kwargs)
 

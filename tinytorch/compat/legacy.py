@@ -1,4 +1,4 @@
-"""PyTorch's older ways that programs still use: `FloatTensor`, `LongTensor`, …, `Variable`."""
+"""Older names of PyTorch that programs still use: `FloatTensor`, `LongTensor`, …, and functions that were removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class _TypedTensor(type):
-    """The type of `FloatTensor` and its like: calls make tensors, `isinstance` looks at the dtype."""
+    """The metaclass of `FloatTensor` and the like: a call creates a tensor, `isinstance` compares the dtype."""
 
     dtype: dtypes.dtype
 
@@ -58,7 +58,7 @@ LongTensor = _typed(dtypes.int64)
 ShortTensor = _typed(dtypes.int16)
 
 
-# What PyTorch took away, and says by what to replace ----------------------------------------------
+# Functions that PyTorch removed: the error names the replacement ----------------------------------
 
 
 def _removed(name: str, instead: str) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.mps`: Apple's GPUs, of which there are none."""
+"""`torch.mps`: Apple's GPUs, which are not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory that tensors lie in."""
+"""`torch.storage`: the memory of tensors."""
 
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 

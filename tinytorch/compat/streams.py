@@ -1,4 +1,4 @@
-"""`torch.Stream`, `torch.Event` and `torch.get_device_module`, of any device; here there is the CPU."""
+"""`torch.Stream`, `torch.Event` and `torch.get_device_module`; the only device is the CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Event", "Stream", "get_device_module"]
 
 
 class _OnDevice(Idle):
-    """What belongs to a device's queue of work: the CPU's, in which all is done when an operation returns."""
+    """The base of streams and events. On the CPU an operation has finished when it returns: nothing is queued."""
 
     device_index = -1
 
@@ -25,26 +25,26 @@ class _OnDevice(Idle):
         self.device_type = self.device.type
 
     def query(self) -> bool:
-        """Return True: all work is done."""
+        """Return True: all work has finished."""
         return True
 
     def synchronize(self) -> None:
-        """Wait for all work: it is done."""
+        """Do nothing: all work has finished."""
 
     def record(self, stream: Any = None) -> None:
-        """Raise RuntimeError, as in PyTorch: the CPU marks nothing."""
+        """Raise RuntimeError, as in PyTorch: the CPU has no events."""
         raise RuntimeError("cpu backend doesn't support events.")
 
 
 class Stream(_OnDevice):
-    """A queue of a device's work: the CPU's only one.
+    """A device's queue of work: the only one of the CPU.
 
     Args:
         device: the CPU.
-        priority: no matter.
+        priority: has no effect.
 
     Raises:
-        RuntimeError: there is no such device.
+        RuntimeError: the device is not the CPU.
 
     Example:
         >>> with torch.Stream() as stream:
@@ -68,24 +68,24 @@ class Stream(_OnDevice):
         return hash(Stream)
 
     def wait_event(self, event: Event) -> None:
-        """Let what follows wait for an event: it has happened."""
+        """Do nothing: the event has happened."""
 
     def wait_stream(self, stream: Stream) -> None:
-        """Raise RuntimeError, as in PyTorch: the CPU marks nothing."""
+        """Raise RuntimeError, as in PyTorch: the CPU has no events."""
         self.record()
 
     record_event = _OnDevice.record
 
 
 class Event(_OnDevice):
-    """A mark in a stream, which the CPU cannot make.
+    """A marker in a stream, which cannot be recorded on the CPU.
 
     Args:
         device: the CPU.
-        enable_timing, blocking, interprocess: no matter.
+        enable_timing, blocking, interprocess: have no effect.
 
     Raises:
-        RuntimeError: there is no such device.
+        RuntimeError: the device is not the CPU.
 
     Example:
         >>> torch.Event().query()
@@ -93,17 +93,17 @@ class Event(_OnDevice):
     """
 
     def wait(self, stream: Any = None) -> None:
-        """Let a stream wait for the mark: there is none."""
+        """Do nothing: no event is recorded."""
 
 
 def get_device_module(device: Any = None) -> ModuleType:
-    """Return the module of a kind of devices: `torch.cpu`, `torch.cuda` and so on.
+    """Return the module for a type of device: `torch.cpu`, `torch.cuda` and so on.
 
     Args:
         device: a device or its name; the CPU if None.
 
     Raises:
-        RuntimeError: there is no such module.
+        RuntimeError: the type of device has no module.
 
     Example:
         >>> torch.get_device_module("cpu").device_count()
@@ -111,10 +111,10 @@ def get_device_module(device: Any = None) -> ModuleType:
     """
     if not (device is None or isinstance(device, (str, _device))):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    kind = _device("cpu" if device is None else device).type
+    device_type = _device("cpu" if device is None else device).type
     try:
-        return importlib.import_module(f"tinytorch.{kind}")
+        return importlib.import_module(f"tinytorch.{device_type}")
     except ModuleNotFoundError:
         raise RuntimeError(
-            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
         ) from None

@@ -1,8 +1,8 @@
-"""Settings of the whole process, as programs make them before they start: threads, determinism, precision.
+"""Settings of the whole process: threads, determinism, precision, default device and dtype.
 
-`set_num_threads` sets the threads of the OpenBLAS that NumPy brings along, where that can be found, and those that work
-on large arrays. The other settings have no effect on the numbers, which are always deterministic and of full precision:
-they are kept, so that they can be asked for, and are checked as PyTorch checks them.
+`set_num_threads` sets the number of threads of tinytorch's kernels and of the OpenBLAS library in NumPy, where it is
+found. Results are always deterministic and of full precision, so the settings for these have no effect: they are
+validated as in PyTorch, and can be read back.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ __all__ = [
 # Threads ------------------------------------------------------------------------------------------
 
 
-_between_operations: int | None = None  # threads, if they were set
+_interop_threads: int | None = None  # None: not set
 
 
 def get_num_interop_threads() -> int:
-    """Return how many threads run operations side by side: what was set, by default the number of processors.
+    """Return the number of threads for running operations in parallel: by default the number of processors.
 
     Example:
         >>> torch.get_num_interop_threads() > 0
         True
     """
-    return _between_operations or os.cpu_count() or 1
+    return _interop_threads or os.cpu_count() or 1
 
 
 def set_num_interop_threads(num: int, /) -> None:
-    """Keep how many threads are to run operations side by side; operations run one after the other here.
+    """Set the number of threads for running operations in parallel, without effect: operations run in order.
 
     Raises:
-        RuntimeError: `num` is no positive int, or the number was set before.
+        RuntimeError: `num` is not a positive int, or the number was set before.
     """
     positive("set_num_interop_threads", num)
-    global _between_operations
-    if _between_operations is not None:
+    global _interop_threads
+    if _interop_threads is not None:
         raise RuntimeError(
             "Error: cannot set number of interop threads after parallel work has started or "
             "set_num_interop_threads called"
         )
-    _between_operations = num
+    _interop_threads = num
 
 
 # Determinism --------------------------------------------------------------------------------------
@@ -67,10 +67,10 @@ _MODES = ("default", "warn", "error")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for algorithms that give the same numbers each time: all of this library's do, in either mode.
+    """Require deterministic algorithms, without effect: all algorithms of tinytorch are deterministic.
 
     Raises:
-        TypeError: `mode` or `warn_only` is no bool.
+        TypeError: `mode` or `warn_only` is not a bool.
 
     Example:
         >>> torch.use_deterministic_algorithms(True)
@@ -86,7 +86,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return whether `use_deterministic_algorithms` was switched on.
+    """Return the mode of `use_deterministic_algorithms`.
 
     Example:
         >>> torch.are_deterministic_algorithms_enabled()
@@ -96,7 +96,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return whether `use_deterministic_algorithms` was told only to warn.
+    """Return the `warn_only` setting of `use_deterministic_algorithms`.
 
     Example:
         >>> torch.is_deterministic_algorithms_warn_only_enabled()
@@ -106,11 +106,11 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set what `use_deterministic_algorithms` sets, by name or number: "default" 0, "warn" 1, "error" 2.
+    """Set the mode of `use_deterministic_algorithms` by name or number: "default" 0, "warn" 1, "error" 2.
 
     Raises:
-        TypeError: it is neither a text nor an int.
-        RuntimeError: it names no mode.
+        TypeError: the mode is neither a string nor an int.
+        RuntimeError: no such mode exists.
 
     Example:
         >>> torch.set_deterministic_debug_mode("default")
@@ -131,7 +131,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the mode that `set_deterministic_debug_mode` describes: 0, 1 or 2.
+    """Return the mode of `set_deterministic_debug_mode`: 0, 1 or 2.
 
     Example:
         >>> torch.get_deterministic_debug_mode()
@@ -148,7 +148,7 @@ _precision = ["highest"]
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` was told, "highest" by default.
+    """Return the setting of `set_float32_matmul_precision`, "highest" by default.
 
     Example:
         >>> torch.get_float32_matmul_precision()
@@ -158,10 +158,13 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Keep how precise float32 matrix products need be: "highest", "high" or "medium"; they are always "highest".
+    """Set the precision of float32 matrix products, without effect: they always have the highest.
+
+    Args:
+        precision: "highest", "high" or "medium".
 
     Raises:
-        RuntimeError: `precision` is no text.
+        RuntimeError: `precision` is not a string.
 
     Example:
         >>> torch.set_float32_matmul_precision("high")
@@ -179,19 +182,17 @@ def set_float32_matmul_precision(precision: str) -> None:
         )
         return
     _precision[0] = precision
-    # What programs see of it elsewhere.
+    # Other settings that programs read.
     mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
     cuda.matmul.allow_tf32 = precision != "highest"
     cuda.matmul.fp32_precision = "tf32" if cuda.matmul.allow_tf32 else "ieee"
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Return False: the processor's switch for denormal numbers is out of NumPy's reach.
-
-    PyTorch returns False, too, where it cannot set the switch.
+    """Return False: the processor's mode for denormal numbers cannot be set, as in PyTorch on some processors.
 
     Raises:
-        RuntimeError: `mode` is no bool.
+        RuntimeError: `mode` is not a bool.
 
     Example:
         >>> torch.set_flush_denormal(False)
@@ -208,10 +209,10 @@ _warn_always = [False]
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Keep whether each warning is to be given every time; Python's filters decide that here.
+    """Set whether warnings are repeated, without effect: Python's filters decide that.
 
     Raises:
-        RuntimeError: `b` is no bool.
+        RuntimeError: `b` is not a bool.
 
     Example:
         >>> torch.set_warn_always(False)
@@ -224,7 +225,7 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` was told, False by default.
+    """Return the setting of `set_warn_always`, False by default.
 
     Example:
         >>> torch.is_warn_always_enabled()
@@ -234,10 +235,10 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_default_device(device: Any) -> None:
-    """Make `device` the one that new tensors are on; None for the CPU.
+    """Set the device of new tensors; None for the CPU.
 
     Raises:
-        AssertionError, RuntimeError: there is no such device here. (PyTorch says so when the first tensor is made.)
+        AssertionError, RuntimeError: the device is not available. (PyTorch raises when the first tensor is created.)
 
     Example:
         >>> torch.set_default_device("cpu")
@@ -248,7 +249,7 @@ def set_default_device(device: Any) -> None:
 
 
 def get_default_device() -> device:
-    """Return the device that new tensors are on: the CPU.
+    """Return the device of new tensors: the CPU.
 
     Example:
         >>> torch.get_default_device()
@@ -258,12 +259,12 @@ def get_default_device() -> device:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Make the dtype of a tensor type ("torch.DoubleTensor", `torch.DoubleTensor`) the default one.
+    """Set the default dtype by a tensor type ("torch.DoubleTensor", `torch.DoubleTensor`).
 
-    Deprecated, as in PyTorch: `set_default_dtype` says it better.
+    Deprecated, as in PyTorch: use `set_default_dtype`.
 
     Raises:
-        TypeError: it is no tensor type of floating point.
+        TypeError: the type is not a floating-point tensor type.
     """
     warnings.warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
@@ -273,16 +274,16 @@ def set_default_tensor_type(t: Any, /) -> None:
     if isinstance(t, str) and t.startswith("torch.cuda."):
         raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
     try:
-        kind = dtypes.float32 if t is Tensor else named_type(t)
+        dtype = dtypes.float32 if t is Tensor else named_type(t)
     except (ValueError, TypeError):
-        kind = None
-    if kind is None or isinstance(t, dtypes.dtype):
+        dtype = None
+    if dtype is None or isinstance(t, dtypes.dtype):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
-    dtypes.set_default_dtype(kind)
+    dtypes.set_default_dtype(dtype)
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Return True, as PyTorch: nothing here is compiled.
+    """Return True, as PyTorch does; tinytorch has no C++ code.
 
     Example:
         >>> torch.compiled_with_cxx11_abi()

@@ -1,4 +1,4 @@
-"""`torch.torch_version`: versions that compare with texts and tuples."""
+"""`torch.torch_version`: versions that compare with strings and tuples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["TorchVersion"]
 
-# Python's form of versions (PEP 440), as far as PyTorch's and ours need it.
+# The format of Python's versions (PEP 440), as far as PyTorch's and tinytorch's versions need it.
 _FORM = re.compile(
     r"v?(?P<release>\d+(?:\.\d+)*)"
     r"(?:[-_.]?(?P<stage>a|b|c|rc|alpha|beta|pre|preview)[-_.]?(?P<number>\d*))?"
@@ -23,22 +23,22 @@ _LATEST = 9
 
 
 def _key(text: str) -> tuple[Any, ...] | None:
-    """Return what versions are ordered by; None for a text that is no version."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    """Return the sort key of a version; None for a text that is not a version."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         return None
-    release = [int(part) for part in found["release"].split(".")]
+    release = [int(part) for part in match["release"].split(".")]
     while release and not release[-1]:
         release.pop()
-    post = found["post"] if found["post"] is not None else found["implicit"]
-    if found["stage"] is not None:
-        stage = (_STAGES[found["stage"].lower()], int(found["number"] or 0))
+    post = match["post"] if match["post"] is not None else match["implicit"]
+    if match["stage"] is not None:
+        stage = (_STAGES[match["stage"].lower()], int(match["number"] or 0))
     else:  # a development version of a release comes before its first stage
-        stage = (-1, 0) if found["dev"] is not None and post is None else (_LATEST, 0)
-    dev = (0, int(found["dev"] or 0)) if found["dev"] is not None else (1, 0)
+        stage = (-1, 0) if match["dev"] is not None and post is None else (_LATEST, 0)
+    dev = (0, int(match["dev"] or 0)) if match["dev"] is not None else (1, 0)
     local = [
         (1, int(part), "") if part.isdecimal() else (0, 0, part.lower())
-        for part in re.split(r"[-_.]", found["local"] or "")
+        for part in re.split(r"[-_.]", match["local"] or "")
         if part
     ]
     return tuple(release), stage, -1 if post is None else int(post or 0), dev, tuple(local)
@@ -55,7 +55,7 @@ def _by_order(holds: Callable[[int, int], bool]) -> Any:
 
 
 class TorchVersion(str):
-    """A version as text, which is compared as versions are, with texts or tuples of numbers.
+    """A version as a string, which compares as a version with strings and tuples of numbers.
 
     Example:
         >>> version = torch.torch_version.TorchVersion("2.13.0")
@@ -68,13 +68,13 @@ class TorchVersion(str):
     __slots__ = ()
 
     def _order(self, other: Any) -> int | None:
-        """Return -1, 0 or 1 as this version is before, at or after another; None where it is none."""
+        """Return -1, 0 or 1 if this version is before, equal to or after `other`; None if `other` is not a version."""
         if not isinstance(other, str):
             if not isinstance(other, Iterable):
                 return None
             other = ".".join(str(part) for part in other)
-        mine, its = _key(self), _key(other)
-        a, b = (str(self), str(other)) if mine is None or its is None else (mine, its)
+        key, other_key = _key(self), _key(other)
+        a, b = (str(self), str(other)) if key is None or other_key is None else (key, other_key)
         return (a > b) - (a < b)  # type: ignore[operator]
 
     __eq__, __lt__, __le__, __gt__, __ge__ = map(

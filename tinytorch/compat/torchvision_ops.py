@@ -1,8 +1,8 @@
 """The operators of `torchvision.ops` that are compiled for PyTorch, on NumPy: `torch.ops.torchvision` has them.
 
-`torch.ops.load_library` imports this module in place of torchvision's library. A pooling of regions is two matrices
-for each region: what the samples, or pixels, of its bins weigh along the rows of the image, and along the columns. Its
-gradient is their transposes.
+`torch.ops.load_library` imports this module in place of torchvision's library. Pooling a region is a product with two
+matrices, one with the weights of the image's rows in each bin and one with those of its columns; the gradient is the
+product with their transposes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Axis = Callable[[Any, Any, int, int], tuple[slice, Array]]
 
 
 def _nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Return the indices, best first, of the boxes that overlap no better one that is kept by more than a threshold."""
+    """Return the indices, best score first, of the boxes that remain after non-maximum suppression."""
     _check(dets.dim() == 2, f"boxes should be a 2d tensor, got {dets.dim()}D")
     _check(dets.size(1) == 4, f"boxes should have 4 elements in dimension 1, got {dets.size(1)}")
     _check(scores.dim() == 1, f"scores should be a 1d tensor, got {scores.dim()}D")
@@ -42,24 +42,24 @@ def _nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     _supported("nms_kernel", dets, "Float Double")
     low, high = dets._array[:, :2], dets._array[:, 2:]
     areas = np.prod(high - low, 1)
-    left = np.argsort(-scores._array, kind="stable")
+    rest = np.argsort(-scores._array, kind="stable")
     kept = []
-    while left.size:
-        best, left = left[0], left[1:]
+    while rest.size:
+        best, rest = rest[0], rest[1:]
         kept.append(best)
-        both = np.prod(np.maximum(np.minimum(high[left], high[best]) - np.maximum(low[left], low[best]), 0), 1)
-        overlap = both / (areas[left] + areas[best] - both)
-        left = left[~(overlap > np.float64(iou_threshold))]  # in doubles, as PyTorch compares
+        both = np.prod(np.maximum(np.minimum(high[rest], high[best]) - np.maximum(low[rest], low[best]), 0), 1)
+        overlap = both / (areas[rest] + areas[best] - both)
+        rest = rest[~(overlap > np.float64(iou_threshold))]  # compared in float64, as in PyTorch
     return wrap(np.array(kept, np.int64))
 
 
 def _box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
-    """Return the overlaps (N, M) of boxes (center, size, degrees): of each pair the intersection over the union."""
+    """Return the intersections over unions (N, M) of boxes (center, size, degrees)."""
     first, second = boxes1._array.astype(np.float64), boxes2._array.astype(np.float64)
-    middle = (first[:, None, :2] + second[:, :2]) / 2  # near 0 less is lost to rounding
+    middle = (first[:, None, :2] + second[:, :2]) / 2  # coordinates near 0 lose less to rounding
     a = _corners(first[:, None], middle)  # (N, M, 4, 2)
     b = _corners(second[None], middle)
-    # The corners of the intersection: those of each box inside the other, and where two sides meet.
+    # The corners of the intersection: the corners of a box that lie inside the other, and the crossings of two sides.
     u, v = np.roll(a, -1, 2) - a, np.roll(b, -1, 2) - b
     gap = b[:, :, None] - a[:, :, :, None]  # (N, M, 4, 4, 2), from each corner of a to each of b
     cross = _cross(u[:, :, :, None], v[:, :, None])
@@ -74,7 +74,7 @@ def _box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     points = np.where(valid[..., None], points - center, 0)
     order = np.argsort(np.where(valid, np.arctan2(points[..., 1], points[..., 0]), np.inf), 2)
     points = np.take_along_axis(points, order[..., None], 2)
-    # What is no corner comes last; as the first corner it closes the polygon.
+    # Points that are not corners come last; replaced by the first corner they close the polygon.
     points = np.where(np.take_along_axis(valid, order, 2)[..., None], points, points[:, :, :1])
     both = np.abs(_cross(points, np.roll(points, -1, 2)).sum(2)) / 2
     one, two = np.prod(first[:, None, 2:4], 2), np.prod(second[:, 2:4], 1)
@@ -104,50 +104,50 @@ def _inside(points: Array, corners: Array, sides: Array) -> Array:
 # Regions ------------------------------------------------------------------------------------------
 
 
-def _check(condition: Any, words: str) -> None:
+def _check(condition: Any, message: str) -> None:
     if not condition:
-        raise RuntimeError(words)
+        raise RuntimeError(message)
 
 
-def _supported(kernel: str, given: Tensor, names: str = "Half Float Double") -> None:
-    if given.dtype.tensor_name not in names.split():
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{given.dtype.tensor_name}'")
+def _supported(kernel: str, x: Tensor, names: str = "Half Float Double") -> None:
+    if x.dtype.tensor_name not in names.split():
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
 
 
-def _checked(name: str, given: Tensor, rois: Tensor, kind: str = "input") -> tuple[Array, Array]:
-    given.size(3)  # raises where there are fewer dimensions
+def _checked(name: str, x: Tensor, rois: Tensor, kind: str = "input") -> tuple[Array, Array]:
+    x.size(3)  # raises an error for fewer than four dimensions
     _check(rois.dim() == 2 and rois.size(1) == 5, "rois must have shape as Tensor[K, 5]")
     _check(
-        given.dtype is rois.dtype,
+        x.dtype is rois.dtype,
         f"Expected tensor for argument #1 '{kind}' to have the same type as tensor for argument #2 'rois'; but type "
-        f"{given.type()} does not equal {rois.type()} (while checking arguments for {name})",
+        f"{x.type()} does not equal {rois.type()} (while checking arguments for {name})",
     )
-    _supported(f"{name}_kernel" if "backward" in name else f"{name}_forward_kernel", given)
-    return given._array, rois._array
+    _supported(f"{name}_kernel" if "backward" in name else f"{name}_forward_kernel", x)
+    return x._array, rois._array
 
 
 def _samples(ratio: int, least_size: float = -np.inf, least_count: float = -np.inf) -> Axis:
-    """Return what makes the matrix of RoIAlign along one axis: the mean of bilinear samples, evenly spaced in a bin."""
+    """Return RoIAlign's weights along one axis, as a function: means of evenly spaced bilinear samples in each bin."""
 
     def axis(start: Any, end: Any, bins: int, length: int) -> tuple[slice, Array]:
         size = max(end - start, start.dtype.type(least_size))
         count = ratio if ratio > 0 else int(np.ceil(size / bins))
-        of, step = size.dtype, size / bins
-        places = start + np.arange(bins, dtype=of)[:, None] * step
-        places = places + (np.arange(count, dtype=of) + of.type(0.5)) * step / of.type(count)  # (bins, count)
+        dtype, step = size.dtype, size / bins
+        places = start + np.arange(bins, dtype=dtype)[:, None] * step
+        places = places + (np.arange(count, dtype=dtype) + dtype.type(0.5)) * step / dtype.type(count)  # (bins, count)
         outside = (places < -1) | (places > length)
         places = np.clip(places, 0, length - 1)
         first = int(places.min(initial=length - 1))
         pixels = np.arange(first, int(np.ceil(places.max(initial=first))) + 1)
-        weights = np.maximum(1 - np.abs(places[..., None] - pixels.astype(of)), 0)
+        weights = np.maximum(1 - np.abs(places[..., None] - pixels.astype(dtype)), 0)
         weights[outside] = 0
-        return slice(first, first + len(pixels)), weights.sum(1) / of.type(max(count, least_count))
+        return slice(first, first + len(pixels)), weights.sum(1) / dtype.type(max(count, least_count))
 
     return axis
 
 
 def _means(start: Any, end: Any, bins: int, length: int, cut: int = 0) -> tuple[slice, Array]:
-    """Return the matrix along one axis of the means over all pixels of each bin; the last `cut` pixels are in none."""
+    """Return the weights along one axis of the means over the pixels of each bin, without the last `cut` pixels."""
     low, high = _bins(start, max(end - start, 1), bins, length - cut)
     pixels = np.arange(length)
     within = (pixels >= low[:, None]) & (pixels < high[:, None])
@@ -168,7 +168,7 @@ def _rounded(corners: Array) -> Array:
 def _matrices(
     rois: Array, corners: Array, axis: Axis, bins: tuple[int, int], size: tuple[int, int]
 ) -> Iterator[tuple[Any, Array, Array]]:
-    """Give for each region where in the images (B, H, W, …) it lies, and its matrices for rows and for columns."""
+    """Yield for each region its index into the images (B, H, W, …), and its weights of rows and of columns."""
     for image, (left, top, right, bottom) in zip(rois[:, 0].astype(int), corners, strict=True):
         rows, across = axis(top, bottom, bins[0], size[0])
         columns, along = axis(left, right, bins[1], size[1])
@@ -217,7 +217,7 @@ def _roi_align_backward(
 def _sensitive(
     name: str, input: Tensor, rois: Tensor, bins: tuple[int, int], corners: Array, axis: Axis
 ) -> tuple[Tensor, Tensor]:
-    """Pool regions, each bin from channels of its own; return that, and the channels that were taken."""
+    """Pool regions, each bin from its own channels; return the values, and the channels' numbers."""
     images, regions = _checked(name, input, rois)
     batch, channels, *size = images.shape
     _check(
@@ -251,16 +251,17 @@ def _sensitive_backward(
 def _ps_roi_align(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int
 ) -> tuple[Tensor, Tensor]:
-    how = _align_corners(rois._array, spatial_scale), _samples(sampling_ratio)
-    return _sensitive("ps_roi_align", input, rois, (pooled_height, pooled_width), *how)
+    corners = _align_corners(rois._array, spatial_scale)
+    return _sensitive("ps_roi_align", input, rois, (pooled_height, pooled_width), corners, _samples(sampling_ratio))
 
 
 def _ps_roi_align_backward(
     grad: Tensor, rois: Tensor, channel_mapping: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, batch_size: int, channels: int, height: int, width: int,
 ) -> Tensor:  # fmt: skip
-    how = _align_corners(rois._array, spatial_scale), _samples(sampling_ratio, least_count=1)
-    return _sensitive_backward("ps_roi_align_backward", grad, rois, *how, (batch_size, channels, height, width))
+    corners, axis = _align_corners(rois._array, spatial_scale), _samples(sampling_ratio, least_count=1)
+    shape = (batch_size, channels, height, width)
+    return _sensitive_backward("ps_roi_align_backward", grad, rois, corners, axis, shape)
 
 
 def _pool_regions(rois: Array, scale: float) -> Array:
@@ -271,7 +272,7 @@ def _ps_roi_pool(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
     corners = _pool_regions(rois._array, spatial_scale)
-    # torchvision leaves the last row and column out; its gradient does not.
+    # torchvision omits the last row and column; its gradient does not.
     return _sensitive("ps_roi_pool", input, rois, (pooled_height, pooled_width), corners, partial(_means, cut=1))
 
 
@@ -287,15 +288,15 @@ def _ps_roi_pool_backward(
 def _roi_pool(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the maxima of the bins, and where in the image, rows joined, each is (-1: the bin is empty)."""
+    """Return the maximum of each bin, and its index in the flattened image (-1: the bin is empty)."""
     images, regions = _checked("roi_pool", input, rois)
     batch, channels, height, width = images.shape
     images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))  # (B, H, W, C)
     every = np.arange(channels)
     places = np.full((len(regions), pooled_height, pooled_width, channels), -1, np.int32)
     corners = _pool_regions(regions, spatial_scale)
-    whose = regions[:, 0].astype(int)
-    for out, index, (left, top, right, bottom) in zip(places, whose, corners, strict=True):
+    image_of = regions[:, 0].astype(int)
+    for out, index, (left, top, right, bottom) in zip(places, image_of, corners, strict=True):
         image = images[index]
         rows = np.stack(_bins(top, max(bottom - top + 1, 1), pooled_height, height), 1)
         for column, (a, b) in enumerate(zip(*_bins(left, max(right - left + 1, 1), pooled_width, width), strict=True)):
@@ -307,9 +308,9 @@ def _roi_pool(
                         row = c + most[c:d].argmax(0)
                         line[:] = row * width + best[row, every]
     flat = images.reshape(batch, height * width, channels)
-    found = flat[whose[:, None, None, None], np.maximum(places, 0), every]
-    pooled = np.where(places < 0, found.dtype.type(0), found)
-    return tuple(wrap(np.ascontiguousarray(each.transpose(0, 3, 1, 2))) for each in (pooled, places))
+    maxima = flat[image_of[:, None, None, None], np.maximum(places, 0), every]
+    pooled = np.where(places < 0, maxima.dtype.type(0), maxima)
+    return tuple(wrap(np.ascontiguousarray(array.transpose(0, 3, 1, 2))) for array in (pooled, places))
 
 
 def _roi_pool_backward(
@@ -331,7 +332,7 @@ def _deform_conv2d(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
     pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
 ) -> Tensor:  # fmt: skip
-    """Convolve with kernels whose taps are moved by offsets, each sampled bilinearly, and weighted by a mask."""
+    """Convolve with kernels whose taps are shifted by offsets, sampled bilinearly and weighted by a mask."""
     batch, channels, height, width = input.shape
     out_channels, _, rows, columns = weight.shape
     out_height = (height + 2 * pad_h - dilation_h * (rows - 1) - 1) // stride_h + 1
@@ -388,35 +389,35 @@ def _deform_conv2d_backward(
     stride_w: int, pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int,
     use_mask: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    leaves = [each.detach().requires_grad_() for each in (input, weight, offset, mask, bias)]
+    leaves = [x.detach().requires_grad_() for x in (input, weight, offset, mask, bias)]
     settings: Any = stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups, offset_groups, use_mask
     with enable_grad():
         out = _deform_conv2d(*(*leaves, *settings))
     grads = api.grad(out, leaves, grad, allow_unused=True)
-    return tuple(zeros_like(each) if g is None else g for g, each in zip(grads, leaves, strict=True))
+    return tuple(zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True))
 
 
-# Their names --------------------------------------------------------------------------------------
+# Registration -------------------------------------------------------------------------------------
 
 
 def _register(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
-    """Enter an operator and that of its gradient. Newer torchvisions say themselves how these belong together."""
+    """Register an operator, the operator of its gradient, and their connection; newer torchvisions do, too."""
     operator = library.CustomOpDef(f"torchvision::{name}", forward)
-    back = library.CustomOpDef(f"torchvision::_{name}_backward", backward)
-    takes, wanted = list(signature(forward).parameters), list(signature(backward).parameters)[1:]
+    gradient = library.CustomOpDef(f"torchvision::_{name}_backward", backward)
+    parameters, saved = list(signature(forward).parameters), list(signature(backward).parameters)[1:]
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
-        given = dict(zip(takes, inputs, strict=True))
-        given |= zip(("batch_size", "channels", "height", "width"), given["input"].shape, strict=True)
-        given["argmax"] = given["channel_mapping"] = output[1] if isinstance(output, tuple) else None
-        ctx.given = [given[each] for each in wanted]
+        args = dict(zip(parameters, inputs, strict=True))
+        args |= zip(("batch_size", "channels", "height", "width"), args["input"].shape, strict=True)
+        args["argmax"] = args["channel_mapping"] = output[1] if isinstance(output, tuple) else None
+        ctx.args = [args[name] for name in saved]
 
-    def pull_back(ctx: Any, grad: Tensor, *unused: Any) -> tuple[Any, ...]:
-        found = back(grad, *ctx.given)
-        found = found if isinstance(found, tuple) else (found,)
-        return (*found, *(None,) * (len(takes) - len(found)))
+    def run_backward(ctx: Any, grad: Tensor, *unused: Any) -> tuple[Any, ...]:
+        grads = gradient(grad, *ctx.args)
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        return (*grads, *(None,) * (len(parameters) - len(grads)))
 
-    operator.register_autograd(pull_back, setup_context=setup)
+    operator.register_autograd(run_backward, setup_context=setup)
 
 
 _register("roi_align", _roi_align, _roi_align_backward)
@@ -426,6 +427,11 @@ _register("ps_roi_pool", _ps_roi_pool, _ps_roi_pool_backward)
 _register("deform_conv2d", _deform_conv2d, _deform_conv2d_backward)
 library.CustomOpDef("torchvision::nms", _nms)
 library.CustomOpDef("torchvision::box_iou_rotated", _box_iou_rotated)
-for _name in ("qnms", "qroi_align"):  # of quantized tensors, which there are none of
+for _name in ("qnms", "qroi_align"):  # for quantized tensors, which are not implemented
     library.CustomOpDef(f"torchvision::{_name}", None)
-library.CustomOpDef("torchvision::_cuda_version", lambda: -1)._composite = True
+_cuda_version = library.CustomOpDef("torchvision::_cuda_version", lambda: -1)
+_cuda_version._composite = True
+
+
+def torchvision_operators() -> None:
+    """Enter the operators of torchvision's compiled library, which importing this module has done."""

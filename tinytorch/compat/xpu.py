@@ -1,4 +1,4 @@
-"""`torch.xpu`: Intel's GPUs, of which there are none."""
+"""`torch.xpu`: Intel's GPUs, which are not available."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Definitions taken out of the package: the text of a kernel, and of all that it names, for a file with NumPy alone.
+"""Definitions for a saved program: names of kernels, and the text of functions that stand outside of `kernels/`.
 
-A kernel in NumPy is a function whose source can be read. `Definitions` takes that text as it stands, with its comments,
-and changes only what must be: names of what other modules define, annotations, the decorators of this package (so what
-is written of a kernel with a native twin is the definition). What the text names is taken up in turn.
+What a module of `kernels/` defines is imported by its name, from a copy of the module. The bodies of operations in
+`ops/`, formulas and the steps of optimizers are functions whose source can be read: `Definitions` takes their text as
+it stands, with its comments, and changes only what must be: names of what other modules define, annotations,
+decorators, tensors, which are arrays there, and dtypes, which are NumPy's. What the text names is taken up in turn.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import functools
 import importlib
 import inspect
@@ -25,12 +25,10 @@ import numpy as np
 
 from tinytorch.compiler.sources import FOLDER
 from tinytorch.core import mode, tensor
-from tinytorch.kernels import blas, dtypes, native, parallel
-from tinytorch.kernels.parallel import get_threads
+from tinytorch.kernels import dtypes, native, programs
 from tinytorch.kernels.random import Source
-from tinytorch.ops import unsigned
 
-HOUSE = "tinytorch"
+HOUSE, KERNELS = "tinytorch", "tinytorch.kernels."
 #: Elements up to which an array is written as numbers.
 SHORT = 16
 #: What stands for the value of a name that is not known.
@@ -44,38 +42,11 @@ class NotSaved(RuntimeError):
     """Why a program cannot be written to a file."""
 
 
-# What stands in for parts of the package ------------------------------------------------------------
-# Their text is what is written: a file has no threads, and NumPy's dtypes alone. Work is done in the pieces that
-# threads would do, one after another, since the order of sums depends on them.
-
-_sharing: list[bool] = []
-
-
-def share(work: Any, size: int) -> None:
-    """Call `work(begin, end)` for pieces that make up `range(size)`; what such work would share is not shared again."""
-    step = -(-size // get_threads())
-    if _sharing or step == size:
-        work(0, size)
-        return
-    _sharing.append(True)
-    try:
-        for begin in range(0, size, step):
-            work(begin, min(begin + step, size))
-    finally:
-        _sharing.pop()
-
-
-def each(function: Any, *operands: Any, out: Any = None) -> Any:
-    """Return `function(*operands)`, in `out` if that is given."""
-    if out is None:
-        return function(*operands)
-    out[...] = function(*operands)
-    return out
-
-
-def rows(function: Any, x: Any, *others: Any) -> Any:
-    """Return `function(x, *others)`."""
-    return function(x, *others)
+# What stands in for functions of the package: in the text that is cut from outside of `kernels/`, dtypes are NumPy's.
+_STAND_INS: list[tuple[Any, Any]] = [
+    (dtypes.as_dtype, np.dtype), (dtypes.checked, programs.checked), (dtypes.dtype, np.dtype),
+    (dtypes.result_dtype, programs.result_dtype), (dtypes.promote_types, programs.promoted), (tensor.Tensor, ()),
+]  # fmt: skip
 
 
 def same(dtype: Any) -> Any:
@@ -83,62 +54,31 @@ def same(dtype: Any) -> Any:
     return dtype
 
 
-def checked(name: str, argument: str, position: int, dtype: Any) -> Any:
-    """Return a dtype as NumPy's."""
-    return np.dtype(dtype)
-
-
-def category(dtype: Any) -> int:
-    """Return 0 for booleans, 1 for integers, 2 for floats."""
-    return 0 if dtype.kind == "b" else 1 if dtype.kind in "iu" else 2
-
-
-def promoted(a: Any, b: Any) -> Any:
-    """Return the smallest dtype that holds two of one category, or that of the higher one."""
-    return np.promote_types(a, b) if category(a) == category(b) else max(a, b, key=category)
-
-
-def result_dtype(*operands: tuple[Any, int]) -> Any:
-    """Return the dtype of an operation on operands given as (dtype, rank).
-
-    A lower rank has a say only when it is of a higher category.
-    """
-    best: list[Any] = [None, None, None]
-    for dtype, rank in operands:
-        best[rank] = dtype if best[rank] is None else promoted(best[rank], dtype)
-    result = best[2]
-    for lower in (best[1], best[0]):
-        if lower is not None and (result is None or category(lower) > category(result)):
-            result = lower if result is None else promoted(result, lower)
-    return result
-
-
-_STAND_INS: list[tuple[Any, Any]] = [
-    (parallel.share, share), (parallel.each, each), (parallel.rows, rows), (blas.one_thread, contextlib.nullcontext),
-    (dtypes.from_numpy_dtype, same), (dtypes.as_dtype, np.dtype), (dtypes.checked, checked), (dtypes.dtype, np.dtype),
-    (dtypes.result_dtype, result_dtype), (dtypes.promote_types, promoted), (tensor.Tensor, ()),
-]  # fmt: skip
-#: What is asked of the system or the user's settings: what it answers at the time of saving is written.
-_ASKED = (parallel.get_threads, blas.threads, dtypes.get_default_dtype)
+_STAND_INS.append((dtypes.from_numpy_dtype, same))
 
 
 def _plain(value: Any) -> Any:
-    """Return what defines a value: the kernel of a native twin, say, or of one that shares its work among threads."""
+    """Return what stands in for a value, or the function that a wrapper for rare dtypes, or of Python's, is around."""
     while True:
         for known, other in _STAND_INS:
             if value is known:
                 return other
-        if not (isinstance(value, (types.FunctionType, *_TWINS)) and hasattr(value, "__wrapped__")):
+        if kernel_name(value) is not None or not hasattr(value, "__wrapped__"):
             return value
         around: Any = value
-        if not (isinstance(value, _TWINS) or hasattr(value, "shares") or _is_wrapper(around.__code__.co_filename)):
+        house = isinstance(value, types.FunctionType) and _is_house(around.__code__.co_filename)
+        if house or not isinstance(value, (types.FunctionType, *_TWINS)):
             return value
         value = around.__wrapped__
 
 
-def _is_wrapper(file: str) -> bool:
-    """Return whether functions from a file are around others: Python's own, and what looks for rare dtypes."""
-    return not _is_house(file) or file == unsigned.__file__
+def kernel_name(value: Any) -> str | None:
+    """Return the module and name by which `kernels/` has a function or class, or None."""
+    module: str = getattr(value, "__module__", None) or ""
+    if not module.startswith(KERNELS) or isinstance(value, types.ModuleType):
+        return None
+    scope, name = vars(sys.modules[module]), getattr(value, "__name__", "")
+    return f"{module.removeprefix(KERNELS)}.{name}" if scope.get(name) is value else None
 
 
 #: The types of native twins, if there are any.
@@ -321,7 +261,7 @@ class Edits(ast.NodeVisitor):
                 return kernel, lambda found: found.take(kernel, self.own)
             of, _ = self.value(node.value)
             if isinstance(of, types.ModuleType) and _is_house(of.__name__):
-                return looker(vars(of))(node.attr)
+                return _member(of, node.attr)
         return NOTHING, None
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -342,7 +282,7 @@ class Edits(ast.NodeVisitor):
             self.cut(self.text.start(node), self.text.start(node), "(")
             self.cut(self.text.end(node.value), self.text.end(node), f'.kind in "{_KINDS[node.attr]}")')
         elif node.attr == "category":
-            self.cut(self.text.start(node), self.text.start(node), [self.definitions.take(category), "("])
+            self.cut(self.text.start(node), self.text.start(node), [self.definitions.take(programs.category), "("])
             self.cut(self.text.end(node.value), self.text.end(node), ")")
         self.visit(node.value)
 
@@ -566,10 +506,12 @@ class Definitions:
 
     Attributes:
         all: definitions with names, each after those that it needs.
+        modules: those of `kernels/` that the file imports, by their full names.
     """
 
     def __init__(self, taken: set[str]) -> None:
         self.all: list[Definition] = []
+        self.modules: set[str] = set()
         self._taken = {*taken, *dir(builtins), *keyword.kwlist}
         self._known: dict[Any, Definition] = {}
         self._held: list[Any] = []
@@ -590,8 +532,11 @@ class Definitions:
         return found
 
     def _made(self, key: Any, value: Any, wish: str) -> Definition:
-        if any(value is each for each in _ASKED):
+        if value is dtypes.get_default_dtype:
             return self._answer(key, value)
+        name = kernel_name(value)
+        if name is not None:
+            return self.kernel(name)
         if isinstance(value, types.FunctionType) and _is_house(value.__code__.co_filename):
             return self._function(key, value, wish)
         if isinstance(value, functools._lru_cache_wrapper) and _is_house(value.__module__ or ""):
@@ -607,6 +552,16 @@ class Definitions:
         made = self._known[key] = Definition("value")
         made.parts = self._expression(value, wish)
         return made
+
+    def kernel(self, name: str) -> Definition:
+        """Return the definition of what a module of `kernels/` has under a name; the module is copied whole."""
+        found = self._known.get(("kernel", name))
+        if found is None:
+            found = self._known["kernel", name] = Definition("value", name.rpartition(".")[2])
+            found.parts = [found, f' = kernel("{name}")']
+            self.modules.add(KERNELS + name.rpartition(".")[0])
+            self._add(found)
+        return found
 
     def _instance(self, key: Any, value: Any, wish: str) -> Definition:
         """Define an object of a class of kernels: by its attributes, but for what it works out when it is asked."""
@@ -994,7 +949,7 @@ def looker(scope: dict[str, Any]) -> LookUp:
             if not _is_house(module):
                 return value, lambda found: found.imported(module, member, name)
             if member is not None and not isinstance(value, types.ModuleType):
-                return looker(vars(sys.modules[module]))(member)
+                return _member(sys.modules[module], member)
         if isinstance(value, types.ModuleType):
             return value, lambda found: found.take(value, name)
         if isinstance(value, types.FunctionType | type) or kind is None:
@@ -1002,6 +957,19 @@ def looker(scope: dict[str, Any]) -> LookUp:
         return value, lambda found: found.constant(scope, name, what, value)
 
     return look_up
+
+
+def _member(module: types.ModuleType, name: str) -> tuple[Any, Any]:
+    """Return the value of a global of a module of the package, and how `Definitions` take it up."""
+    value = vars(module).get(name, NOTHING)
+    known = any(value is each for each, _ in _STAND_INS) or value is dtypes.get_default_dtype
+    if not module.__name__.startswith(KERNELS) or known or isinstance(value, (types.ModuleType, dtypes.dtype)):
+        return looker(vars(module))(name)
+    if isinstance(value, (bool, int, float, str)):
+        return value, lambda found: found.take(value, name)
+    if isinstance(value, tuple) and any(isinstance(each, dtypes.dtype) for each in value):
+        return value, lambda found: found.take(value, name)
+    return value, lambda found: found.kernel(f"{module.__name__.removeprefix(KERNELS)}.{name}")
 
 
 @functools.lru_cache(4096)

@@ -1,17 +1,20 @@
-"""A program as a file: a module of Python that needs NumPy alone, with the arrays that it needs beside it.
+"""A saved program: a module that needs NumPy alone, and an `.npz` file beside it with its arrays and kernels.
 
-The program's source calls kernels, which `definitions` finds the text of. Here it becomes a module: what `bind` does
-stands at its top, `step` at its end, and the arrays that stay are read from an `.npz` file. Gradients are arrays in a
-dictionary, and the step of an optimizer is its `_update` for each parameter.
+An `.npz` file is a zip file, from which Python imports, too: the modules of `kernels/` that the program calls are
+copied into it whole, with those that they import, as a package. Operations whose bodies stand outside of `kernels/`,
+and steps of optimizers, stand in the module itself, as `definitions` writes them. What `bind` does stands at the top of
+the module, `step` at its end. Gradients are arrays in a dictionary.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import inspect
 import os
 import re
+import sys
 import tempfile
 import textwrap
 import types
@@ -37,6 +40,7 @@ from tinytorch.compiler.definitions import (
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.recorder import Formula
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes, parallel
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer
 
@@ -52,8 +56,31 @@ def given(name, x, shape, dtype, order="C"):
 
 
 '''
+_LOADING = '''path = Path(__file__).with_suffix(".npz")
+with np.load(path) as file:
+    arrays = {{name: file[name] for name in file.files if not name.endswith(".py")}}
+
+#: The modules of kernels, which Python imports from the `.npz` file: it is a zip file.
+package = sys.modules.setdefault("{0}", types.ModuleType("{0}"))
+package.__path__ = [str(path / "{0}")]
+importlib.invalidate_caches()  # the file may have been written anew
+warnings.filterwarnings("ignore", category=RuntimeWarning, module="{0}")  # NumPy's, in threads
+
+
+def kernel(name):
+    """Return a kernel by its module and name."""
+    module, _, member = name.rpartition(".")
+    return getattr(importlib.import_module(f"{{package.__name__}}.{{module}}"), member)
+
+
+kernel("parallel.set_threads")({1})
+kernel("dtypes.set_default_dtype")(kernel("dtypes.{2}"))
+'''
 #: Names that a module has besides those of its program.
-_OWN = {"np", "Path", "arrays", "parameters", "gradients", "given", "file", "annotations", "step", "bind"}
+_OWN = {
+    "np", "Path", "arrays", "parameters", "gradients", "given", "file", "annotations", "step", "bind", "kernel",
+    "package", "path", "sys", "types", "importlib", "warnings",
+}  # fmt: skip
 WIDTH = 120
 
 
@@ -182,6 +209,7 @@ class Saved:
         starts = self._starting_gradients(edits)
         self.definitions.name_all()
         self.arrays.update({each.name: each.array for each in self.definitions.all if each.array is not None})
+        self.package, self.kernels = _package(self.definitions.modules)
         body = textwrap.indent(textwrap.dedent(_text(lines)), "    ").rstrip()
         parts = [
             self._head(), *self._imports(), *self._beside(), *starts, _title("Kernels"), self._shared(),
@@ -220,7 +248,8 @@ class Saved:
         lines = [
             f'"""`{self._name}` as a program of NumPy calls, which `torch.compile` has made and `save` has written.',
             "",
-            "It needs NumPy, and the arrays in the `.npz` file beside it. Buffers are used again: one call at a time.",
+            "It needs NumPy, and the `.npz` file beside it, which has its arrays and kernels. Buffers are used again:",
+            "one call at a time.",
             *(["", f"`step({', '.join(self.arguments)})` takes:", *given] if given else []),
             "",
             "The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives",
@@ -233,11 +262,12 @@ class Saved:
         found = {each.text for each in self.definitions.all if each.kind == "import"}
         plain = sorted(each for each in found if each.startswith("import "))
         others = sorted([*[each for each in found if each.startswith("from ")], "from pathlib import Path"])
+        plain = sorted({*plain, "import importlib", "import sys", "import types", "import warnings"})
         return ["from __future__ import annotations\n", *plain, *others, "", "import numpy as np\n"]
 
     def _beside(self) -> list[str]:
         """Return the lines that read the arrays."""
-        lines = ['with np.load(Path(__file__).with_suffix(".npz")) as file:', "    arrays = dict(file)\n"]
+        lines = [_LOADING.format(self.package, parallel.get_threads(), dtypes.get_default_dtype().name)]
         if self._stay:
             texts = {name: self.stored(name, x._array) for name, x in self._stay.items()}
             lines.append("#: What was there before the calls, by name; training changes these arrays.")
@@ -507,6 +537,35 @@ def _spaced(text: str) -> str:
     return text.strip("\n") + "\n"
 
 
+def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
+    """Return the name of a package of kernels, and the text of its modules by path: copies, with all they import.
+
+    The name follows from the texts and the settings: programs with the same kernels share them.
+    """
+    texts: dict[str, str] = {}
+    names = {"tinytorch.kernels.parallel", "tinytorch.kernels.dtypes", *modules}
+    waiting = list(names)
+    for name in waiting:  # grows
+        file = inspect.getsourcefile(sys.modules[name]) or ""
+        texts[name] = Path(file).read_text("utf-8")
+        for node in ast.walk(ast.parse(texts[name])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tinytorch.kernels"):
+                imported = [node.module or "", *[f"{node.module}.{each.name}" for each in node.names]]
+                found = {each for each in imported if each in sys.modules and each != "tinytorch.kernels"} - names
+                found = {each for each in found if (getattr(sys.modules[each], "__file__", "") or "").endswith(".py")}
+                names |= found
+                waiting += sorted(found)
+    settings = f"{parallel.get_threads()} {dtypes.get_default_dtype()}"
+    digest = hashlib.sha256("".join([settings, *[texts[name] for name in sorted(texts)]]).encode())
+    package = f"kernels_{digest.hexdigest()[:12]}"
+    files = {}
+    for name, text in texts.items():
+        is_package = hasattr(sys.modules[name], "__path__")
+        path = name.removeprefix("tinytorch.kernels.").replace(".", "/") + ("/__init__" if is_package else "")
+        files[f"{package}/{path}.py"] = text.replace("tinytorch.kernels", package)
+    return package, files
+
+
 def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
     """Write a program to a file, and its arrays to one beside it.
 
@@ -526,15 +585,17 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         trial = Path(folder) / target.name
         trial.write_text(saved.text, "utf-8")
-        _write(trial.with_suffix(".npz"), saved.arrays)
+        _write(trial.with_suffix(".npz"), saved.arrays, saved.kernels)
         _try(trial, saved.arguments)
         for each in (trial.with_suffix(".npz"), trial):
             os.replace(each, target.parent / each.name)
 
 
-def _write(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays as `np.savez` does, which takes no names that its arguments have."""
+def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
+    """Write arrays as `np.savez` does, which takes no names that its arguments have, and the text of modules."""
     with zipfile.ZipFile(path, "w") as file:
+        for name, text in modules.items():
+            file.writestr(name, text, zipfile.ZIP_DEFLATED)
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)

@@ -1,8 +1,8 @@
-"""The walk backward through the graph. It knows no op, only nodes, edges and sums.
+"""The walk backward through the graph. It knows of nodes, edges and sums of gradients, but of no op.
 
 Nodes wait on a heap ordered by creation number, the latest first. Creation order is a topological order, so when a
-node comes off the heap all gradients of its outputs have arrived: no recursion, no counting of dependencies. Leaves
-come last, or when hooks look on, as soon as they are complete (`graph.Watch`).
+node is popped from the heap all gradients of its outputs have arrived: no recursion, no counting of dependencies.
+Leaves come last, or while hooks exist, as soon as their gradients are complete (`graph.Watch`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def walk(
     """Run the graph backward.
 
     Args:
-        start: where from.
-        retain_graph: keep what nodes saved.
-        create_graph: record.
-        targets: visit only what leads to these edges.
+        start: the node to start from.
+        retain_graph: do not free the values that nodes have saved.
+        create_graph: record the computation of the gradients.
+        targets: visit only the nodes that lead to these edges.
         capture: return the gradients at the targets, and accumulate into no leaf.
 
     Returns:
@@ -37,13 +37,13 @@ def walk(
     needed: set[Node] | None = None
     passed: set[Node] = set()
     if targets is not None:
-        needed, passed = _leading_to(start, {edge[0] for edge in targets})
-    wanted: dict[Node, list[Edge]] = {}  # by node, what is to be captured
+        needed, passed = _nodes_leading_to(start, {edge[0] for edge in targets})
+    wanted: dict[Node, list[Edge]] = {}  # by node, the edges whose gradients are captured
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    # What waits, by minus the creation number: [node, gradient, whether that is a sum made here]; and the order.
-    # (Keyed by number, not by node: numbers spread evenly over the table, addresses at times do not.)
+    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed].
+    # (Keyed by number rather than by node: numbers hash evenly, addresses at times do not.)
     waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
     heap = [-start.number]
     push: Callable[[list[int], int], None] = heappush
@@ -59,7 +59,7 @@ def walk(
     callbacks = state.callbacks = []
     modes = state.modes
     step: Any
-    # Whether the gradients' own derivatives may be wanted: then nothing is taken from a cache, or added in place.
+    # Whether the gradients may be differentiated: then formulas use no cached residuals, and sums are not in place.
     differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
     try:
         while heap:
@@ -67,7 +67,7 @@ def walk(
             node, g, _ = waiting.pop(order)
             if wanted and node in wanted:
                 at_end = node not in passed
-                if at_end and node.hooks is not None:  # (else it is captured without: so does PyTorch)
+                if at_end and node.hooks is not None:  # (else PyTorch, too, captures it before the hooks)
                     g = node.run_tensor_hooks(g)
                 for edge in wanted[node] if g is not None else ():
                     captured[edge] = g if node.outputs == 1 else g[edge[1]]
@@ -75,7 +75,7 @@ def walk(
                     continue
             if node.hooks is not None:
                 g = node.run_hooks_before(g)
-            # A leaf takes over a gradient that nobody else holds: let go of the last ones.
+            # A leaf takes a gradient over if nothing else refers to it: drop this loop's references.
             grads = array = entry = None
             if g is None:
                 grads = node.without_gradient(differentiable, needed)
@@ -84,21 +84,21 @@ def walk(
             else:
                 step = functools.partial(node.backward, g, differentiable, needed)
                 grads = dispatch_step(node, step)
-                step = None  # it holds `g`
+                step = None  # it refers to `g`
             if not retain_graph:
                 node.release()
             if node.hooks is not None and node.hooks.post:
-                grads = node.run_hooks_after(_all_fitted(node, grads), g)
+                grads = node.run_hooks_after(_as_gradients_of_inputs(node, grads), g)
             for edge, g in zip(node.edges, grads):  # noqa: B905  (a keyword costs time here)
                 if edge is None:
                     continue
                 target, number = edge
                 if needed is not None and target not in needed:
                     if node is start and target.hooks is not None and len(node.edges) == 1:
-                        target.run_tensor_hooks(g if target.outputs == 1 else _alone(edge, g))
+                        target.run_tensor_hooks(g if target.outputs == 1 else _with_other_outputs(edge, g))
                     continue
                 order = -target.number
-                if g is None:  # the node is visited all the same: hooks and a `Function` notice
+                if g is None:  # the node is visited all the same: hooks and a `Function` run
                     if order not in waiting and edge not in node.unreached:
                         waiting[order] = [target, None, False]
                         push(heap, order)
@@ -106,9 +106,9 @@ def walk(
                 array = g._array
                 if array.dtype is not target.dtype or array.shape != target.shape:
                     if target.outputs == 1:
-                        g = _fitted(node, grads, g, target.shape, target.dtype)
-                    else:  # its dtype is a tuple, so that the test above sends it here
-                        g = _fitted(node, grads, g, target.shape[number], target.dtype[number])
+                        g = _as_gradient_of_input(node, grads, g, target.shape, target.dtype)
+                    else:  # its dtype is a tuple, so the comparison above was true
+                        g = _as_gradient_of_input(node, grads, g, target.shape[number], target.dtype[number])
                         entry = waiting.get(order)
                         if entry is None:
                             entry = waiting[order] = [target, None, False]
@@ -128,7 +128,7 @@ def walk(
                     entry[1] = g
                 else:
                     entry[1] = entry[1] + g
-                    entry[2] = not differentiable and modes is None  # (modes see ops alone)
+                    entry[2] = not differentiable and modes is None  # (modes do not see additions in place)
             if watch is not None:
                 watch.serve(node, waiting, heap)
         for callback in callbacks:  # (one may add another)
@@ -143,71 +143,71 @@ def walk(
 def gradients(
     outputs: Sequence[Tensor], vectors: Sequence[Tensor], inputs: Sequence[Tensor], create_graph: bool
 ) -> Any:
-    """Return the gradients of `outputs`, each times its vector, with respect to `inputs`; None for one without any."""
+    """Return the vector-Jacobian products of `outputs` and `vectors`: per input its gradient, or None."""
     start = Start(tuple([x._edge or leaf_edge(x) for x in outputs]), list(vectors))
     edges = [x._edge or leaf_edge(x) for x in inputs]
-    found = walk(start, create_graph, create_graph, edges, capture=True)
-    return tuple([found.get(edge) for edge in edges])
+    captured = walk(start, create_graph, create_graph, edges, capture=True)
+    return tuple([captured.get(edge) for edge in edges])
 
 
-def _alone(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
-    """Return the gradients of a node's outputs, of which one has some."""
+def _with_other_outputs(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
+    """Return the gradients of a node's outputs, of which only that of this edge has one."""
     grads: list[Tensor | None] = [None] * edge[0].outputs
     grads[edge[1]] = g
     return grads
 
 
-def _fitted(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, kind: Any) -> Tensor:
-    """Return `g`, one of `grads`, summed to its input's shape where broadcasting made it larger, in the input's dtype.
+def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, dtype: Any) -> Tensor:
+    """Return `g`, one of `grads`, summed over broadcast dimensions to the shape of its input, in the input's dtype.
 
     Raises:
-        RuntimeError: it can not be the gradient of an input of that shape.
+        RuntimeError: its shape does not broadcast from that of the input.
     """
-    given = g._array.shape
-    if given != shape:
-        if len(shape) > len(given) or any(
-            want not in (1, have) for want, have in zip(reversed(shape), reversed(given), strict=False)
+    shape_of_g = g._array.shape
+    if shape_of_g != shape:
+        if len(shape) > len(shape_of_g) or any(
+            want not in (1, have) for want, have in zip(reversed(shape), reversed(shape_of_g), strict=False)
         ):
             index = next(k for k, i in enumerate(node._inputs()) if grads[i] is g)
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {index} - got {list(given)} but "
+                f"Function {node.name()} returned an invalid gradient at index {index} - got {list(shape_of_g)} but "
                 f"expected shape compatible with {list(shape)}"
             )
         g = g.sum_to_size(shape)
-    if g._array.dtype != kind:
-        g = g.to(dtypes.from_numpy_dtype(kind))
+    if g._array.dtype != dtype:
+        g = g.to(dtypes.from_numpy_dtype(dtype))
     return g
 
 
-def _all_fitted(node: Node, grads: Sequence[Any]) -> list[Any]:
-    """Return the gradients of a node's inputs as hooks see them."""
-    found = list(grads)
+def _as_gradients_of_inputs(node: Node, grads: Sequence[Any]) -> list[Any]:
+    """Return the gradients of a node's inputs in their shapes and dtypes, for hooks."""
+    fitted = list(grads)
     for k, (edge, g) in enumerate(zip(node.edges, grads, strict=True)):
         if edge is not None and g is not None:
-            found[k] = _fitted(node, grads, g, *shape_and_kind(edge))
-    return found
+            fitted[k] = _as_gradient_of_input(node, grads, g, *shape_and_kind(edge))
+    return fitted
 
 
 def shape_and_kind(edge: Edge) -> tuple[Any, Any]:
-    """Return the shape and dtype (NumPy's terms) of the gradients that travel along an edge."""
+    """Return the shape and dtype (NumPy's) of the gradients along an edge."""
     node, number = edge
     if node.outputs == 1:
         return node.shape, node.dtype
     return node.shape[number], node.dtype[number]
 
 
-def _leading_to(start: Node, ends: set[Node]) -> tuple[set[Node], set[Node]]:
-    """Return the nodes on the way to `ends`: all, and those that are passed, so not where a way ends."""
-    found = {start}
+def _nodes_leading_to(start: Node, ends: set[Node]) -> tuple[set[Node], set[Node]]:
+    """Return the nodes on paths from `start` to `ends`: all of them, and those that are not only the end of a path."""
+    reached = {start}
     stack: list[Node] = [start]
     while stack:
         for edge in stack.pop().edges:
-            if edge is not None and edge[0] not in found:
-                found.add(edge[0])
+            if edge is not None and edge[0] not in reached:
+                reached.add(edge[0])
                 stack.append(edge[0])
-    leading = ends & found
+    leading = ends & reached
     passed = {start}
-    for node in sorted(found, key=_number):  # what a node was made from comes before it
+    for node in sorted(reached, key=_number):  # the inputs of a node come before it
         for edge in node.edges:
             if edge is not None and edge[0] in leading:
                 leading.add(node)

@@ -1,14 +1,13 @@
-"""The graph: `Node`, `AccumulateGrad`, hooks and their handles; and `torch.autograd.graph`.
+"""The graph that a backward pass walks: `Node`, `AccumulateGrad` for leaves, and hooks.
 
-An *edge* is a pair `(node, number)`: the node that made a tensor, and which of its outputs the tensor is. A tensor
-that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, made when first needed.
+An *edge* is a pair `(node, number)`: the node that computed a tensor, and which of its outputs the tensor is. A tensor
+that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, created when it is first needed.
 
 Source of what hooks see and when: PyTorch's "Autograd mechanics", section "Backward Hooks execution".
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import threading
@@ -21,16 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
+from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 
 if TYPE_CHECKING:
-    from tinytorch.core.op import Op, Plan
+    from tinytorch.core.declaration import Op
+    from tinytorch.core.node import Plan
     from tinytorch.core.tensor import Tensor
 
 Edge = tuple["Node", int]
 Hook = Callable[..., Any]
 
-#: Creation numbers. They order the graph: a node's number is greater than those of all that it depends on.
+#: Creation numbers. They order the graph: a node's number is greater than those of all nodes that it depends on.
 numbers = itertools.count(1)
 
 FREED = (
@@ -45,11 +46,15 @@ FREED = (
 
 
 class Hooks:
-    """The hooks of one node, or of one leaf: in the order in which they run.
+    """The hooks of one node or leaf, each kind in the order in which its hooks run.
 
-    `tensor[number]` hold the tensor hooks of an output, `retain[number]` the tensor that keeps its `.grad`, `pre` the
-    node's hooks on all its outputs' gradients, `post` what sees the gradients of inputs and outputs; `accumulated`
-    are a leaf's hooks that run when its `.grad` is up to date, and `lock` is held while it is brought there.
+    Attributes:
+        tensor: by the number of an output, the hooks on that tensor's gradient.
+        pre: the node's pre-hooks, which receive the gradients of all outputs.
+        retain: by the number of an output, the tensor that keeps its `.grad` (`retain_grad`).
+        post: the node's hooks, which receive the gradients of its inputs and outputs.
+        accumulated: the hooks of a leaf that run after its `.grad` was accumulated.
+        lock: held while a gradient is accumulated into the leaf.
     """
 
     __slots__ = ("__weakref__", "accumulated", "lock", "post", "pre", "retain", "tensor")
@@ -60,16 +65,16 @@ class Hooks:
         self.retain: dict[int, weakref.ref[Tensor]] = {}
         self.post: OrderedDict[int, Hook] = OrderedDict()
         self.accumulated: OrderedDict[int, Hook] = OrderedDict()
-        self.lock = threading.RLock()  # again by the same thread: a hook may run backward itself
+        self.lock = threading.RLock()  # reentrant: a hook may run backward itself
         in_use.add(weakref.ref(self, in_use.discard))
 
 
-#: All hooks that there are: while there are any, a walk keeps the order that PyTorch has (see `Watch`).
+#: All `Hooks` objects alive: while there are any, a walk visits leaves in PyTorch's order (see `Watch`).
 in_use: set[weakref.ref[Hooks]] = set()
 
 
 def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
-    """Return `value`, a gradient or a tuple of them, after each hook had its say: what a hook returns replaces it."""
+    """Return `value`, a gradient or a tuple of them, after the hooks: what a hook returns, unless None, replaces it."""
     for hook in list(hooks.values()):
         result = hook(value, *rest)
         if result is not None:
@@ -79,7 +84,7 @@ def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
 
 
 def _check_result(hook: Hook, result: Any, value: Any) -> None:
-    """Raise PyTorch's error unless `result` can take the place of `value`."""
+    """Raise PyTorch's error unless a hook's `result` can replace `value`."""
     name = getattr(hook, "__name__", "<unknown>")
     if isinstance(value, tuple):
         if not isinstance(result, tuple):
@@ -107,7 +112,7 @@ def _check_result(hook: Hook, result: Any, value: Any) -> None:
 
 
 class _NodeMeta(type):
-    """Lets the faces of a `Function`'s nodes, which users see, pass for nodes (see `function.BackwardCFunction`)."""
+    """Makes the `ctx` of a `Function`, which users see as its node, an instance of `Node`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, getattr(instance, "_graph_node", instance))
@@ -117,13 +122,13 @@ class _NodeMeta(type):
 
 
 class Node(metaclass=_NodeMeta):
-    """A step of the graph: knows its inputs' edges and turns gradients of its outputs into those of its inputs.
+    """A recorded operation: it computes the gradients of its inputs from those of its outputs.
 
     Attributes:
-        edges: per input the edge it came by, or None where no gradient flows.
-        saved: what the formulas need, as `plan` says; None once freed.
+        edges: per input its edge, or None where no gradient flows.
+        saved: the values that the formulas need, in the order of `plan`; None once freed.
         number: the creation number.
-        shape, dtype: those of the output (NumPy's terms); tuples of them where a node has several outputs.
+        shape, dtype: of the output (NumPy's); tuples of them if the node has several outputs.
         hooks: a `Hooks`, or None.
 
     Example:
@@ -135,9 +140,9 @@ class Node(metaclass=_NodeMeta):
     __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape")
 
     op: Op
-    outputs = 1  # how many; where there are several, gradients come as a tuple
+    outputs = 1  # their number; the gradients of several outputs are a tuple
     requires_grad = True
-    unreached: Container[Edge] = ()  # edges that the outputs which the walk came from do not lead to
+    unreached: Container[Edge] = ()  # edges to inputs that the outputs with a gradient do not depend on
 
     edges: tuple[Edge | None, ...]
     saved: Any
@@ -151,22 +156,24 @@ class Node(metaclass=_NodeMeta):
         raise TypeError(f"Can't instantiate abstract class {type(self).__name__}")
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the inputs (None where none flows), given `g`, those of the outputs."""
+        """Return the gradients of the inputs (None where none flows), given the gradients `g` of the outputs."""
         raise NotImplementedError
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the inputs when none of the outputs got one."""
+        """Return the gradients of the inputs when no output has received a gradient."""
         return (None,) * len(self.edges)
 
     def release(self) -> None:
-        """Free what was saved for the backward pass."""
+        """Free the values that were saved for the backward pass."""
+
+    # What users ask a node for. How PyTorch's graph differs from ours is described in `autograd/pytorch_graph.py`.
 
     def name(self) -> str:
-        """Return the name of the step, as PyTorch's: "MulBackward0"."""
+        """Return the name of the node, as PyTorch's: "MulBackward0"."""
         return type(self).__name__
 
     def shown(self) -> Any:
-        """Return what users see as this node: itself, but for a `Function`'s."""
+        """Return the object that users see as this node: the node itself, except for a `Function`'s."""
         return self
 
     def _inputs(self) -> Sequence[int]:
@@ -174,63 +181,132 @@ class Node(metaclass=_NodeMeta):
         return range(len(self.edges))
 
     def _differentiable(self) -> int:
-        """Return of how many outputs hooks see gradients."""
+        """Return the number of outputs whose gradients hooks see."""
         return self.outputs
 
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that it came from and which output of it; `(None, 0)` where no gradient flows."""
+        edges = [self.edges[i] for i in self._inputs()]
+        return tuple([(None, 0) if edge is None else (edge[0].shown(), edge[1]) for edge in edges])
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes on this node."""
+        notes: dict[Any, Any] = self.__dict__.setdefault("_metadata", {})
+        return notes
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        """The shape and dtype of each gradient that this node receives: one for each output."""
+        metadata: tuple[Any, ...] = supplied("input_metadata")(self)
+        return metadata
+
+    def _sequence_nr(self) -> int:
+        return int(self.number)  # (the numbers of a compiled function's nodes are not integers)
+
+    def register_hook(self, fn: Hook) -> Any:
+        """Run `fn(grad_inputs, grad_outputs)` after this node; it may return new `grad_inputs`. Return a handle.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.exp()
+            >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return supplied("add_hook")(self._own_hooks().post, fn)
+
+    def register_prehook(self, fn: Hook) -> Any:
+        """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`. Return a handle.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.clone()
+            >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return supplied("add_hook")(self._own_hooks().pre, fn)
+
+    def __call__(self, *gs: Any, **kwargs: Any) -> Any:
+        """Return the gradients of the inputs, given those of the outputs; hooks do not run."""
+        if kwargs:
+            raise TypeError("keyword arguments are not supported")
+        if len(gs) != self.outputs:
+            raise TypeError(f"expected {self.outputs} arguments, got {len(gs)} instead")
+        for k, g in enumerate(gs):
+            if g is not None and not hasattr(g, "_array"):
+                raise TypeError(f"argument {k} is not a Variable")
+        recording = mode.local.state.grad
+        if any(g is not None for g in gs):
+            grads = self.backward(gs if self.outputs > 1 else gs[0], recording, None)
+        else:
+            grads = self.without_gradient(recording, None)
+        shown = tuple([grads[i] for i in self._inputs()])
+        return shown[0] if len(shown) == 1 else shown
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+    # Hooks.
+
     def _own_hooks(self) -> Hooks:
-        with _making:
+        with _creation_lock:
             if self.hooks is None:
                 self.hooks = Hooks()
         return self.hooks
 
     def run_tensor_hooks(self, g: Any) -> Any:
-        """Return `g` after the hooks of the output tensors, and `retain_grad`, which sees what these return."""
+        """Return `g` after the hooks of the output tensors; `retain_grad` stores what these return."""
         hooks = self.hooks
         assert hooks is not None
-        gs = self._each(g)
-        for number, each in list(hooks.tensor.items()):
-            gs[number] = run_hooks(each, gs[number])
+        gs = self._as_list(g)
+        for number, hooks_of_output in list(hooks.tensor.items()):
+            gs[number] = run_hooks(hooks_of_output, gs[number])
         for number, reference in list(hooks.retain.items()):
             tensor = reference()
             if tensor is not None and gs[number] is not None:
-                keep(tensor, gs[number])
-        return self._together(gs)
+                _accumulate_retained(tensor, gs[number])
+        return self._from_list(gs)
 
     def run_hooks_before(self, g: Any) -> Any:
         """Return `g` after the hooks of the output tensors, and then the node's pre-hooks."""
         g = self.run_tensor_hooks(g)
         assert self.hooks is not None
-        gs = self._each(g)
+        gs = self._as_list(g)
         count = self._differentiable()
-        return self._together((*run_hooks(self.hooks.pre, tuple(gs[:count])), *gs[count:]))
+        return self._from_list((*run_hooks(self.hooks.pre, tuple(gs[:count])), *gs[count:]))
 
     def run_hooks_after(self, grads: Sequence[Any], g: Any) -> Any:
         """Return the inputs' gradients after the node's hooks."""
         assert self.hooks is not None
         inputs = self._inputs()
         shown = tuple([grads[i] for i in inputs])
-        found = dict(
-            zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g)[: self._differentiable()])), strict=True)
+        by_input = dict(
+            zip(
+                inputs,
+                run_hooks(self.hooks.post, shown, tuple(self._as_list(g)[: self._differentiable()])),
+                strict=True,
+            )
         )
-        return [found.get(i) for i in range(len(grads))]
+        return [by_input.get(i) for i in range(len(grads))]
 
-    def _each(self, g: Any) -> list[Any]:
-        """Return the gradients of the outputs as a list: None where there is none."""
+    def _as_list(self, g: Any) -> list[Any]:
+        """Return the gradients of the outputs as a list, None for an output without one."""
         return [None] * self.outputs if g is None else list(g) if self.outputs > 1 else [g]
 
-    def _together(self, gs: Sequence[Any]) -> Any:
-        """Return the gradients of the outputs as `backward` gets them; None where there are none at all."""
+    def _from_list(self, gs: Sequence[Any]) -> Any:
+        """Return the gradients of the outputs as `backward` takes them; None if no output has one."""
         if self.outputs == 1:
             return gs[0]
         return gs if any(g is not None for g in gs) else None
 
-    if TYPE_CHECKING:  # `autograd/node.py` gives it what users ask a node for
-
-        def __getattr__(self, name: str) -> Any: ...
-
 
 class Start(Node):
-    """Where a walk starts: its inputs are the roots, and their gradients are given."""
+    """The node at which a walk starts: its inputs are the roots, whose gradients it returns."""
 
     __slots__ = ()
 
@@ -242,59 +318,26 @@ class Start(Node):
         return self.saved
 
 
-class Within(Node):
-    """Shows, to who walks the graph, a step that PyTorch records apart and that an op here has within itself."""
-
-    __slots__ = ("node", "position")
-
-    node: Node  # the op's
-    position: int  # of the op's input
-
-    def __init__(self, node: Node, position: int) -> None:
-        self.node, self.position = node, position
-        self.edges, self.hooks, self.number = (node.edges[position],), None, node.number
-
-    def __eq__(self, other: object) -> bool:
-        mine = (self.node, self.position)
-        return isinstance(other, Within) and mine == (other.node, other.position)
-
-    def __hash__(self) -> int:
-        return hash((self.node, self.position))
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"{self.name()} is no step of its own here but a part of {self.node.name()}: register hooks on that, or "
-            "on the tensor"
-        )
-
-    register_hook = register_prehook = __call__ = backward = _refuse
-
-
-@functools.cache
-def _class_within(name: str) -> Any:
-    return type(name, (Within,), {"__slots__": ()})
-
-
-def within(name: str, node: Node, position: int) -> Node:
-    """Return what shows the step `name` before an input of an op's node; each time an equal one."""
-    shown: Node = _class_within(name)(node, position)
-    return shown
-
-
 class AccumulateGrad(Node):
-    """The end of every path: adds the gradient that arrives into `.grad` of its leaf, `variable`.
+    """The node of a leaf, `variable`: adds the gradient that arrives into the leaf's `.grad`.
 
-    Its `hooks` show the leaf's own too, which live as long as the leaf; those of the node die with it.
+    Its `hooks` share the leaf's hooks, which live as long as the leaf; hooks on the node itself die with the node.
     """
 
     __slots__ = ("variable",)
     __init__ = object.__init__
 
     variable: Tensor
+    #: How many references to a gradient and to its array `_owned` sees if only the walk holds them. They depend on the
+    #: version of Python: `autograd/references.py` counts them when they are first needed.
+    own_references: tuple[Any, Any] | None = None
 
     def name(self) -> str:
-        """Return PyTorch's name, which has its namespace."""
+        """Return PyTorch's name, with its namespace."""
         return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1  # PyTorch's: before all others
 
     def _own_hooks(self) -> Hooks:
         hooks, of_leaf = super()._own_hooks(), self.variable._hooks
@@ -308,18 +351,42 @@ class AccumulateGrad(Node):
         if not leaf._requires_grad:  # frozen since it was recorded
             return ()
         hooks = leaf._hooks
-        # (Several threads may run backward through one model.)
-        with _accumulating if hooks is None else hooks.lock:
+        # Several threads may run backward through one model.
+        with _accumulation_lock if hooks is None else hooks.lock:
             if create_graph:
                 leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
             elif leaf._grad is None:
-                leaf._grad = _owned(g, leaf)
+                leaf._grad = self._owned(g)
             else:
                 leaf._grad._array += g._array
                 leaf._grad._bump()
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()
+
+    def _owned(self, g: Tensor) -> Tensor:
+        """Return `g` itself if nothing else refers to it or to its memory, else a copy: `.grad` belongs to the leaf."""
+        array, leaf = g._array, self.variable
+        own = self.own_references or self._count_own_references()
+        if (
+            not g._requires_grad
+            and _references(g) == own[0]  # no hook and no caller keeps it
+            and _references(array) == own[1]
+            and array.base is None
+            and array.strides == leaf._array.strides
+            and array.flags.writeable
+        ):
+            return g
+        copy = g.detach()
+        copy._array = _memory(leaf)
+        copy._array[...] = array
+        copy._cell = [0]
+        return copy
+
+    @staticmethod
+    def _count_own_references() -> tuple[Any, Any]:
+        own = AccumulateGrad.own_references = supplied("count_own_references")()
+        return own
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Run the post-accumulate hooks, as PyTorch does."""
@@ -338,55 +405,32 @@ def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
-_accumulating = threading.RLock()  # again by the same thread: a sum may call hooks on what it saves
-
-
-def _owned(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return `g` itself if nothing else holds it or its memory, else a copy: `.grad` is the leaf's own."""
-    array = g._array
-    if (
-        not g._requires_grad
-        and _references(g) == own_references  # no hook and no caller keeps it
-        and _references(array) == own_references_of_array
-        and array.base is None
-        and array.strides == leaf._array.strides
-        and array.flags.writeable
-    ):
-        return g
-    copy = g.detach()
-    copy._array = _memory(leaf)
-    copy._array[...] = array
-    copy._cell = [0]
-    return copy
+_accumulation_lock = threading.RLock()  # reentrant: an addition that is recorded may call hooks on saved tensors
 
 
 def _memory(leaf: Tensor) -> Any:
-    """Return memory for `.grad`: laid out as the leaf if that fills a block of memory, else by rows."""
+    """Return memory for `.grad`: with the leaf's strides if the leaf is dense, else contiguous."""
     return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
 
 
 def _clone(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return a recorded copy of `g`, laid out for `.grad`."""
+    """Return a recorded copy of `g` in memory for `.grad`."""
     laid_out: Tensor = g.detach()
     laid_out._array, laid_out._cell = _memory(leaf), [0]
     return laid_out.copy_(g)
 
 
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda x: 0)
-#: How many references `_owned` sees, to a gradient and to its array, if only the walk holds them. That is Python's
-#: affair: `autograd/references.py` finds it out. -1 where it is not known: then it is always a copy.
-own_references: Any = -1
-own_references_of_array: Any = -1
 
 
-def keep(tensor: Tensor, g: Tensor) -> None:
-    """Put `g` into `.grad` of a non-leaf (`retain_grad`), added to what is there."""
-    with _accumulating:
+def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
+    """Accumulate `g` into `.grad` of a non-leaf (`retain_grad`)."""
+    with _accumulation_lock:
         tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
 
 
 def leaf_edge(leaf: Tensor) -> Edge:
-    """Return the edge to a leaf; its `AccumulateGrad` lives as long as some graph leads to it."""
+    """Return the edge to a leaf; its `AccumulateGrad` lives as long as a graph refers to it."""
     reference = leaf._accumulator
     if reference is not None:
         node = reference()
@@ -394,7 +438,7 @@ def leaf_edge(leaf: Tensor) -> Edge:
             return (node, 0)
     if mode.alone:
         return (_accumulator(leaf), 0)
-    with _making:  # two threads may come here with one leaf, and must leave with one node
+    with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
         reference = leaf._accumulator
         node = None if reference is None else reference()
         return (_accumulator(leaf) if node is None else node, 0)
@@ -407,20 +451,22 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
     node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
     node.edges = node.saved = ()
     node.hooks = None
-    node.number = -next(numbers)  # below every other node's: leaves come last and get one sum
+    node.number = -next(
+        numbers
+    )  # less than all other nodes' numbers: a walk visits leaves last, with the sum of their gradients
     if leaf._hooks is not None:
         node._own_hooks()
-    leaf._accumulator = _weakly(node)
+    leaf._accumulator = _weak_reference(node)
     return node
 
 
-_making = threading.RLock()  # of what a leaf or a node has one of
-_weakly = weakref.ref
+_creation_lock = threading.RLock()  # for objects of which a leaf or a node has at most one
+_weak_reference = weakref.ref
 
 
 def hooks_of_leaf(leaf: Tensor) -> Hooks:
-    """Return the hooks of a leaf, made when first asked for."""
-    with _making:
+    """Return the hooks of a leaf, created at the first call."""
+    with _creation_lock:
         if leaf._hooks is None:
             leaf._hooks = Hooks()
             node = None if leaf._accumulator is None else leaf._accumulator()
@@ -429,30 +475,30 @@ def hooks_of_leaf(leaf: Tensor) -> Hooks:
     return leaf._hooks
 
 
-# What hooks see of a walk ---------------------------------------------------------------------------
+# The order of leaves while hooks exist --------------------------------------------------------------
 
 
 class Watch:
-    """A look ahead on a walk that hooks will see: which nodes it comes to, and when a leaf has all of its gradient.
+    """A look ahead on a walk during which hooks may run: what it will visit, and when a leaf's gradient is complete.
 
-    A walk comes to leaves last, which costs nothing. With a hook about, each leaf is served as PyTorch does it: as
-    soon as the last node that contributes has run. So hooks see `.grad` of layers that are done, and what hooks that
-    run after accumulation set free is free during the walk.
+    Without hooks a walk visits leaves last, which costs nothing. While hooks exist, each leaf is visited as in PyTorch:
+    as soon as the last node that contributes to it has run. So hooks see the `.grad` of finished layers, and memory
+    that post-accumulate hooks free is free during the walk.
 
     Attributes:
-        number: tells walks apart.
-        nodes: those that the walk will come to.
-        into_leaves: whether leaves accumulate, or are only looked at (`autograd.grad`).
+        number: identifies the walk.
+        nodes: the nodes that the walk will visit.
+        into_leaves: whether gradients are accumulated into leaves, rather than returned (`autograd.grad`).
     """
 
     def __init__(self, start: Start, needed: set[Node] | None, into_leaves: bool) -> None:
         self.number, self.into_leaves = start.number, into_leaves
         self.nodes: set[Node] = {start}
-        self._last: dict[int, int] = {}  # of a leaf's number: that of the last node to contribute
+        self._last: dict[int, int] = {}  # by the number of a leaf, the number of the last node to contribute to it
         self.look(start, needed)
 
     def look(self, start: Node, needed: set[Node] | None) -> None:
-        """Look ahead from a node: the first one, or one whose edges are others since the walk began."""
+        """Look ahead from a node: the start, or a node whose edges have changed since the walk began."""
         stack = [start]
         while stack:
             node = stack.pop()
@@ -468,28 +514,28 @@ class Watch:
 
     @staticmethod
     def push(heap: list[int], order: int) -> None:
-        """Let a node wait its turn; not a leaf, which `serve` calls."""
+        """Put a node on the heap; leaves are put there by `serve`."""
         if order < 0:
             heappush(heap, order)
 
     def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
-        """Put the leaves that `node` was the last to contribute to first in the queue."""
+        """Put the leaves that `node` was the last to contribute to at the top of the heap."""
         for k, edge in enumerate(node.edges):
             if edge is not None and self._last.get(edge[0].number) == node.number:
                 entry = waiting.pop(-edge[0].number, None)
                 if entry is not None:
                     waiting[_FIRST + k] = entry
                     heappush(heap, _FIRST + k)
-        if not heap:  # leaves that still wait for nodes which the walk has not come to after all (`Node.unreached`)
+        if not heap:  # leaves that wait for nodes which the walk did not visit after all (`Node.unreached`)
             heap += sorted(waiting)
 
 
-_FIRST = -(1 << 62)  # before minus any creation number
+_FIRST = -(1 << 62)  # less than minus any creation number
 
 
 class _Running(threading.local):
     watch: Watch | None = None
 
 
-#: The walk that this thread is in, if there are hooks about.
+#: The look-ahead of the walk that runs in this thread, while hooks exist.
 running = _Running()

@@ -25,9 +25,10 @@ class State:
         autocast: how the thread autocasts (an `Autocast`); None while it does not.
         modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
         callbacks: what is to be called when the walk backward that runs has ended; None while none runs.
+        witness: the mode that is told what a call computes, while a witnessed function runs (`Caller.witnessed`).
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes")
+    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "witness")
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -38,6 +39,7 @@ class State:
         self.asked = False
         self.autocast: Any = None
         self.modes = self.callbacks = None
+        self.witness: DispatchMode | None = None
 
 
 _threads = itertools.count()
@@ -79,6 +81,24 @@ class DispatchMode:
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return `caller(*args, **kwargs)`, a call of `op` (an `Op`, or a subclass of `Function`)."""
         return caller(*args, **kwargs)
+
+    def computed(self, op: Any, values: tuple[Any, ...], arrays: tuple[Any, ...], results: list[Any]) -> None:
+        """Notice that a witnessed call has computed `op.kernel(*arrays)`.
+
+        Args:
+            op: the op.
+            values: the arguments of the call: tensors, numbers, ...
+            arrays: the arguments of the kernel, by the op's signature.
+            results: the arrays that it returned, its residuals last.
+        """
+
+    def writes(self, op: Any, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
+        """Notice that a witnessed call will write into its first argument.
+
+        Args:
+            op, values, arrays: as in `computed`.
+            kernel: the function that writes into the first of `arrays`; None if the result of `op.kernel` is copied.
+        """
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Return `run()`, the gradients of the inputs of `node`, which a walk backward has come to."""
@@ -156,3 +176,24 @@ def recording(on: bool) -> Iterator[None]:
         yield
     finally:
         set_grad(before)
+
+
+def traced_as(policy: str, registry: Any = None) -> Callable[[Any], Any]:
+    """Return a decorator that declares how `torch.compile` treats a function while it traces a call.
+
+    A module or package declares the policy of all the functions and classes in it by a global, `__traced_as__`.
+
+    Args:
+        policy: "inline", its source is followed; "op", it runs as it is, and the operations in it are recorded;
+            "trusted", in addition its truth values and the tensors that it creates follow from its arguments alone;
+            "creates", it returns a tensor that follows from numbers and from the shapes and dtypes of tensors;
+            "stateful", of optimizers: a step runs as it is in each call of the program;
+            "refused", a function that calls it is not compiled.
+        registry: a dictionary of functions that the result of a trusted function depends on.
+    """
+
+    def declare(function: Any) -> Any:
+        function.__traced_as__, function.__traced_registry__ = policy, registry
+        return function
+
+    return declare

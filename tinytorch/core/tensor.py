@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from tinytorch.core import graph
@@ -57,6 +58,33 @@ class Size(tuple[int, ...]):
         return (Size, (tuple(self),))
 
 
+#: The slots of Tensor, and for each the expression of its value in a new tensor: a leaf that does not require grad,
+#: on memory of its own. `array` and `state` (this thread's) are in scope. See `Tensor` for what the slots hold.
+_SLOTS = {
+    "_array": "array",
+    "_cell": "None if state.inference else [0]",
+    "_requires_grad": "False",
+    "_edge": "None",
+    "_grad": "None",
+    "_view": "None",
+    "_hooks": "None",
+    "_accumulator": "None",
+}
+
+
+def new_tensor_text(name: str, cls: str = "Tensor", **instead: str) -> str:
+    """Return the statements that make the tensor `name` from `array`; every function that makes tensors has them.
+
+    They are written out in each of these functions since a call of a function would take as long as they do.
+    `instead` has other values of slots.
+    """
+    by_value: dict[str, list[str]] = {}
+    for slot, value in (_SLOTS | instead).items():
+        by_value.setdefault(value, []).append(f"{name}.{slot}")
+    assignments = [" = ".join([*slots, value]) for value, slots in by_value.items()]
+    return "\n".join([f"{name} = new({cls})", *assignments])
+
+
 class Tensor:
     """A multi-dimensional array of one dtype that can take part in automatic differentiation.
 
@@ -79,10 +107,7 @@ class Tensor:
     # _view         a `View`: of which base this is a view, and how; None for others
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
-    __slots__ = (
-        "__dict__", "__weakref__", "_accumulator", "_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad",
-        "_view",
-    )  # fmt: skip
+    __slots__ = ("__dict__", "__weakref__", *_SLOTS)
 
     _array: Any
     _cell: list[int] | None
@@ -133,14 +158,17 @@ class Tensor:
         def __getattr__(self, name: str) -> Any: ...
 
 
+def _makes_tensors(function: Any) -> Any:
+    """Give a function of `array` and `cls` its body: it makes a tensor by `new_tensor_text`."""
+    scope: dict[str, Any] = {"new": object.__new__, "local": local, "Tensor": Tensor, "__name__": __name__}
+    body = ["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"]
+    exec("\n    ".join([f"def {function.__name__}(array, cls=Tensor):", *body]), scope)
+    return functools.wraps(function)(scope[function.__name__])
+
+
+@_makes_tensors
 def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
     """Return `array` as a tensor on the same memory, a leaf that does not require grad."""
-    made = object.__new__(cls)
-    made._array = array
-    made._cell = None if local.state.inference else [0]
-    made._requires_grad = False
-    made._edge = made._grad = made._view = made._hooks = made._accumulator = None
-    return made
 
 
 def constant(array: Any) -> Any:

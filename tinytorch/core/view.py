@@ -7,10 +7,11 @@ A view knows its base, the tensor that owns the memory. A write in place counts 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tinytorch.core.graph import Node, numbers
 from tinytorch.core.mode import local, recording
+from tinytorch.core.supplied import supplied
 from tinytorch.kernels import places
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ class View:
     __slots__ = ("array", "base", "kind", "own", "seen")
 
     array: Any
-    by_place: ClassVar[Any]  # the op that takes a view by its place in memory: `inplace.py` gives it
     base: Tensor
     kind: int
     own: bool
@@ -48,8 +48,8 @@ class View:
 
     def replay(self, base: Tensor) -> Tensor:
         """Return the same view of another tensor, whose memory is laid out as the base's."""
-        made: Tensor = View.by_place(base, *self.places())
-        return made
+        view: Tensor = supplied("strided")(base, *self.places())
+        return view
 
 
 _new: Any = object.__new__
@@ -113,7 +113,7 @@ def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]
     """Give a view its edge from what its base has become: a step by place."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
     with recording(True):
-        edge = View.by_place(view.base, *places)._edge
+        edge = supplied("strided")(view.base, *places)._edge
     tensor._edge = edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
     tensor._requires_grad = True
     move_retained(tensor, old)

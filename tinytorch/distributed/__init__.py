@@ -1,7 +1,8 @@
-"""`torch.distributed`: several processes that exchange tensors, on one machine or many, by MPI.
+"""`torch.distributed`: processes on one machine or several that exchange tensors by MPI.
 
-`groups` says who a process is, and with whom; `collectives`, `messages` and `objects` exchange; `work` is an exchange
-under way. `run` starts processes, `rendezvous` brings them together.
+`groups` has the process groups and ranks; `collectives`, `messages` (point to point) and `objects` exchange data, and
+`work` has the handle of an operation in progress. `run` starts processes, `rendezvous` connects them. `data_parallel`
+and `sync_batchnorm` define layers of `torch.nn`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from tinytorch.distributed.groups import *  # noqa: F403
 from tinytorch.distributed.groups import _get_default_group as _get_default_group
 from tinytorch.distributed.groups import _new_process_group_helper as _new_process_group_helper
 from tinytorch.distributed.groups import _rank_not_in_group as _rank_not_in_group
-from tinytorch.distributed.groups import get_global_rank as _get_global_rank  # noqa: F401  (its name of old)
+from tinytorch.distributed.groups import get_global_rank as _get_global_rank  # noqa: F401  (its older name)
 from tinytorch.distributed.messages import *  # noqa: F403
 from tinytorch.distributed.objects import *  # noqa: F403
 from tinytorch.distributed.stores import *  # noqa: F403
 from tinytorch.distributed.work import *  # noqa: F403
 
-__all__ = [name for each in (collectives, groups, messages, objects, stores, work) for name in each.__all__]
+__all__ = [name for module in (collectives, groups, messages, objects, stores, work) for name in module.__all__]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Training with uneven inputs: what a process does that has none left while others go on."""
+"""Training with uneven inputs: a process without inputs answers the collectives of the others until all have none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tinytorch.ops.create import ones, zeros
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
-_MANY = 1000  # steps that a process has fewer than others, from which on there is a warning
+_SKEW_WARNING = 1000  # warn when a process has so many steps less than others
 
 
 class JoinHook:
-    """What a process that has joined, one without inputs left, does so that the others' exchanges find it.
+    """The collectives by which a process that has joined (it has no inputs left) answers those of the others.
 
     Example:
         >>> from tinytorch.distributed.algorithms.join import JoinHook
@@ -29,10 +29,10 @@ class JoinHook:
     """
 
     def main_hook(self) -> None:
-        """Do what a step of the others needs; called once for each of their steps."""
+        """Answer one step of the others; called once for each of their steps."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Do what is to be done when all have joined; `is_last_joiner`: whether this process was one of the last."""
+        """Finish when all have joined; `is_last_joiner`: this process was one of the last to join."""
 
 
 class _JoinConfig(NamedTuple):
@@ -42,7 +42,7 @@ class _JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """What can train with uneven inputs: it calls `Join.notify_join_context` before the exchanges of a step."""
+    """An object for training with uneven inputs: it calls `Join.notify_join_context` before a step's collectives."""
 
     @abstractmethod
     def __init__(self) -> None:
@@ -51,33 +51,33 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the hook that answers for this object, given the keywords that `Join` got."""
+        """Return the hook for this object, given the keyword arguments of `Join`."""
 
     @property
     @abstractmethod
     def join_device(self) -> Any:
-        """The device of what is exchanged."""
+        """The device of the communicated tensors."""
 
     @property
     @abstractmethod
     def join_process_group(self) -> Any:
-        """The processes."""
+        """The process group."""
 
 
 class Join:
-    """A context manager around a training loop that processes leave after different numbers of steps.
+    """A context manager for a training loop that has a different number of steps on each process.
 
-    Who has left goes on to answer the others' exchanges, by the hooks of the objects that take part, until all have.
+    A process that has left the loop answers the others' collectives by the hooks of the objects, until all have left.
 
     Args:
-        joinables: the objects, `DistributedDataParallel` among them.
-        enable: False makes the context do nothing.
+        joinables: the objects, such as `DistributedDataParallel`.
+        enable: False turns the context manager off.
         throw_on_early_termination: raise an error on all processes when the first has no inputs left.
-        kwargs: what the objects' `join_hook` gets.
+        kwargs: arguments for the objects' `join_hook`.
 
     Raises:
-        ValueError: there are no objects, or they are of several groups.
-        RuntimeError: a process has no inputs left, and `throw_on_early_termination`.
+        ValueError: `joinables` is empty, or the objects have different groups.
+        RuntimeError: a process has no inputs left, with `throw_on_early_termination`.
 
     Example:
         >>> import tinytorch.distributed as dist
@@ -100,11 +100,11 @@ class Join:
         if not joinables:
             raise ValueError("The join context manager requires at least one joinable")
         self._joinables, self._enable, self._throws = joinables, enable, throw_on_early_termination
-        self._join_hooks = [each.join_hook(**kwargs) for each in joinables]
-        for k, each in enumerate(joinables):
-            each._join_config = _JoinConfig(enable, throw_on_early_termination, k == 0)
+        self._join_hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
+        for k, joinable in enumerate(joinables):
+            joinable._join_config = _JoinConfig(enable, throw_on_early_termination, k == 0)
         self._process_group = joinables[0].join_process_group
-        if any(each.join_process_group is not self._process_group for each in joinables):
+        if any(joinable.join_process_group is not self._process_group for joinable in joinables):
             raise ValueError("Using join context manager with multiple process groups")
         self._rank = get_rank(self._process_group)
 
@@ -115,37 +115,37 @@ class Join:
         if not self._enable or kind:
             return
         steps = 0
-        while self._answer(zeros(1)):  # the others' ones: how many have not joined
+        while self._sum(zeros(1)):  # the number of processes that have not joined: each of them contributes 1
             if self._throws:
-                self._answer(ones(1))
+                self._sum(ones(1))
                 raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
             for hook in self._join_hooks:
                 hook.main_hook()
             steps += 1
-            if steps == _MANY:
+            if steps == _SKEW_WARNING:
                 warnings.warn(
-                    f"Detected uneven input skew of greater than {_MANY}. This means that rank {self._rank} has at "
-                    f"least {_MANY} fewer inputs than other currently-active ranks. This level of skew could lead to "
+                    f"Detected uneven input skew of greater than {steps}. This means that rank {self._rank} has at "
+                    f"least {steps} fewer inputs than other currently-active ranks. This level of skew could lead to "
                     "performance degradation during training.",
                     stacklevel=2,
                 )
         for hook in self._join_hooks:
             hook.post_hook(not steps)
 
-    def _answer(self, number: Any) -> float:
+    def _sum(self, number: Any) -> float:
         all_reduce(number, group=self._process_group)
         return float(number)
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Work | None:
-        """Tell the processes that have joined that this one begins a step.
+        """Tell the processes that have joined that this one starts a step.
 
         Returns:
-            The work of summing ones over those that have not, for the first of the objects of an enabled `Join`;
-            else None.
+            For the first object of an enabled `Join`, the work handle of the sum that counts the processes that have
+            not joined; else None.
 
         Raises:
-            RuntimeError: another process has joined, and `throw_on_early_termination`.
+            RuntimeError: another process has joined, with `throw_on_early_termination`.
         """
         assert hasattr(joinable, "_join_config"), (
             f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"

@@ -1,8 +1,8 @@
-"""What `DistributedDataParallel` does with gradients: `Reducer` averages them, bucket by bucket, during backward.
+"""`Reducer` averages the gradients of `DistributedDataParallel` over the processes during backward, in buckets.
 
-A gradient is copied into its bucket as soon as it is there. A bucket that is full, after those before it, is summed
-over all processes by MPI while backward goes on with earlier layers: each further gradient lets MPI move some more.
-When the walk has ended the sums are waited for and copied back.
+Each gradient is copied into its bucket as soon as it is accumulated. When a bucket and all before it are full, MPI
+starts to sum it over the processes while backward continues with earlier layers; each further gradient gives MPI a
+chance to make progress. At the end of backward the reducer waits for the sums and copies them back.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.autograd.variable import Variable
 from tinytorch.core.graph import AccumulateGrad, leaf_edge
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ProcessGroup
@@ -56,26 +56,33 @@ _CHANGED = (
 )
 
 
+def after_backward(callback: Callable[[], None]) -> None:
+    """Call a function at the end of the backward pass that is running in this thread."""
+    callbacks = local.state.callbacks
+    assert callbacks is not None, "no backward pass is running"
+    callbacks.append(callback)
+
+
 class GradBucket:
-    """Some parameters' gradients, as a communication hook gets them (`DistributedDataParallel.register_comm_hook`)."""
+    """The gradients of some parameters, the argument of a hook of `DistributedDataParallel.register_comm_hook`."""
 
     def __init__(self, index: int, is_last: bool, buffer: Tensor, parameters: Sequence[Tensor]) -> None:
         self._index, self._is_last, self._buffer, self._parameters = index, is_last, buffer, list(parameters)
 
     def index(self) -> int:
-        """Return which bucket it is: buckets are reduced in this order."""
+        """Return the bucket's index: buckets are reduced in this order."""
         return self._index
 
     def is_last(self) -> bool:
-        """Return whether it is the last one of the backward pass."""
+        """Return whether it is the last bucket of the backward pass."""
         return self._is_last
 
     def buffer(self) -> Tensor:
-        """Return the gradients one after the other, `(n,)`."""
+        """Return the concatenated gradients, `(n,)`."""
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Have another tensor in the place of `buffer()`."""
+        """Replace the tensor of `buffer()`."""
         self._buffer = buffer
 
     def parameters(self) -> list[Tensor]:
@@ -83,40 +90,40 @@ class GradBucket:
         return self._parameters
 
     def gradients(self) -> list[Tensor]:
-        """Return by parameter the part of `buffer()` that is its gradient, in its shape."""
-        parts = self._buffer.split([each.numel() for each in self._parameters])
-        return [part.view(each.shape) for part, each in zip(parts, self._parameters, strict=True)]
+        """Return for each parameter its gradient, a view of `buffer()` with the parameter's shape."""
+        parts = self._buffer.split([p.numel() for p in self._parameters])
+        return [part.view(p.shape) for part, p in zip(parts, self._parameters, strict=True)]
 
 
 class _Bucket:
-    """Memory for gradients of one dtype, and how far their reduction is."""
+    """The memory for gradients of one dtype, and the state of their reduction."""
 
     def __init__(self, index: int, numbers: Sequence[int], parameters: Sequence[Tensor]) -> None:
         self.index, self.numbers, self.parameters = index, numbers, parameters
-        self.buffer = wrap(np.zeros(sum(each.numel() for each in parameters), parameters[0]._array.dtype))
+        self.buffer = wrap(np.zeros(sum(p.numel() for p in parameters), parameters[0]._array.dtype))
         self.grads = GradBucket(index, False, self.buffer, parameters).gradients()
-        self.waiting = 0  # gradients that have not come
-        self.summed: Array = self.buffer._array  # by MPI
-        self.test: Callable[[], Any] | None = None  # returns whether the sum is there
-        self.future: Future[Any] | None = None  # what a communication hook returned
+        self.pending = 0  # gradients that are not in the bucket yet
+        self.summed: Array = self.buffer._array  # the array that MPI sums
+        self.test: Callable[[], Any] | None = None  # returns whether the sum is complete
+        self.future: Future[Any] | None = None  # the result of a communication hook
 
 
-#: Buckets that nobody will wait for, which MPI may still write into.
+#: Buckets of reducers that were freed during a reduction: MPI may still write into them.
 _abandoned: list[Any] = []
 
 
 class Reducer:
-    """Averages the gradients of parameters over the processes of a group, each time that backward fills them.
+    """Averages the gradients of parameters over the processes of a group in each backward pass.
 
     Args:
-        parameters: those that require grad, in the model's order: the same on all ranks.
-        group: the processes.
-        limits: the sizes of buckets in bytes, the last one for all further ones.
-        finds_unused: look at each forward pass for parameters without gradients.
-        as_views: let `.grad` be parts of the buckets.
+        parameters: the parameters that require grad, in the model's order, the same on all ranks.
+        group: the process group.
+        limits: the sizes of the buckets in bytes; the last one holds for all further buckets.
+        finds_unused: search the graph of each forward pass for parameters that will get no gradient.
+        as_views: let `.grad` be a view of the bucket.
 
     Raises:
-        RuntimeError: the parameters are not the same on all ranks.
+        RuntimeError: the parameters differ between ranks.
     """
 
     def __init__(
@@ -132,128 +139,130 @@ class Reducer:
         self.hook: tuple[Callable[..., Any], Any] | None = None
         self.buckets: list[_Bucket] = []
         self._number = self._check_and_number(limits)
-        self._comm: Any = group.further[self._number] if group.comm is not None else None
-        self._places: dict[int, tuple[_Bucket, int]] = {}  # by the parameter's number: the bucket, and where in it
+        self._comm: Any = group.copies[self._number] if group.comm is not None else None
+        self._places: dict[int, tuple[_Bucket, int]] = {}  # for each parameter's number: its bucket and its index there
         for index, numbers in enumerate(_in_buckets(self.parameters, limits)):
             bucket = _Bucket(index, numbers, [self.parameters[k] for k in numbers])
             self.buckets.append(bucket)
             self._places.update({k: (bucket, position) for position, k in enumerate(numbers)})
-        self._expecting = self._began = False  # whether gradients are to be reduced; whether the first has come
-        self._unfinished = False  # from the first gradient on until all is reduced
+        self._expecting = self._began = False  # gradients are to be reduced; the first one has been accumulated
+        self._unfinished = False  # True from the first gradient until all are reduced
         self._missing: set[int] = set()  # parameters without a gradient yet
-        self._unused: list[int] = []  # parameters that will not get one
-        self._used = np.zeros(len(self.parameters), np.int32)  # ranks that have a gradient of it
+        self._unused: list[int] = []  # parameters that will get no gradient
+        self._used = np.zeros(len(self.parameters), np.int32)  # for each parameter, the number of ranks with a gradient
         self._used_test: Callable[[], Any] | None = None
         self._next = 0  # the bucket to be reduced next
-        self._under_way: collections.deque[Callable[[], Any]] = collections.deque()
+        self._in_progress: collections.deque[Callable[[], Any]] = collections.deque()
         self._joining: tuple[Work, bool] | None = None
         self._divisor = 1.0
-        # With a static graph: how often each parameter's hook runs, known after the first backward, and has yet to run.
+        # With a static graph: the number of calls of each parameter's hook in a backward pass, counted in the first
+        # one, and the remaining calls in this one.
         self._times = self._remaining = np.zeros(len(self.parameters), np.int64)
         self._knows_times = False
-        me = weakref.ref(self)
+        reference = weakref.ref(self)
         self._handles = [
-            each.register_post_accumulate_grad_hook(functools.partial(_arrived, me, k))
-            for k, each in enumerate(self.parameters)
+            p.register_post_accumulate_grad_hook(functools.partial(_arrived, reference, k))
+            for k, p in enumerate(self.parameters)
         ]
 
     def _check_and_number(self, limits: Sequence[int]) -> int:
-        """Return the number of a communicator that all ranks have for this, if their models are the same.
+        """Check that the models are the same on all ranks; return the index of a communicator for this reducer.
 
-        Those of reducers that are gone on all ranks are used again: MPI has not many.
+        MPI has a limited number of communicators: one whose reducers are freed on all ranks is used again.
         """
-        mine = [(tuple(p.shape), tuple(p.stride()), str(p.dtype)) for p in self.parameters]
+        own = [(tuple(p.shape), tuple(p.stride()), str(p.dtype)) for p in self.parameters]
         settings = (list(limits), self.finds_unused)
-        everyone: list[Any] = [None] * self.group.size()
-        all_gather_object(everyone, (mine, settings, sorted(self.group.unused)), self.group)
-        for rank, (theirs, _, _) in enumerate(everyone):
-            if len(theirs) != len(mine):
+        gathered: list[Any] = [None] * self.group.size()
+        all_gather_object(gathered, (own, settings, sorted(self.group.free_copies)), self.group)
+        for rank, (params, _, _) in enumerate(gathered):
+            if len(params) != len(own):
                 raise RuntimeError(
-                    f"DDP expects same model across all ranks, but Rank {self.group.rank()} has {len(mine)} params, "
-                    f"while rank {rank} has inconsistent {len(theirs)} params."
+                    f"DDP expects same model across all ranks, but Rank {self.group.rank()} has {len(own)} params, "
+                    f"while rank {rank} has inconsistent {len(params)} params."
                 )
-        for rank, (theirs, others, _) in enumerate(everyone):
-            for k, (param, first) in enumerate(zip(theirs, everyone[0][0], strict=True)):
-                for what, is_, expected in zip(("sizes", "strides", "dtype"), param, first, strict=True):
-                    if is_ != expected:
-                        shown = list(is_) if isinstance(is_, tuple) else is_
+        for rank, (params, others, _) in enumerate(gathered):
+            for k, (param, first) in enumerate(zip(params, gathered[0][0], strict=True)):
+                for what, actual, expected in zip(("sizes", "strides", "dtype"), param, first, strict=True):
+                    if actual != expected:
+                        value = list(actual) if isinstance(actual, tuple) else actual
                         raise RuntimeError(
-                            f"[{rank}]: params[{k}] in this process with {what} {shown} appears not to match {what} of "
+                            f"[{rank}]: params[{k}] in this process with {what} {value} appears not to match {what} of "
                             "the same param in process 0."
                         )
-            if others != everyone[0][1]:
+            if others != gathered[0][1]:
                 raise RuntimeError(
                     f"DDP expects the same arguments on all ranks, but rank 0 has (bucket sizes in bytes, "
-                    f"find_unused_parameters) = {everyone[0][1]}, while rank {rank} has {others}"
+                    f"find_unused_parameters) = {gathered[0][1]}, while rank {rank} has {others}"
                 )
-        again = set.intersection(*[set(unused) for _, _, unused in everyone])
-        if again:
-            self.group.unused.discard(number := min(again))
+        free = set.intersection(*[set(indices) for _, _, indices in gathered])
+        if free:
+            self.group.free_copies.discard(number := min(free))
             return number
         if self.group.comm is not None:
-            self.group.further.append(self.group.comm.Dup())
-        return len(self.group.further) - 1
+            self.group.copies.append(self.group.comm.Dup())
+        return len(self.group.copies) - 1
 
     def __del__(self) -> None:
-        if not hasattr(self, "_handles"):  # the models differ
+        if not hasattr(self, "_handles"):  # the constructor raised an error: the models differ
             return
         self.remove_hooks()
-        if self._under_way:
-            _abandoned.append((self.buckets, list(self._under_way), self._used))
+        if self._in_progress:
+            _abandoned.append((self.buckets, list(self._in_progress), self._used))
         elif not self._unfinished and self._comm is not None:
-            self.group.unused.add(self._number)
+            self.group.free_copies.add(self._number)
 
     def remove_hooks(self) -> None:
-        """Let go of the parameters."""
+        """Remove the hooks of the parameters."""
         for handle in self._handles:
             handle.remove()
 
     # A step ---------------------------------------------------------------------------------------
 
     def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
-        """Expect gradients: those of a backward pass from a model's outputs.
+        """Prepare to reduce the gradients of a backward pass that starts at a model's outputs.
 
         Raises:
-            RuntimeError: the last backward pass did not reach all parameters.
+            RuntimeError: the previous backward pass did not reach all parameters.
         """
         self.check_finished()
         self._expecting, self._began, self._next = True, False, 0
         self._missing = set(range(len(self.parameters)))
         for bucket in self.buckets:
-            bucket.waiting, bucket.test, bucket.future = len(bucket.parameters), None, None
+            bucket.pending, bucket.test, bucket.future = len(bucket.parameters), None, None
         if self.static:
             self._remaining = self._times.copy()
         elif self.finds_unused:
             reached = _reached(outputs)
-            self._unused = [k for k, each in enumerate(self.parameters) if id(each) not in reached]
+            self._unused = [k for k, p in enumerate(self.parameters) if id(p) not in reached]
 
     def check_finished(self) -> None:
         """Raise an error if a backward pass has not reached all parameters."""
         if not self._unfinished:
             return
         if self.static:
-            about = _CHANGED.format("used", "unused").replace("Your", "This error indicates that your", 1)
+            reason = _CHANGED.format("used", "unused").replace("Your", "This error indicates that your", 1)
         else:
-            about = _UNUSED_OUTPUTS if self.finds_unused else _UNUSED
-        which = " ".join(map(str, sorted(self._missing)))
+            reason = _UNUSED_OUTPUTS if self.finds_unused else _UNUSED
+        missing = " ".join(map(str, sorted(self._missing)))
         raise RuntimeError(
-            f"{_UNFINISHED}{about}\nParameter indices which did not receive grad for rank {self.group.rank()}: {which}"
+            f"{_UNFINISHED}{reason}\nParameter indices which did not receive grad for rank {self.group.rank()}: "
+            f"{missing}"
         )
 
     def _rebuild_buckets(self) -> bool:
-        """Return False: the buckets are as they were made (Lightning asks)."""
+        """Return False: buckets are never rebuilt; Lightning calls this method."""
         return False
 
     def join(self, work: Work, divide_by_initial_size: bool) -> None:
-        """Take a work whose result is how many processes take part in this step (see `Join`)."""
+        """Store a work handle whose result is the number of processes that take part in this step (see `Join`)."""
         if self._joining is not None:  # there was no backward pass
             self._joining[0].wait()
         self._joining = work, divide_by_initial_size
 
     def arrived(self, k: int) -> None:
-        """Take the gradient of parameter k: backward has just accumulated it."""
+        """Reduce the gradient of parameter k, which backward has just accumulated."""
         if self.finds_unused or self.static:
-            # Also while nothing is reduced (`no_sync`): what came then is reduced later.
+            # Also inside `no_sync`: gradients accumulated there are reduced later.
             if not self._knows_times and self.parameters[k]._grad is not None:
                 self._used[k] = 1
             if self.static:
@@ -276,10 +285,10 @@ class Reducer:
         if self._next == len(self.buckets):
             if self.finds_unused and not self.static:
                 self._reduce_used()
-            Variable._execution_engine.queue_callback(self._finish)
+            after_backward(self._finish)
 
     def reduce_all(self) -> None:
-        """Reduce all gradients: the first time with a static graph, which parameters it has being known only now."""
+        """Reduce all gradients at the end of the first backward pass with a static graph: its hooks are counted now."""
         self._knows_times = True
         self._unused = list(np.flatnonzero(self._times == 0))
         self._begin()
@@ -292,13 +301,13 @@ class Reducer:
         self._began = self._unfinished = True
         divisor = float(self.group.size())
         if self._joining is not None:
-            (work, by_initial_size), self._joining = self._joining, None
+            (work, divide_by_initial_size), self._joining = self._joining, None
             work.wait()
-            divisor = divisor if by_initial_size else float(work.result()[0])
+            divisor = divisor if divide_by_initial_size else float(work.result()[0])
         self._divisor = 1.0 if self.hook else divisor
 
     def _take(self, k: int) -> None:
-        """Copy the gradient of parameter k into its bucket, divided; reduce the buckets that are full."""
+        """Copy the gradient of parameter k, divided, into its bucket; start to reduce the buckets that are full."""
         if k not in self._missing:
             raise RuntimeError(_MARKED_TWICE)
         self._missing.discard(k)
@@ -311,16 +320,16 @@ class Reducer:
             np.multiply(grad._array, 1 / self._divisor, out=part._array, casting="same_kind")
             if self.as_views:
                 leaf._grad = part
-        bucket.waiting -= 1
-        if not bucket.waiting:
-            while self._next < len(self.buckets) and not self.buckets[self._next].waiting:
+        bucket.pending -= 1
+        if not bucket.pending:
+            while self._next < len(self.buckets) and not self.buckets[self._next].pending:
                 self._reduce(self.buckets[self._next])
                 self._next += 1
-        while self._under_way and self._under_way[0]():  # (MPI moves data only while it is called)
-            self._under_way.popleft()
+        while self._in_progress and self._in_progress[0]():  # (MPI makes progress only inside its functions)
+            self._in_progress.popleft()
 
     def _reduce(self, bucket: _Bucket) -> None:
-        """Begin to sum a bucket over all processes."""
+        """Start to sum a bucket over all processes."""
         if self.hook is not None:
             hook, state = self.hook
             last = bucket.index == len(self.buckets) - 1
@@ -332,12 +341,12 @@ class Reducer:
                 )
             bucket.test = bucket.future.done
         elif self._comm is not None:
-            # (MPI knows no floats of 16 bits)
+            # (MPI has no 16-bit floats)
             array = bucket.buffer._array
             bucket.summed = array.astype(np.float32) if array.dtype.itemsize == 2 else array
             bucket.test = self._sum(bucket.summed)
         if bucket.test is not None:
-            self._under_way.append(bucket.test)
+            self._in_progress.append(bucket.test)
 
     def _sum(self, numbers: Array) -> Callable[[], Any]:
         test: Callable[[], Any] = self._comm.Iallreduce(mpi().IN_PLACE, numbers, mpi().SUM).Test
@@ -346,10 +355,10 @@ class Reducer:
     def _reduce_used(self) -> None:
         if self._comm is not None:
             self._used_test = self._sum(self._used)
-            self._under_way.append(self._used_test)
+            self._in_progress.append(self._used_test)
 
     def _finish(self) -> None:
-        """Wait for the sums, and put them where the optimizer looks for them."""
+        """Wait for the sums, and store them in the parameters' `.grad`."""
         self._expecting = False
         counted = self.finds_unused or self.static
         if self._used_test is not None:
@@ -359,14 +368,14 @@ class Reducer:
             self._complete(bucket)
             for k, leaf, part in zip(bucket.numbers, bucket.parameters, bucket.grads, strict=True):
                 if not counted or self._used[k]:
-                    self._put(leaf, part)
-        self._under_way.clear()
+                    self._store(leaf, part)
+        self._in_progress.clear()
         self._unfinished = False
         if not self.static:
             self._used[:] = 0
 
     def _complete(self, bucket: _Bucket) -> None:
-        """Wait for a bucket's sum, and have it in the bucket."""
+        """Wait for a bucket's sum, and store it in the bucket."""
         if bucket.future is not None:
             result = bucket.future.wait()
             if not isinstance(result, Tensor):
@@ -380,14 +389,14 @@ class Reducer:
 
     def _wait(self, test: Callable[[], Any], what: str) -> None:
         rank, seconds = self.group.global_rank, self.group.seconds
-        about = f"[rank {rank}] DistributedDataParallel's all_reduce of {what}"
+        operation = f"[rank {rank}] DistributedDataParallel's all_reduce of {what}"
         late = (
-            f"{about} did not end within {seconds:g} s: another rank is late, has died, or runs another number of "
+            f"{operation} did not end within {seconds:g} s: another rank is late, has died, or runs another number of "
             "backward passes, or another model"
         )
 
         def ready() -> Any:
-            self.group.advance()  # another rank may wait for what this one has begun
+            self.group.advance()  # another rank may wait for a communication that this one has queued
             return test()
 
         try:
@@ -395,9 +404,9 @@ class Reducer:
         except DistBackendError:
             raise
         except RuntimeError as error:  # MPI's own
-            raise DistBackendError(f"{about}: {error}") from error
+            raise DistBackendError(f"{operation}: {error}") from error
 
-    def _put(self, leaf: Tensor, part: Tensor) -> None:
+    def _store(self, leaf: Tensor, part: Tensor) -> None:
         grad = leaf._grad
         if self.as_views:
             leaf._grad = part
@@ -410,7 +419,7 @@ class Reducer:
             grad._bump()
 
     def answer(self) -> None:
-        """Take part, with zeros, in what the processes do that have not joined (see `Join`)."""
+        """Contribute zeros to the reductions of the processes that have not joined (see `Join`)."""
         self._next = 0
         for bucket in self.buckets:
             bucket.buffer._array[...] = 0
@@ -424,21 +433,21 @@ class Reducer:
             self._used[:] = 0
         for bucket in self.buckets:
             self._complete(bucket)
-        self._under_way.clear()
+        self._in_progress.clear()
 
 
 def _arrived(reducer: weakref.ref[Reducer], k: int, leaf: Tensor) -> None:
-    """Be the hook of a parameter, which does not keep the reducer alive."""
-    found = reducer()
-    if found is not None:
-        found.arrived(k)
+    """The hook of a parameter; it does not keep the reducer alive."""
+    target = reducer()
+    if target is not None:
+        target.arrived(k)
 
 
 def _in_buckets(parameters: Sequence[Tensor], limits: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of parameters by bucket: the last first, as backward comes to them, each dtype by itself."""
+    """Return the parameters' numbers for each bucket: the last parameters first, as in backward, one dtype a bucket."""
     full: list[list[int]] = []
-    filling: dict[Any, list[list[int]]] = {}  # by dtype, the buckets so far
-    sizes: dict[Any, int] = {}  # of the last of them, in bytes
+    filling: dict[Any, list[list[int]]] = {}  # for each dtype, its buckets
+    sizes: dict[Any, int] = {}  # for each dtype, the size of its last bucket in bytes
     for k in reversed(range(len(parameters))):
         dtype, array = parameters[k].dtype, parameters[k]._array
         buckets = filling.setdefault(dtype, [[]])
@@ -452,11 +461,11 @@ def _in_buckets(parameters: Sequence[Tensor], limits: Sequence[int]) -> list[lis
 
 
 def _reached(outputs: Sequence[Tensor]) -> set[int]:
-    """Return the ids of the leaves that backward from the outputs comes to."""
+    """Return the ids of the leaves that backward reaches from the outputs."""
     leaves: set[int] = set()
     seen: set[Any] = set()
-    wanted = [each for each in outputs if each.requires_grad]
-    nodes: list[Any] = [(each._current()._edge or leaf_edge(each))[0] for each in wanted]
+    roots = [output for output in outputs if output.requires_grad]
+    nodes: list[Any] = [(root._current()._edge or leaf_edge(root))[0] for root in roots]
     while nodes:
         node = nodes.pop()
         if node in seen:

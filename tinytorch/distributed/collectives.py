@@ -1,7 +1,7 @@
-"""What processes do with tensors together: `all_reduce`, `broadcast`, `all_gather` and their kin.
+"""Collective operations on tensors: `all_reduce`, `broadcast`, `all_gather` and so on.
 
-Each function says what must be the same on all ranks (`facts`), how MPI begins it, and what is done with what has come.
-MPI gets bytes where it only moves, and numbers where it computes.
+Each function gives `ProcessGroup.run` a signature of the call that must be equal on all ranks, a function that starts
+the operation in MPI, and a function that stores the result. MPI gets numbers for reductions, and bytes otherwise.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Array = np.ndarray[Any, Any]
 Group = Any
 Done = Callable[[], None]
 
-# What they have in common -------------------------------------------------------------------------
+# Helpers ------------------------------------------------------------------------------------------
 
 
 def check_tensor(value: Any, name: str) -> None:
-    """Raise TypeError if an argument is no tensor."""
+    """Raise TypeError if an argument is not a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
@@ -39,15 +39,21 @@ def check_tensor(value: Any, name: str) -> None:
 
 
 def check_tensors(values: Any, name: str, dtype: Any = None) -> None:
-    """Raise TypeError if an argument is no list of tensors, ValueError if they have not all the same dtype."""
-    if not isinstance(values, (list, tuple)) or not all(isinstance(each, Tensor) for each in values):
+    """Raise TypeError if an argument is not a list of tensors, ValueError if one has another dtype than `dtype`."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, Tensor) for value in values):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
-            f"             but got {type(values)} with elements of type {[type(each) for each in values]}."
+            f"             but got {type(values)} with elements of type {[type(value) for value in values]}."
         )
-    for each in values:
-        if dtype is not None and each.dtype != dtype:
-            raise ValueError(f"Invalid usage of tensors with different dtypes: found {dtype} and {each.dtype}")
+    for tensor in values:
+        if dtype is not None:
+            check_same_dtype(dtype, tensor.dtype)
+
+
+def check_same_dtype(first: Any, second: Any) -> None:
+    """Raise ValueError if two dtypes differ."""
+    if first != second:
+        raise ValueError(f"Invalid usage of tensors with different dtypes: found {first} and {second}")
 
 
 def octets(array: Array) -> Array:
@@ -56,7 +62,7 @@ def octets(array: Array) -> Array:
 
 
 def put(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> None:
-    """Put arrays of the same sizes into tensors."""
+    """Copy arrays into tensors with as many elements."""
     for tensor, array in zip(tensors, arrays, strict=True):
         if array is not tensor._array:
             tensor._array[...] = array.reshape(tensor.shape)
@@ -64,14 +70,14 @@ def put(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> None:
 
 
 def receiving(tensor: Tensor) -> tuple[Array, Done]:
-    """Return a contiguous array to receive into, the tensor's own if it is, and what puts it into the tensor."""
+    """Return a contiguous receive buffer (the tensor's array if possible), and a function that stores it."""
     array = tensor._array
-    into = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
-    return into, lambda: put([tensor], [into])
+    buffer = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
+    return buffer, lambda: put([tensor], [buffer])
 
 
 def ended(work: Work, async_op: bool) -> Work | None:
-    """Return the work if nobody is to wait for it; else wait."""
+    """Return the work if `async_op`; else wait for it and return None."""
     if async_op:
         return work
     work.wait()
@@ -81,14 +87,16 @@ def ended(work: Work, async_op: bool) -> Work | None:
 def member_rank(
     group: ProcessGroup, rank: int | None, group_rank: int | None, what: str, default: int | None = None
 ) -> int:
-    """Return the rank in a group of the process that a function names by `src` or `dst`, or by its rank in the group.
+    """Return the rank within a group of a process given by its global rank or by its rank in the group.
 
     Args:
-        default: `rank`, where neither is given.
+        rank, group_rank: the global rank, or the rank in the group; the other one is None.
+        what: the name of the function, for errors.
+        default: the global rank if both are None.
 
     Raises:
-        ValueError: both are given, or none.
-        RuntimeError: there is no such process.
+        ValueError: both ranks are given, or none.
+        RuntimeError: the group has no such rank.
     """
     if rank is None and group_rank is None:
         rank = default
@@ -106,7 +114,8 @@ def member_rank(
     return group_rank
 
 
-def _facts(tensor: Tensor, *others: object) -> str:
+def _signature(tensor: Tensor, *others: object) -> str:
+    """Return the text that all ranks compare: dtype, shape and other arguments."""
     return " ".join([str(tensor.dtype).removeprefix("torch."), str(tuple(tensor.shape)), *map(str, others)])
 
 
@@ -114,14 +123,14 @@ def _facts(tensor: Tensor, *others: object) -> str:
 
 
 class _Reduction:
-    """How MPI computes with the numbers of a dtype.
+    """MPI's operation and dtype for a `ReduceOp` on tensors of a dtype.
 
-    Of 16-bit floats it knows nothing: they are added in float32. Booleans are added as they are multiplied by others,
-    in bits: PyTorch's sum of them is true where any is.
+    MPI has no 16-bit floats: they are reduced in float32. Sums and products of booleans are bitwise operations, since
+    PyTorch's sum of booleans is true where any of them is.
 
     Raises:
-        TypeError: `op` is no `ReduceOp`.
-        RuntimeError: the dtype has no such operation.
+        TypeError: `op` is not a `ReduceOp`.
+        RuntimeError: the operation is not defined for the dtype.
     """
 
     def __init__(self, op: Any, dtype: np.dtype[Any], size: int) -> None:
@@ -148,13 +157,13 @@ class _Reduction:
         return getattr(mpi(), {"AVG": "SUM", "PRODUCT": "PROD"}.get(self.name, self.name))
 
     def enter(self, array: Array) -> Array:
-        """Return contiguous numbers that MPI computes with: in the array's own memory if they are such."""
+        """Return the array as a contiguous array of a dtype that MPI has, without a copy if possible."""
         if array.dtype == np.bool_:
             array = array.view(np.uint8)
         return np.array(array, self.computes, order="C", copy=None)
 
     def leave(self, numbers: Array, tensor: Tensor) -> None:
-        """Put the result into the tensor."""
+        """Store the result in the tensor."""
         if self.divisor != 1:
             numbers /= self.divisor
         if not np.may_share_memory(numbers, tensor._array):
@@ -163,26 +172,26 @@ class _Reduction:
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None, async_op: bool = False) -> Work | None:
-    """Put into the tensor the sum (or what `op` says) of all processes' tensors.
+    """Replace the tensor on each rank by the sum (or another reduction) of all ranks' tensors.
 
     Args:
-        tensor: of the same shape and dtype everywhere.
+        tensor: of the same shape and dtype on all ranks.
         op: a `ReduceOp`.
-        group: the processes; all if None.
-        async_op: return at once; the result is there after `wait()`.
+        group: the process group; all processes if None.
+        async_op: return immediately; the result is complete after `wait()`.
 
     Returns:
-        The work if `async_op`, else None.
+        The work handle if `async_op`, else None.
 
     Raises:
-        TypeError: `tensor` is no tensor, or `op` no `ReduceOp`.
-        RuntimeError: the dtype has no such operation; a rank is late, or calls something else.
+        TypeError: `tensor` is not a tensor, or `op` not a `ReduceOp`.
+        RuntimeError: the operation is not defined for the dtype; a rank times out, or calls another function.
 
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
         >>> x = torch.ones(2)
         >>> torch.distributed.all_reduce(x)
-        >>> x  # the only process's
+        >>> x  # the sum over one process
         tensor([1., 1.])
         >>> torch.distributed.destroy_process_group()
     """
@@ -197,7 +206,7 @@ def _all_reduce(tensor: Tensor, op: Any, group: ProcessGroup, name: str) -> Work
     numbers = reduction.enter(tensor._array)
     return group.run(
         name,
-        _facts(tensor, op.name),
+        _signature(tensor, op.name),
         lambda comm: comm.Iallreduce(mpi().IN_PLACE, numbers, reduction.op),
         lambda: reduction.leave(numbers, tensor),
         [tensor],
@@ -207,16 +216,16 @@ def _all_reduce(tensor: Tensor, op: Any, group: ProcessGroup, name: str) -> Work
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Do to each of the tensors what `all_reduce` does."""
+    """Apply `all_reduce` to each of the tensors."""
     check_tensors(tensors, "tensors")
     if (group := member(group, "all_reduce_coalesced")) is None:
         return None
-    works = [_all_reduce(each, op, group, "all_reduce_coalesced") for each in tensors]
+    works = [_all_reduce(tensor, op, group, "all_reduce_coalesced") for tensor in tensors]
     return ended(together(group, "all_reduce_coalesced", works, list(tensors)), async_op)
 
 
 def together(group: ProcessGroup, name: str, works: Sequence[Work], results: list[Any]) -> Work:
-    """Return several works, which wait for their turns on their own, as one."""
+    """Return one work handle for several works."""
     work = Work(group, name, lambda: Together(list(works)), None, results)
     work.begin()
     return work
@@ -230,7 +239,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Put the sum (or what `op` says) of all processes' tensors into the one of process `dst`; see `all_reduce`."""
+    """Replace the tensor on rank `dst` by the sum (or another reduction) of all ranks' tensors; see `all_reduce`."""
     check_tensor(tensor, "tensor")
     if (group := member(group, "reduce")) is None:
         return None
@@ -243,21 +252,21 @@ def reduce(
         return comm.Ireduce(mpi().IN_PLACE if here else numbers, numbers if here else None, reduction.op, root)
 
     finish = (lambda: reduction.leave(numbers, tensor)) if here else None
-    return ended(group.run("reduce", _facts(tensor, op.name, "to", root), start, finish, [tensor]), async_op)
+    return ended(group.run("reduce", _signature(tensor, op.name, "to", root), start, finish, [tensor]), async_op)
 
 
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Put into the output this process's part of the sum (or what `op` says) of all processes' inputs.
+    """Reduce the inputs of all ranks, and scatter the result: each rank's output gets its part.
 
     Args:
-        output: as many elements as each process gets.
-        input: the parts of all processes, one after the other (or stacked): as many elements as all outputs have.
-        op, group, async_op: those of `all_reduce`.
+        output: the part of this rank.
+        input: the parts of all ranks, concatenated or stacked: as many elements as all outputs together.
+        op, group, async_op: as for `all_reduce`.
 
     Raises:
-        ValueError: the sizes do not fit.
+        ValueError: the sizes or the dtypes do not match.
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -265,8 +274,7 @@ def reduce_scatter_tensor(
         return None
     if input.numel() != output.numel() * group.size():
         raise ValueError("input tensor must be the same size as output size times world size")
-    if input.dtype != output.dtype:
-        raise ValueError(f"Invalid usage of tensors with different dtypes: found {output.dtype} and {input.dtype}")
+    check_same_dtype(output.dtype, input.dtype)
     return ended(_reduce_scatter(output, input._array, op, group, "reduce_scatter_tensor"), async_op)
 
 
@@ -275,7 +283,7 @@ def _reduce_scatter(output: Tensor, parts: Array, op: Any, group: ProcessGroup, 
     sent, numbers = reduction.enter(parts), reduction.enter(output._array)
     return group.run(
         name,
-        _facts(output, op.name),
+        _signature(output, op.name),
         lambda comm: comm.Ireduce_scatter_block(sent, numbers, reduction.op),
         lambda: reduction.leave(numbers, output),
         [output],
@@ -289,7 +297,7 @@ reduce_scatter_single = reduce_scatter_tensor
 def reduce_scatter(
     output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Put into the output the sum (or what `op` says) of what all processes' lists have for this process."""
+    """Store in the output the sum (or another reduction) of the tensors that all ranks' lists have for this rank."""
     check_tensor(output, "output")
     check_tensors(input_list, "input_list", output.dtype)
     if (group := member(group, "reduce_scatter")) is None:
@@ -297,33 +305,33 @@ def reduce_scatter(
     if len(input_list) != group.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
     _check_sizes("reduce_scatter", output, input_list)
-    parts = np.stack([each._array for each in input_list])
+    parts = np.stack([tensor._array for tensor in input_list])
     return ended(_reduce_scatter(output, parts, op, group, "reduce_scatter"), async_op)
 
 
-# Moving -------------------------------------------------------------------------------------------
+# Broadcasting, gathering, scattering --------------------------------------------------------------
 
 
 def _check_sizes(name: str, tensor: Tensor, others: Sequence[Tensor]) -> None:
-    for i, each in enumerate(others):
-        if each.shape != tensor.shape:
-            wanted, found = tuple(tensor.shape), tuple(each.shape)
-            raise RuntimeError(f"{name}: invalid tensor size at index {i} (expected {wanted}, got {found})")
+    for i, other in enumerate(others):
+        if other.shape != tensor.shape:
+            expected, actual = tuple(tensor.shape), tuple(other.shape)
+            raise RuntimeError(f"{name}: invalid tensor size at index {i} (expected {expected}, got {actual})")
 
 
 def broadcast(
     tensor: Tensor, src: int | None = None, group: Group = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
-    """Put the tensor of process `src` into those of all.
+    """Copy the tensor of rank `src` into the tensors of all ranks.
 
     Args:
-        tensor: of the same shape and dtype everywhere.
-        src: the rank among all processes; or `group_src`, that in the group.
-        group, async_op: those of `all_reduce`.
+        tensor: of the same shape and dtype on all ranks.
+        src: the source's global rank; or `group_src`, its rank in the group.
+        group, async_op: as for `all_reduce`.
 
     Raises:
         ValueError: neither `src` nor `group_src` is given, or both are.
-        RuntimeError: there is no such process; a rank is late, or calls something else.
+        RuntimeError: the group has no such rank; a rank times out, or calls another function.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "broadcast")) is None:
@@ -332,41 +340,41 @@ def broadcast(
     array, finish = receiving(tensor)
     if group.rank() == root:
         array, finish = np.ascontiguousarray(tensor._array), tensor._bump
-    facts = _facts(tensor, "from", root)
-    work = group.run("broadcast", facts, lambda comm: comm.Ibcast(octets(array), root), finish, [tensor])
+    signature = _signature(tensor, "from", root)
+    work = group.run("broadcast", signature, lambda comm: comm.Ibcast(octets(array), root), finish, [tensor])
     return ended(work, async_op)
 
 
 def _broadcast_coalesced(group: Group, tensors: Sequence[Tensor], buffer_size: int = 0, src: int = 0) -> None:
-    """Give all processes the values of tensors of one: one message for all of a dtype."""
+    """Broadcast tensors of one rank: all tensors of a dtype in one message."""
     by_dtype: dict[Any, list[Tensor]] = {}
-    for each in tensors:
-        by_dtype.setdefault(each._array.dtype, []).append(each)
-    for dtype, some in by_dtype.items():
-        ends = np.cumsum([each.numel() for each in some])
+    for tensor in tensors:
+        by_dtype.setdefault(tensor._array.dtype, []).append(tensor)
+    for dtype, same_dtype in by_dtype.items():
+        ends = np.cumsum([tensor.numel() for tensor in same_dtype])
         flat = np.empty(ends[-1], dtype)
         if group.rank() == src:
-            np.concatenate([each._array.reshape(-1) for each in some], out=flat)
-        everything = octets(flat)
-        facts = f"{len(some)} tensors of {dtype}, {flat.size} elements"
-        group.run("broadcast", facts, lambda comm, all=everything: comm.Ibcast(all, src)).wait()
+            np.concatenate([tensor._array.reshape(-1) for tensor in same_dtype], out=flat)
+        signature = f"{len(same_dtype)} tensors of {dtype}, {flat.size} elements"
+        data = octets(flat)
+        group.run("broadcast", signature, lambda comm, data=data: comm.Ibcast(data, src)).wait()
         if group.rank() != src:
-            put(some, np.split(flat, ends[:-1]))
+            put(same_dtype, np.split(flat, ends[:-1]))
 
 
 def all_gather(
     tensor_list: Sequence[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Put the tensors of all processes into a list of tensors, in the order of their ranks.
+    """Copy the tensors of all ranks into a list of tensors, in the order of the ranks.
 
     Args:
-        tensor_list: as many tensors as processes, each like `tensor`: they are written into.
-        tensor: of the same shape and dtype everywhere.
-        group, async_op: those of `all_reduce`.
+        tensor_list: an output tensor for each rank, of the shape and dtype of `tensor`.
+        tensor: of the same shape and dtype on all ranks.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        RuntimeError: the list has not as many tensors, or they have another shape.
-        ValueError: they have another dtype.
+        RuntimeError: the list's length is not the number of ranks, or a shape differs.
+        ValueError: a dtype differs.
     """
     check_tensors(tensor_list, "tensor_list", tensor.dtype if isinstance(tensor, Tensor) else None)
     check_tensor(tensor, "tensor")
@@ -386,7 +394,7 @@ def _all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: ProcessGro
     rows = np.empty((size, *tensor.shape), sent.dtype)
     return group.run(
         name,
-        _facts(tensor),
+        _signature(tensor),
         lambda comm: comm.Iallgather(octets(sent), octets(rows)),
         lambda: put(tensor_list, list(rows)),
         list(tensor_list),
@@ -400,28 +408,28 @@ def all_gather_coalesced(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Do for each of several tensors what `all_gather` does: each list has, by process, all of its tensors."""
+    """Apply `all_gather` to several tensors: the output list of a rank gets all of its tensors."""
     check_tensors(input_tensor_list, "input_tensor_list")
     if (group := member(group, "all_gather_coalesced")) is None:
         return None
     name = "all_gather_coalesced"
     columns = list(zip(*output_tensor_lists, strict=True))
-    works = [_all_gather(column, each, group, name) for column, each in zip(columns, input_tensor_list, strict=True)]
+    works = [_all_gather(column, x, group, name) for column, x in zip(columns, input_tensor_list, strict=True)]
     return ended(together(group, name, works, []), async_op)
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Put the tensors of all processes into one, one after the other (or stacked), in the order of their ranks.
+    """Concatenate (or stack) the tensors of all ranks in one tensor, in the order of the ranks.
 
     Args:
-        output_tensor: as many elements as all inputs have.
-        input_tensor: of the same shape and dtype everywhere.
-        group, async_op: those of `all_reduce`.
+        output_tensor: as many elements as all inputs together.
+        input_tensor: of the same shape and dtype on all ranks.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        ValueError: the sizes or the dtypes do not fit.
+        ValueError: the sizes or the dtypes do not match.
     """
     check_tensor(output_tensor, "output_tensor")
     check_tensor(input_tensor, "input_tensor")
@@ -429,14 +437,12 @@ def all_gather_into_tensor(
         return None
     if output_tensor.numel() != input_tensor.numel() * group.size():
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
-    if output_tensor.dtype != input_tensor.dtype:
-        dtypes = f"{output_tensor.dtype} and {input_tensor.dtype}"
-        raise ValueError(f"Invalid usage of tensors with different dtypes: found {dtypes}")
+    check_same_dtype(output_tensor.dtype, input_tensor.dtype)
     sent = np.ascontiguousarray(input_tensor._array)
     into, finish = receiving(output_tensor)
     work = group.run(
         "all_gather_into_tensor",
-        _facts(input_tensor),
+        _signature(input_tensor),
         lambda comm: comm.Iallgather(octets(sent), octets(into)),
         finish,
         [output_tensor],
@@ -456,37 +462,37 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Put the tensors of all processes into a list of tensors of process `dst` (0 if None).
+    """Copy the tensors of all ranks into a list of tensors on rank `dst` (0 if None).
 
     Args:
-        tensor: of the same shape and dtype everywhere.
-        gather_list: there, as many tensors as processes, which are written into; elsewhere None.
-        dst: the rank among all processes; or `group_dst`, that in the group.
-        group, async_op: those of `all_reduce`.
+        tensor: of the same shape and dtype on all ranks.
+        gather_list: on rank `dst` an output tensor for each rank; None on the others.
+        dst: the destination's global rank; or `group_dst`, its rank in the group.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        ValueError: the list is missing there, or given elsewhere.
+        ValueError: the list is missing on rank `dst`, or not None on another one.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "gather")) is None:
         return None
     root = member_rank(group, dst, group_dst, "gather", default=0)
     here = group.rank() == root
-    tensors = _given(gather_list, "gather_list", "destination", here, tensor, group)
+    tensors = _root_list(gather_list, "gather_list", "destination", here, tensor, group)
     sent = np.ascontiguousarray(tensor._array)
     rows = np.empty((len(tensors), *tensor.shape), sent.dtype)
 
     def start(comm: Any) -> Any:
         return comm.Igather(octets(sent), octets(rows) if here else None, root)
 
-    facts = _facts(tensor, "to", root)
-    work = group.run("gather", facts, start, lambda: put(tensors, list(rows)), tensors, [(rows, sent)])
+    signature = _signature(tensor, "to", root)
+    work = group.run("gather", signature, start, lambda: put(tensors, list(rows)), tensors, [(rows, sent)])
     return ended(work, async_op)
 
 
-def _given(values: Any, name: str, end: str, here: bool, tensor: Tensor, group: ProcessGroup) -> list[Tensor]:
-    """Return a list that one process gives, and the others do not."""
-    if not here:
+def _root_list(values: Any, name: str, end: str, is_root: bool, tensor: Tensor, group: ProcessGroup) -> list[Tensor]:
+    """Check a list that the root passes, and the other ranks do not; return it, empty on the other ranks."""
+    if not is_root:
         if values:
             raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{end} ranks.")
         return []
@@ -494,9 +500,9 @@ def _given(values: Any, name: str, end: str, here: bool, tensor: Tensor, group: 
         raise ValueError(f"Argument ``{name}`` must be specified on {end} rank.")
     check_tensors(values, name, tensor.dtype)
     if len(values) != group.size():
-        way = "input" if end == "source" else "output"
+        kind = "input" if end == "source" else "output"
         raise RuntimeError(
-            f"{name}: Incorrect {way} list size {len(values)}. {way.capitalize()} list size should be "
+            f"{name}: Incorrect {kind} list size {len(values)}. {kind.capitalize()} list size should be "
             f"{group.size()}, same as size of the process group."
         )
     _check_sizes(name, tensor, values)
@@ -511,31 +517,31 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Put into the tensor what a list of process `src` (0 if None) has for this process.
+    """Copy the tensors of a list on rank `src` (0 if None) to the ranks: each gets the tensor at its place.
 
     Args:
-        tensor: of the same shape and dtype everywhere.
-        scatter_list: there, as many tensors as processes; elsewhere None.
-        src: the rank among all processes; or `group_src`, that in the group.
-        group, async_op: those of `all_reduce`.
+        tensor: the output, of the same shape and dtype on all ranks.
+        scatter_list: on rank `src` a tensor for each rank; None on the others.
+        src: the source's global rank; or `group_src`, its rank in the group.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        ValueError: the list is missing there, or given elsewhere.
+        ValueError: the list is missing on rank `src`, or not None on another one.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "scatter")) is None:
         return None
     root = member_rank(group, src, group_src, "scatter", default=0)
     here = group.rank() == root
-    tensors = _given(scatter_list, "scatter_list", "source", here, tensor, group)
-    rows = np.stack([each._array for each in tensors]) if here else None
+    tensors = _root_list(scatter_list, "scatter_list", "source", here, tensor, group)
+    rows = np.stack([x._array for x in tensors]) if here else None
     into, finish = receiving(tensor)
 
     def start(comm: Any) -> Any:
         return comm.Iscatter(None if rows is None else octets(rows), octets(into), root)
 
     alone = [(into, rows[0])] if rows is not None and group.size() == 1 else ()
-    return ended(group.run("scatter", _facts(tensor, "from", root), start, finish, [tensor], alone), async_op)
+    return ended(group.run("scatter", _signature(tensor, "from", root), start, finish, [tensor], alone), async_op)
 
 
 def all_to_all(
@@ -544,15 +550,15 @@ def all_to_all(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each process the tensor that a list has for it, and put what comes from each into another list.
+    """Send a tensor to each rank, and receive one from each.
 
     Args:
-        output_tensor_list: by process, a tensor of the size of what comes.
-        input_tensor_list: by process, what it gets; sizes may differ.
-        group, async_op: those of `all_reduce`.
+        output_tensor_list: the output tensor for each rank, of the size that it sends.
+        input_tensor_list: the tensor for each rank; sizes may differ.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        RuntimeError: the lists have not as many tensors as there are processes; what comes has another size.
+        RuntimeError: a list's length is not the number of ranks, or a received tensor has another size.
     """
     check_tensors(output_tensor_list, "output_tensor_list")
     check_tensors(input_tensor_list, "input_tensor_list")
@@ -560,15 +566,16 @@ def all_to_all(
         return None
     if len(output_tensor_list) != group.size() or len(input_tensor_list) != group.size():
         raise RuntimeError(f"all_to_all: the lists must have {group.size()} tensors, one for each process")
-    received = [receiving(each) for each in output_tensor_list]
-    sent = [np.ascontiguousarray(each._array) for each in input_tensor_list]
+    received = [receiving(tensor) for tensor in output_tensor_list]
+    sent = [np.ascontiguousarray(tensor._array) for tensor in input_tensor_list]
 
     def finish() -> None:
-        for _, done in received:
-            done()
+        for _, store in received:
+            store()
 
-    facts = " ".join(sorted({str(each.dtype) for each in (*input_tensor_list, *output_tensor_list)}))
-    work = _exchange([each for each, _ in received], sent, group, "all_to_all", facts, finish, list(output_tensor_list))
+    dtypes = " ".join(sorted({str(tensor.dtype) for tensor in (*input_tensor_list, *output_tensor_list)}))
+    buffers = [buffer for buffer, _ in received]
+    work = _exchange(buffers, sent, group, "all_to_all", dtypes, finish, list(output_tensor_list))
     return ended(work, async_op)
 
 
@@ -577,28 +584,28 @@ def _exchange(
     sent: Sequence[Array],
     group: ProcessGroup,
     name: str,
-    facts: str,
+    signature: str,
     finish: Done,
     results: list[Any],
 ) -> Work:
-    """Send arrays to all processes, and receive from all; sizes may differ, and are compared before anything moves."""
-    size = group.size()
-    coming = np.empty(size, np.int64)
-    going = np.array([each.nbytes for each in sent])
-    expected = np.array([each.nbytes for each in received])
-    group.run(name, facts, lambda comm: comm.Ialltoall(going, coming), None, None, [(coming, going)]).wait()
-    wrong = np.flatnonzero(coming != expected)
+    """Send an array to each rank and receive one from each; sizes may differ, and are compared before the exchange."""
+    incoming = np.empty(group.size(), np.int64)  # bytes from each rank
+    outgoing = np.array([array.nbytes for array in sent])
+    expected = np.array([array.nbytes for array in received])
+    sizes = [(incoming, outgoing)]
+    group.run(name, signature, lambda comm: comm.Ialltoall(outgoing, incoming), None, None, sizes).wait()
+    wrong = np.flatnonzero(incoming != expected)
     if wrong.size:
         k = wrong[0]
         raise RuntimeError(
-            f"[rank {group.global_rank}] {name}: rank {group.ranks[k]} sends {coming[k]} bytes, where the output has "
+            f"[rank {group.global_rank}] {name}: rank {group.ranks[k]} sends {incoming[k]} bytes, where the output has "
             f"{expected[k]}"
         )
-    packed = np.concatenate([octets(each) for each in sent])
+    packed = np.concatenate([octets(array) for array in sent])
     into = np.empty(int(expected.sum()), np.uint8)
 
     def start(comm: Any) -> Any:
-        return comm.Ialltoallv([packed, _places(going)], [into, _places(expected)])
+        return comm.Ialltoallv([packed, _counts_and_offsets(outgoing)], [into, _counts_and_offsets(expected)])
 
     def unpack() -> None:
         for array, part in zip(received, np.split(into, np.cumsum(expected)[:-1]), strict=True):
@@ -608,8 +615,8 @@ def _exchange(
     return group.run(name, None, start, unpack, results, [(into, packed)])
 
 
-def _places(counts: Array) -> tuple[Any, Any]:
-    """Return the lengths and the beginnings of pieces that lie one after the other."""
+def _counts_and_offsets(counts: Array) -> tuple[Any, Any]:
+    """Return the lengths and the offsets of consecutive parts."""
     return counts, np.cumsum(counts) - counts
 
 
@@ -621,30 +628,29 @@ def all_to_all_single(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each process its part of a tensor, and put what comes from each into another, one after the other.
+    """Send a part of a tensor to each rank, and concatenate the parts received from all ranks in another tensor.
 
     Args:
-        output, input: tensors that are cut along their first dimension.
-        output_split_sizes, input_split_sizes: by process, the lengths of the parts; equal parts if None.
-        group, async_op: those of `all_reduce`.
+        output, input: tensors that are split along their first dimension.
+        output_split_sizes, input_split_sizes: the length of the part for each rank; equal parts if None.
+        group, async_op: as for `all_reduce`.
 
     Raises:
-        RuntimeError: the parts do not fill the tensor; what comes has another size.
+        RuntimeError: the split sizes do not add up to the dimension, or a received part has another size.
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
     if (group := member(group, "all_to_all_single")) is None:
         return None
-    if output.dtype != input.dtype:
-        raise ValueError(f"Invalid usage of tensors with different dtypes: found {output.dtype} and {input.dtype}")
+    check_same_dtype(output.dtype, input.dtype)
     into, finish = receiving(output)
-    received = _cut(into, output_split_sizes, group.size())
-    sent = _cut(np.ascontiguousarray(input._array), input_split_sizes, group.size())
+    received = _split(into, output_split_sizes, group.size())
+    sent = _split(np.ascontiguousarray(input._array), input_split_sizes, group.size())
     work = _exchange(received, sent, group, "all_to_all_single", str(input.dtype), finish, [output])
     return ended(work, async_op)
 
 
-def _cut(array: Array, sizes: Sequence[int] | None, parts: int) -> list[Array]:
+def _split(array: Array, sizes: Sequence[int] | None, parts: int) -> list[Array]:
     """Return the parts of an array along its first dimension."""
     length = array.shape[0] if array.ndim else 1
     if not sizes:
@@ -658,16 +664,16 @@ def _cut(array: Array, sizes: Sequence[int] | None, parts: int) -> list[Array]:
     return np.split(array, np.cumsum(sizes)[:-1])
 
 
-# Waiting ------------------------------------------------------------------------------------------
+# Synchronisation ----------------------------------------------------------------------------------
 
 
 def barrier(group: Group = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
-    """Wait until all processes have come to this point.
+    """Wait until all ranks have called this function.
 
     Args:
-        group, async_op: those of `all_reduce`.
-        device_ids: accepted; it has no meaning here.
-        timeout: how long at most; the group's if None.
+        group, async_op: as for `all_reduce`.
+        device_ids: accepted, without effect.
+        timeout: the maximum duration; the group's if None.
     """
     if (group := member(group, "barrier")) is None:
         return None

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that are not there yet."""
+"""`torch.futures`: results of asynchronous work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Future(Generic[T]):
     """A result that one part of a program will set and others wait for.
 
     Args:
-        devices: on which devices the result's tensors may be; only None and an empty list, for the CPU.
+        devices: the devices of the result's tensors: None or an empty list, for the CPU.
 
     Example:
         >>> future = torch.futures.Future()
@@ -38,30 +38,30 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[], None]] = []
 
     def done(self) -> bool:
-        """Return whether there is a result or an error."""
+        """Return whether the result or an error is set."""
         return self._done
 
     def wait(self) -> T:
-        """Wait until there is a result, and return it; raise the error if there is one instead."""
+        """Wait for the result, and return it; raise the error if that is set instead."""
         with self._complete:
             self._complete.wait_for(self.done)
         return self._outcome()
 
     def value(self) -> T:
-        """Return the result of a future that has one; raise the error if there is one instead.
+        """Return the result; raise the error if that is set instead.
 
         Raises:
-            RuntimeError: there is no result yet.
+            RuntimeError: neither is set yet.
         """
         if not self._done:
             raise RuntimeError("the future is not completed: wait() waits for its result")
         return self._outcome()
 
     def set_result(self, result: T) -> None:
-        """Set the result, let those go on who wait for it, and call the callbacks.
+        """Set the result, wake the waiting threads, and call the callbacks.
 
         Raises:
-            RuntimeError: there is a result already.
+            RuntimeError: a result or an error is set already.
         """
         self._set(result, None)
 
@@ -69,14 +69,14 @@ class Future(Generic[T]):
         """Set an error in place of a result: `wait` and `value` raise it.
 
         Raises:
-            AssertionError: `result` is no exception.
+            AssertionError: `result` is not an exception.
         """
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._set(None, result)
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """Return a future of what `callback`, called with this future once it has a result, returns."""
+        """Return a future of the result of `callback`, which is called with this future when it is done."""
         after: Future[S] = self._another()
 
         def call() -> None:
@@ -93,7 +93,7 @@ class Future(Generic[T]):
         return after
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback` with this future once it has a result; an error in it is printed, and goes no further."""
+        """Call `callback` with this future when it is done; an error in it is printed, and not propagated."""
 
         def call() -> None:
             try:
@@ -135,34 +135,34 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future of a list of futures, which has its result once all of them have theirs.
+    """Return a future of a list of futures, which is done when all of them are.
 
-    The first error, in the order of the list, is its error, too.
+    Its error is the first error in the order of the list.
     """
-    together: Future[list[Future[Any]]] = Future()
+    combined: Future[list[Future[Any]]] = Future()
     lock = threading.Lock()
-    waiting = [len(futures)]
+    pending = [len(futures)]
 
     def count(done: Future[Any]) -> None:
         with lock:
-            waiting[0] -= 1
-            if waiting[0]:
+            pending[0] -= 1
+            if pending[0]:
                 return
-        for each in futures:
-            if each._error is not None:
-                together.set_exception(each._error)
+        for future in futures:
+            if future._error is not None:
+                combined.set_exception(future._error)
                 return
-        together.set_result(futures)
+        combined.set_result(futures)
 
-    for each in futures:
-        each.add_done_callback(count)
+    for future in futures:
+        future.add_done_callback(count)
     if not futures:
-        together.set_result(futures)
-    return together
+        combined.set_result(futures)
+    return combined
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
-    """Wait for all of the futures, and return their results; the first error is raised.
+    """Wait for all futures, and return their results; raise the first error.
 
     Example:
         >>> from tinytorch.futures import Future, wait_all
@@ -172,4 +172,4 @@ def wait_all(futures: list[Future[Any]]) -> list[Any]:
         >>> wait_all(futures)
         ['a', 'b']
     """
-    return [each.wait() for each in collect_all(futures).wait()]
+    return [future.wait() for future in collect_all(futures).wait()]

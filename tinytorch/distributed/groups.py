@@ -1,4 +1,4 @@
-"""Processes that exchange tensors: groups of them, and who this one is."""
+"""Process groups, and the rank of this process in each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ default_pg_timeout = timedelta(minutes=30)
 
 
 class ReduceOp(enum.IntEnum):
-    """What `all_reduce` and its kin make of the processes' tensors."""
+    """The reductions of `all_reduce` and other collectives."""
 
     SUM = 0
     AVG = 1
@@ -46,15 +46,15 @@ class ReduceOp(enum.IntEnum):
     PREMUL_SUM = 8
 
 
-ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's members have a class of their own
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # in PyTorch the members have this class
 reduce_op = ReduceOp
 
 
 class Backend(str):
-    """The name of what carries tensors from process to process, in small letters.
+    """The name of a communication backend, in lower case.
 
     Raises:
-        ValueError: it is no text.
+        ValueError: the name is not a string.
 
     Example:
         >>> torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
@@ -72,28 +72,28 @@ class Backend(str):
 
 
 class BackendConfig:
-    """By device, the name of the backend: "gloo", or "cpu:gloo,cuda:nccl"."""
+    """The name of the backend for each device: "gloo", or "cpu:gloo,cuda:nccl"."""
 
     def __init__(self, backend: str) -> None:
         self.device_backend_map: dict[str, Backend] = {}
         for entry in backend.split(","):
             device, colon, name = entry.rpartition(":")
-            for each in [device] if colon else ["cpu", "cuda"]:
-                self.device_backend_map[each] = Backend(name)
+            for device_type in [device] if colon else ["cpu", "cuda"]:
+                self.device_backend_map[device_type] = Backend(name)
 
     def __repr__(self) -> str:
         return ",".join([f"{device}:{name}" for device, name in self.device_backend_map.items()])
 
     def get_device_backend_map(self) -> dict[str, Backend]:
-        """Return the names by device."""
+        """Return the name of the backend for each device."""
         return self.device_backend_map
 
 
-# What there is ------------------------------------------------------------------------------------
+# Availability -------------------------------------------------------------------------------------
 
 
 def is_available() -> bool:
-    """Return True: one process is a group, too; several need mpi4py.
+    """Return True: a group of one process is always possible; several processes need mpi4py.
 
     Example:
         >>> torch.distributed.is_available()
@@ -102,24 +102,24 @@ def is_available() -> bool:
     return True
 
 
-is_gloo_available = is_available  # the name that programs give; MPI carries its tensors
+is_gloo_available = is_available  # programs ask for Gloo; tinytorch uses MPI in its place
 
 
 def is_mpi_available() -> bool:
-    """Return whether mpi4py is installed, so that there can be several processes."""
+    """Return whether mpi4py is installed, which groups of several processes need."""
     return importlib.util.find_spec("mpi4py") is not None
 
 
-def _not_there() -> bool:
-    """Return False: it is not."""
+def _not_available() -> bool:
+    """Return False: the backend is not available."""
     return False
 
 
-is_nccl_available = is_ucc_available = is_xccl_available = _not_there
+is_nccl_available = is_ucc_available = is_xccl_available = _not_available
 
 
 def is_backend_available(backend: str) -> bool:
-    """Return whether `init_process_group` takes a backend of this name.
+    """Return whether `init_process_group` accepts a backend.
 
     Example:
         >>> torch.distributed.is_backend_available("nccl")
@@ -129,7 +129,7 @@ def is_backend_available(backend: str) -> bool:
 
 
 def get_default_backend_for_device(device: Any) -> str:
-    """Return the name of the backend of a device.
+    """Return the name of the default backend for a device.
 
     Example:
         >>> torch.distributed.get_default_backend_for_device("cpu")
@@ -144,10 +144,10 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the number of this process among those of its machine: LOCAL_RANK.
+    """Return the rank of this process among those of its machine: LOCAL_RANK.
 
     Raises:
-        RuntimeError: LOCAL_RANK is not set, and there is no `fallback_rank`.
+        RuntimeError: LOCAL_RANK is not set, and `fallback_rank` is None.
     """
     rank = os.environ.get("LOCAL_RANK", fallback_rank)
     if rank is None:
@@ -162,24 +162,24 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _signature(text: str) -> np.ndarray[Any, Any]:
-    """Return two numbers of 32 bits, n and -n, that stand for a text: the largest of all ranks' are n and -n again."""
+def _checksum(text: str) -> np.ndarray[Any, Any]:
+    """Return n and -n for the checksum n of a text: the maxima over all ranks are n and -n if the texts are equal."""
     n = zlib.crc32(text.encode()) >> 1
     return np.array([n, -n], np.int32)
 
 
 class ProcessGroup:
-    """Processes that exchange tensors.
+    """A group of processes that communicate.
 
-    Before an exchange all ranks compare what they call (8 bytes, some 10 us): MPI itself would go on with wrong numbers
-    where shapes or dtypes differ. What they compare has a communicator of its own, so that exchanges which nobody
-    waits for (`async_op=True`) may be compared before others have ended; they begin in the order of the calls, which
-    is the same on all ranks.
+    Before a collective all ranks compare the signatures of their calls (8 bytes, about 10 us): where shapes or dtypes
+    differ, MPI itself would compute wrong numbers. The comparison has its own communicator, so that the signatures of
+    asynchronous calls (`async_op=True`) are compared before earlier communications are complete. Communications start
+    in the order of the calls, which is the same on all ranks.
 
     Args:
         comm: MPI's communicator; None for a group of one process.
-        ranks: the members' ranks among all processes, in the order of their ranks here.
-        rank: this process's rank here.
+        ranks: the members' global ranks, in the order of their ranks in the group.
+        rank: this process's rank in the group.
     """
 
     NON_GROUP_MEMBER: ClassVar[int] = -100
@@ -192,10 +192,9 @@ class ProcessGroup:
         self.seconds = timeout.total_seconds()
         self.group_name, self.group_desc = str(next(self._numbers)), desc
         self._waiting: collections.deque[Work] = collections.deque()
-        #: Further communicators of the same processes, one for each `DistributedDataParallel`, and which of these have
-        #: no user any more.
-        self.further: list[Any] = []
-        self.unused: set[int] = set()
+        #: Copies of the communicator, one for each `DistributedDataParallel`, and the indices of those that are free.
+        self.copies: list[Any] = []
+        self.free_copies: set[int] = set()
 
     def rank(self) -> int:
         """Return the rank of this process."""
@@ -210,68 +209,68 @@ class ProcessGroup:
         return self.backend
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long exchanges may take."""
+        """Set the timeout of communications."""
         self.seconds = timeout.total_seconds()
 
     def advance(self) -> None:
-        """Begin the exchanges whose turn it is, in all groups: other ranks may wait for them."""
-        for each in (self, *_groups):
-            while each._waiting and each._waiting[0].begin():
-                each._waiting.popleft()
+        """Start the communications whose turn it is, in all groups: other ranks may wait for them."""
+        for group in (self, *_groups):
+            while group._waiting and group._waiting[0].begin():
+                group._waiting.popleft()
 
     def run(
         self,
         name: str,
-        facts: object,
+        signature: object,
         start: Callable[[Any], Any],
         finish: Callable[[], None] | None = None,
         results: list[Any] | None = None,
         alone: Iterable[tuple[Any, Any]] = (),
     ) -> Work:
-        """Have an exchange done by all ranks, and return the work, which may not have begun.
+        """Queue a communication of all ranks, and return its work handle; it may not have started.
 
         Args:
-            name: the function's, for errors.
-            facts: what must be the same on all ranks (its text is compared); None to compare nothing.
-            start: begins the exchange on MPI's communicator and returns MPI's request.
-            finish: what to do when it has ended.
+            name: the function's name, for errors.
+            signature: a value whose text has to be equal on all ranks; None for no comparison.
+            start: starts the communication on MPI's communicator, and returns MPI's request.
+            finish: is called when the communication is complete.
             results: the tensors that the work returns as its result.
-            alone: for a group of one, arrays and what is to be put into them instead.
+            alone: for a group of one process: output arrays and the values to store in them.
         """
         check = None
         if self.comm is None:
-            start = functools.partial(_AtOnce, alone)
-        elif facts is not None:
-            text = f"{name}({facts})"
-            mine = _signature(text)
-            found = np.empty_like(mine)
-            request = self.checks.Iallreduce(mine, found, mpi().MAX)
-            check = request, lambda: None if found[0] == mine[0] == -found[1] else self._disagree(text)
+            start = functools.partial(_CompletedRequest, alone)
+        elif signature is not None:
+            text = f"{name}({signature})"
+            own = _checksum(text)
+            largest = np.empty_like(own)
+            request = self.checks.Iallreduce(own, largest, mpi().MAX)
+            check = request, lambda: None if largest[0] == own[0] == -largest[1] else self._raise_mismatch(text)
         work = Work(self, name, lambda: start(self.comm), finish, results, check)
         self._waiting.append(work)
         self.advance()
         return work
 
-    def _disagree(self, text: str) -> NoReturn:
-        """Say which rank calls what: all ranks come here."""
-        mine = np.frombuffer(text.encode()[:256].ljust(256), np.uint8)
+    def _raise_mismatch(self, text: str) -> NoReturn:
+        """Raise an error that lists the calls of all ranks; all ranks call it."""
+        own = np.frombuffer(text.encode()[:256].ljust(256), np.uint8)
         texts = np.empty((self.size(), 256), np.uint8)
-        request = self.checks.Iallgather(mine, texts)
+        request = self.checks.Iallgather(own, texts)
         poll(request.Test, 10, lambda: f"[rank {self.global_rank}] {text}: another rank calls something else")
         calls = [bytes(row).decode(errors="replace").rstrip() for row in texts]
         which = "; ".join([f"rank {rank} calls {call}" for rank, call in zip(self.ranks, calls, strict=True)])
         raise DistBackendError(f"[rank {self.global_rank}] the ranks of a group must call the same: {which}")
 
-    def agree(self, name: str, facts: object) -> None:
-        """Wait until all ranks have come here with the same facts."""
-        self.run(name, facts, functools.partial(_AtOnce, ())).wait()
+    def agree(self, name: str, signature: object) -> None:
+        """Wait until all ranks have called this method with the same signature."""
+        self.run(name, signature, functools.partial(_CompletedRequest, ())).wait()
 
 
 ProcessGroupGloo = ProcessGroup
 
 
-class _AtOnce:
-    """A request that is done: values are put into arrays."""
+class _CompletedRequest:
+    """A request that is complete: its constructor stores values in arrays."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]], comm: Any = None) -> None:
         for array, value in pairs:
@@ -283,7 +282,7 @@ class _AtOnce:
 
 
 class _Meta(type):
-    """Has the group of all processes as an attribute."""
+    """The metaclass whose attribute `WORLD` is the group of all processes."""
 
     @property
     def WORLD(cls) -> ProcessGroup | None:
@@ -291,7 +290,7 @@ class _Meta(type):
 
     @WORLD.setter
     def WORLD(cls, value: ProcessGroup | None) -> None:
-        _groups[:] = [] if value is None else [value, *[each for each in _groups[1:] if each is not value]]
+        _groups[:] = [] if value is None else [value, *[group for group in _groups[1:] if group is not value]]
 
 
 class group(metaclass=_Meta):
@@ -299,12 +298,12 @@ class group(metaclass=_Meta):
 
 
 class GroupMember(metaclass=_Meta):
-    """What a process is to a group: `WORLD` is all processes' group, `NON_GROUP_MEMBER` one that it is no part of."""
+    """`WORLD` is the group of all processes, `NON_GROUP_MEMBER` stands for a group without this process."""
 
     NON_GROUP_MEMBER = ProcessGroup.NON_GROUP_MEMBER
 
 
-#: The groups that this process is a member of; first the one of all processes.
+#: The groups that this process is a member of; the first is the group of all processes.
 _groups: list[ProcessGroup] = []
 
 
@@ -312,7 +311,7 @@ def _get_default_group() -> ProcessGroup:
     """Return the group of all processes.
 
     Raises:
-        ValueError: there is none.
+        ValueError: `init_process_group` has not been called.
     """
     if not _groups:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
@@ -320,7 +319,7 @@ def _get_default_group() -> ProcessGroup:
 
 
 def member(group: Any, name: str) -> ProcessGroup | None:
-    """Return the group that a function was given; None, after a warning, if this process is no member of it."""
+    """Return the group of a call, all processes if None; warn and return None if this process is not a member."""
     if group is None:
         return _get_default_group()
     if isinstance(group, ProcessGroup):
@@ -333,11 +332,11 @@ def member(group: Any, name: str) -> ProcessGroup | None:
 
 
 def _rank_not_in_group(group: Any) -> bool:
-    """Return whether this process is no member of a group."""
+    """Return whether this process is not a member of a group."""
     return bool(group == GroupMember.NON_GROUP_MEMBER)
 
 
-def _seconds(timeout: timedelta | None) -> timedelta:
+def _checked_timeout(timeout: timedelta | None) -> timedelta:
     timeout = default_pg_timeout if timeout is None else timeout
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
@@ -345,11 +344,11 @@ def _seconds(timeout: timedelta | None) -> timedelta:
 
 
 def _backend(name: str | None) -> str:
-    """Return the name of the backend that the CPU's tensors have.
+    """Return the name of the backend for tensors on the CPU.
 
     Raises:
-        RuntimeError: the backend is for a device that is not there.
-        AssertionError: there is no such backend.
+        RuntimeError: the backend is for another device.
+        AssertionError: no such backend exists.
     """
     config = BackendConfig(Backend(Backend.GLOO if name is None else name)).device_backend_map
     backend = config.get("cpu", next(iter(config.values())))
@@ -374,22 +373,23 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make this process one of several that exchange tensors.
+    """Create the group of all processes, and connect to the others.
 
-    Who it is, and how many there are, is known from what started it: `torch.distributed.run`, `mpiexec` or `srun`. A
-    process of another kind, one of `torch.multiprocessing.spawn`, gives `rank` and `world_size`, or has RANK and
-    WORLD_SIZE in its environment, and meets the others at MASTER_ADDR and MASTER_PORT. One process alone needs no MPI.
+    The launcher (`torch.distributed.run`, `mpiexec` or `srun`) tells the process its rank and the number of processes.
+    A process that was started in another way, such as by `torch.multiprocessing.spawn`, passes `rank` and `world_size`,
+    or has RANK and WORLD_SIZE in its environment, and connects at MASTER_ADDR and MASTER_PORT. A single process needs
+    no MPI.
 
     Args:
-        backend: "gloo" or "mpi": MPI, by mpi4py, carries the tensors either way.
-        init_method: where processes meet that MPI did not start: "env://", "tcp://address:port".
-        timeout: how long an exchange may take; 30 minutes if None.
-        world_size, rank: how many processes, and which of them this is, from 0.
-        store, group_name, pg_options, device_id: accepted; they have no meaning here.
+        backend: "gloo" or "mpi"; in both cases mpi4py transfers the tensors.
+        init_method: the address for processes without a launcher: "env://" or "tcp://address:port".
+        timeout: the timeout of communications; 30 minutes if None.
+        world_size, rank: the number of processes, and the rank of this one, from 0.
+        store, group_name, pg_options, device_id: accepted, without effect.
 
     Raises:
-        ValueError: it is done already; or nothing says which process this is.
-        RuntimeError: the backend is for a device that is not there; mpi4py is missing; the others did not come.
+        ValueError: the function has been called before, or the rank is unknown.
+        RuntimeError: the backend is for another device, mpi4py is missing, or other processes did not connect.
 
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -399,7 +399,7 @@ def init_process_group(
     """
     if _groups:
         raise ValueError("trying to initialize the default process group twice!")
-    timeout = _seconds(timeout)
+    timeout = _checked_timeout(timeout)
     name = _backend(backend)
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     comm, rank, world_size = rendezvous.join(init_method, rank, world_size, timeout.total_seconds())
@@ -407,13 +407,13 @@ def init_process_group(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End a group, or all of them, once all its processes have come to this point.
+    """End a group, or all groups, when all its processes have called this function.
 
     Args:
-        group: the group; all of them if None.
+        group: the group; all groups if None.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the group does not exist.
     """
     if _rank_not_in_group(group):
         return
@@ -423,17 +423,17 @@ def destroy_process_group(group: Any = None) -> None:
     ending = _groups[:] if group is _groups[0] else [group]
     if group.comm is not None:
         group.agree("destroy_process_group", "")
-    for each in reversed(ending):
-        _groups.remove(each)
-        if each.comm is not None:
-            for comm in (*each.further, each.checks, each.comm):
+    for member_group in reversed(ending):
+        _groups.remove(member_group)
+        if member_group.comm is not None:
+            for comm in (*member_group.copies, member_group.checks, member_group.comm):
                 comm.Free()
     if not _groups:
         rendezvous.leave()
 
 
 def is_initialized() -> bool:
-    """Return whether `init_process_group` has made this process one of a group.
+    """Return whether `init_process_group` has been called.
 
     Example:
         >>> torch.distributed.is_initialized()
@@ -442,30 +442,30 @@ def is_initialized() -> bool:
     return bool(_groups)
 
 
-def _mine(group: Any, name: str) -> ProcessGroup | None:
-    """Return the group that a function was given; None if this process is no member of it."""
+def _member_or_none(group: Any, name: str) -> ProcessGroup | None:
+    """Return the group of a call; None if this process is not a member of it."""
     _get_default_group()
     return None if _rank_not_in_group(group) else member(group, name)
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the rank of this process in a group, from 0; -1 if it is no member.
+    """Return the rank of this process in a group, from 0; -1 if it is not a member.
 
     Raises:
-        ValueError: there is no group.
+        ValueError: no group exists.
     """
-    found = _mine(group, "get_rank")
-    return found.rank() if found else -1
+    process_group = _member_or_none(group, "get_rank")
+    return process_group.rank() if process_group else -1
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return the number of processes of a group; -1 if this process is no member.
+    """Return the number of processes of a group; -1 if this process is not a member.
 
     Raises:
-        ValueError: there is no group.
+        ValueError: no group exists.
     """
-    found = _mine(group, "get_world_size")
-    return found.size() if found else -1
+    process_group = _member_or_none(group, "get_world_size")
+    return process_group.size() if process_group else -1
 
 
 def _of_member(group: Any) -> ProcessGroup:
@@ -475,25 +475,25 @@ def _of_member(group: Any) -> ProcessGroup:
 
 
 def get_backend(group: Any = None) -> str:
-    """Return the name of a group's backend, as it was given."""
+    """Return the name of a group's backend."""
     return _of_member(group).backend
 
 
 def get_backend_config(group: Any = None) -> str:
-    """Return the names of a group's backends by device."""
+    """Return the names of a group's backends for each device."""
     return str(BackendConfig(_of_member(group).backend))
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
-    """Return the ranks of a group's members among all processes."""
+    """Return the global ranks of a group's members."""
     return list(_of_member(group).ranks)
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """Return the rank among all processes of a member of a group.
+    """Return the global rank of a group's member.
 
     Raises:
-        ValueError: the group has no member of this rank.
+        ValueError: the group has no such rank.
     """
     if group is GroupMember.WORLD:
         return group_rank
@@ -504,10 +504,10 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """Return the rank in a group of one of all processes.
+    """Return the rank in a group of a process, given its global rank.
 
     Raises:
-        ValueError: it is no member.
+        ValueError: the process is not a member.
     """
     if group is GroupMember.WORLD:
         return global_rank
@@ -532,59 +532,59 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Return a group of some of the processes; all processes have to call it, also those that are no members.
+    """Create a group of some of the processes; all processes have to call this function, also non-members.
 
     Args:
-        ranks: the members; all if None.
-        timeout: how long the group's exchanges may take; 30 minutes if None.
-        backend: that of all processes if None.
-        use_local_synchronization: only the members call it.
-        group_desc: what it is for.
-        sort_ranks: number the members in the order of their ranks among all, not in that of `ranks`.
-        pg_options, device_id: accepted; they have no meaning here.
+        ranks: the members' global ranks; all if None.
+        timeout: the timeout of the group's communications; 30 minutes if None.
+        backend: the backend of the group of all processes if None.
+        use_local_synchronization: only the members call the function.
+        group_desc: a description.
+        sort_ranks: number the members in the order of their global ranks, not in that of `ranks`.
+        pg_options, device_id: accepted, without effect.
 
     Returns:
-        The group, or `GroupMember.NON_GROUP_MEMBER` where this process is no member.
+        The group, or `GroupMember.NON_GROUP_MEMBER` where this process is not a member.
 
     Raises:
-        ValueError: a rank does not exist, or comes twice.
+        ValueError: a rank does not exist, or appears twice.
     """
     world = _get_default_group()
-    chosen = list(world.ranks if ranks is None else ranks)
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"ranks list must not contain duplicate entries: {chosen}")
-    if len(chosen) > world.size():
+    members = list(world.ranks if ranks is None else ranks)
+    if len(set(members)) < len(members):
+        raise ValueError(f"ranks list must not contain duplicate entries: {members}")
+    if len(members) > world.size():
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
         )
-    for rank in chosen:
+    for rank in members:
         if not 0 <= rank < world.size():
             raise ValueError(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
             )
     if sort_ranks:
-        chosen.sort()
-    timeout, name = _seconds(timeout), world.backend if backend is None else _backend(backend)
-    inside = world.rank() in chosen
-    if use_local_synchronization and not inside:
+        members.sort()
+    timeout, name = _checked_timeout(timeout), world.backend if backend is None else _backend(backend)
+    is_member = world.rank() in members
+    if use_local_synchronization and not is_member:
         return GroupMember.NON_GROUP_MEMBER
     comm = None
     if world.comm is not None:
-        members = world.comm.Get_group().Incl(chosen)
+        mpi_group = world.comm.Get_group().Incl(members)
         if use_local_synchronization:
-            comm = world.comm.Create_group(members)
+            comm = world.comm.Create_group(mpi_group)
         else:
-            world.agree("new_group", chosen)  # MPI itself would wait for ever
-            comm = world.comm.Create(members)
-    if not inside:
+            world.agree("new_group", members)  # MPI's function has no timeout
+            comm = world.comm.Create(mpi_group)
+    if not is_member:
         return GroupMember.NON_GROUP_MEMBER
-    made = ProcessGroup(comm, chosen, chosen.index(world.rank()), name, timeout, group_desc or "undefined")
-    _groups.append(made)
-    return made
+    group = ProcessGroup(comm, members, members.index(world.rank()), name, timeout, group_desc or "undefined")
+    _groups.append(group)
+    return group
 
 
 def _new_process_group_helper(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: it makes groups of PyTorch's own kinds."""
+    """Raise NotImplementedError: in PyTorch it creates groups of registered backends."""
     raise NotImplementedError("torch.distributed._new_process_group_helper: make groups by torch.distributed.new_group")
 
 
@@ -596,10 +596,10 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Return the group that this process is in, and all of them: neighbours by rank, `group_size` each.
+    """Divide a group into groups of `group_size` consecutive ranks; return this process's group, and all of them.
 
     Raises:
-        ValueError: the number of processes is no multiple of the size.
+        ValueError: the number of processes is not a multiple of the size.
     """
     ranks = get_process_group_ranks(group)
     size = int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks))) if group_size is None else group_size
@@ -618,17 +618,17 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Return the group that this process is in (None if in none), and all of them, given the ranks of each.
+    """Create groups with the given ranks; return this process's group (None if it is in none), and all of them.
 
     Raises:
-        ValueError: there are no groups, or one process is in two.
+        ValueError: the list is empty, or a rank is in two groups.
     """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    seen = collections.Counter(itertools.chain.from_iterable(ranks_per_subgroup_list))
-    for rank, times in seen.items():
-        if times > 1:
+    counts = collections.Counter(itertools.chain.from_iterable(ranks_per_subgroup_list))
+    for rank, count in counts.items():
+        if count > 1:
             raise ValueError(f"Rank {rank} has appeared in both subgroups")
     options = timeout, backend, pg_options, False, group_desc
     groups = [new_group(ranks, *options) for ranks in ranks_per_subgroup_list]
-    return next((each for each in groups if isinstance(each, ProcessGroup)), None), groups
+    return next((group for group in groups if isinstance(group, ProcessGroup)), None), groups

@@ -1,6 +1,6 @@
-"""From one process to another: `send`, `recv` and their kin; and `monitored_barrier`, which knows who is missing.
+"""Point-to-point messages: `send`, `recv` and so on; and `monitored_barrier`, which reports the missing ranks.
 
-A message begins with what is in it, so that nothing is taken for numbers of another dtype.
+A message starts with a header that describes its content, so that the receiver can check dtype and size.
 """
 
 from __future__ import annotations
@@ -22,67 +22,67 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "monitored_barrier", 
 
 Array = np.ndarray[Any, Any]
 Group = Any
-_HEAD = 64  # bytes
+_HEADER = 64  # bytes
 
 
-def _head(array: Array, rank: int) -> bytes:
-    return f"{rank}: {array.size} of {array.dtype.name}".encode().ljust(_HEAD)
+def _header(array: Array, rank: int) -> bytes:
+    return f"{rank}: {array.size} of {array.dtype.name}".encode().ljust(_HEADER)
 
 
 def send_array(array: Array, group: ProcessGroup, to: int, tag: int, name: str) -> Work:
-    """Begin to send an array to a member of a group."""
-    message = np.concatenate([np.frombuffer(_head(array, group.rank()), np.uint8), octets(array)])
+    """Start to send an array to a rank of a group."""
+    message = np.concatenate([np.frombuffer(_header(array, group.rank()), np.uint8), octets(array)])
     work = Work(group, name, lambda: group.comm.Isend(message, to, tag))
     work.begin()
     return work
 
 
 def receive_array(
-    array: Array, group: ProcessGroup, source: int | None, tag: int, name: str, done: Callable[[], None]
+    array: Array, group: ProcessGroup, source: int | None, tag: int, name: str, store: Callable[[], None]
 ) -> tuple[Work, Array]:
-    """Begin to receive into a contiguous array; return the work, and an array that gets the sender's rank."""
-    message = np.empty(_HEAD + array.nbytes, np.uint8)
+    """Start to receive into a contiguous array; return the work, and an array that gets the sender's rank."""
+    message = np.empty(_HEADER + array.nbytes, np.uint8)
     sender = np.full(1, -1)
 
     def finish() -> None:
-        head = message[:_HEAD].tobytes()
-        sender[0] = rank = int(head.partition(b":")[0])
-        if head != _head(array, rank):
-            found = head.partition(b":")[2].decode().strip()
+        header = message[:_HEADER].tobytes()
+        sender[0] = rank = int(header.partition(b":")[0])
+        if header != _header(array, rank):
+            content = header.partition(b":")[2].decode().strip()
             raise DistBackendError(
-                f"[rank {group.global_rank}] {name}: rank {group.ranks[rank]} sends {found}, where this rank receives "
-                f"{array.size} of {array.dtype.name}"
+                f"[rank {group.global_rank}] {name}: rank {group.ranks[rank]} sends {content}, where this rank "
+                f"receives {array.size} of {array.dtype.name}"
             )
-        octets(array)[...] = message[_HEAD:]
-        done()
+        octets(array)[...] = message[_HEADER:]
+        store()
 
-    place = mpi().ANY_SOURCE if source is None else source
-    work = Work(group, name, lambda: group.comm.Irecv(message, place, tag), finish)
+    mpi_source = mpi().ANY_SOURCE if source is None else source
+    work = Work(group, name, lambda: group.comm.Irecv(message, mpi_source, tag), finish)
     work.begin()
     return work, sender
 
 
 def _peer(group: ProcessGroup, rank: int | None, group_rank: int | None, what: str) -> int:
-    found = member_rank(group, rank, group_rank, what)
-    if found == group.rank():
+    peer = member_rank(group, rank, group_rank, what)
+    if peer == group.rank():
         raise ValueError(f"Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")
-    return found
+    return peer
 
 
 def isend(
     tensor: Tensor, dst: int | None = None, group: Group = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """Begin to send a tensor to another process.
+    """Start to send a tensor to another rank.
 
     Args:
-        dst: the rank among all processes; or `group_dst`, that in the group.
-        tag: the receiver asks for the same.
+        dst: the destination's global rank; or `group_dst`, its rank in the group.
+        tag: a number that the receiver's `tag` has to match.
 
     Returns:
-        The work; None if this process is no member of the group.
+        The work handle; None if this process is not a member of the group.
 
     Raises:
-        ValueError: it is this process itself.
+        ValueError: the destination is this process.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "isend")) is None:
@@ -94,26 +94,26 @@ def isend(
 def _receive(
     tensor: Tensor, src: int | None, group: ProcessGroup, tag: int, group_src: int | None
 ) -> tuple[Work, Array]:
-    anybody = src is None and group_src is None
-    source = None if anybody else _peer(group, src, group_src, "source")
+    any_source = src is None and group_src is None
+    source = None if any_source else _peer(group, src, group_src, "source")
     if group.comm is None:
         raise ValueError("Invalid source rank: there is no other process")
-    array, done = receiving(tensor)
-    return receive_array(array, group, source, tag, "recv", done)
+    array, store = receiving(tensor)
+    return receive_array(array, group, source, tag, "recv", store)
 
 
 def irecv(
     tensor: Tensor, src: int | None = None, group: Group = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
-    """Begin to receive into a tensor what another process sends.
+    """Start to receive a tensor from another rank.
 
     Args:
-        tensor: of the size and dtype of what comes.
-        src: the rank among all processes; or `group_src`, that in the group; any process if both are None.
-        tag: that of the sender.
+        tensor: the output, of the size and dtype of the sender's tensor.
+        src: the source's global rank; or `group_src`, its rank in the group; any rank if both are None.
+        tag: the sender's `tag`.
 
     Returns:
-        The work; None if this process is no member of the group.
+        The work handle; None if this process is not a member of the group.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "irecv")) is None:
@@ -124,7 +124,7 @@ def irecv(
 def send(
     tensor: Tensor, dst: int | None = None, group: Group = None, tag: int = 0, group_dst: int | None = None
 ) -> None:
-    """Send a tensor to another process, and wait until it may be written again; see `isend`."""
+    """Send a tensor to another rank, and wait until it may be changed again; see `isend`."""
     if (work := isend(tensor, dst, group, tag, group_dst)) is not None:
         work.wait()
 
@@ -132,10 +132,10 @@ def send(
 def recv(
     tensor: Tensor, src: int | None = None, group: Group = None, tag: int = 0, group_src: int | None = None
 ) -> int:
-    """Wait for what another process sends, and return the sender's rank among all; see `irecv`.
+    """Receive a tensor from another rank, and return the sender's global rank; see `irecv`.
 
     Raises:
-        RuntimeError: what comes has another size or dtype; nothing comes.
+        RuntimeError: the sender's tensor has another size or dtype, or nothing arrives in time.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "recv")) is None:
@@ -150,11 +150,11 @@ class P2POp:
 
     Args:
         op: `isend` or `irecv`.
-        tensor: what to send, or to receive into.
-        peer: the other's rank among all processes; or `group_peer`, that in the group.
+        tensor: the tensor to send, or the output to receive into.
+        peer: the other process's global rank; or `group_peer`, its rank in the group.
 
     Raises:
-        ValueError: `op` is something else.
+        ValueError: `op` is another function.
     """
 
     def __init__(
@@ -181,45 +181,45 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Begin several messages, and return their works.
+    """Start several messages, and return their work handles.
 
     Raises:
-        ValueError: there are none, or something else is among them.
+        ValueError: the list is empty, or an element is not a `P2POp`.
     """
-    if not p2p_op_list or not all(isinstance(each, P2POp) for each in p2p_op_list):
+    if not p2p_op_list or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
-    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
-    return [each for each in works if each is not None]
+    works = [op.op(op.tensor, op.peer, op.group, op.tag, op.group_peer) for op in p2p_op_list]
+    return [work for work in works if work is not None]
 
 
-_HERE, _GO = 1, 2  # tags of the two messages of `monitored_barrier`
+_ARRIVED, _GO = 1, 2  # tags of the two messages of `monitored_barrier`
 
 
 def monitored_barrier(group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all processes have come to this point; rank 0 says who has not.
+    """Wait until all ranks have called this function; rank 0 reports the missing ones.
 
     Args:
-        timeout: how long at most; the group's if None.
-        wait_all_ranks: name all that are missing, and not the first only.
+        timeout: the maximum duration; the group's if None.
+        wait_all_ranks: report all missing ranks, not only the first.
 
     Raises:
-        RuntimeError: a rank did not come in time.
+        RuntimeError: a rank did not arrive in time.
     """
     if (group := member(group, "monitored_barrier")) is None or group.comm is None:
         return
     seconds = timeout.total_seconds() if timeout else group.seconds
     note = np.zeros(1, np.uint8)
     if group.rank():
-        group.checks.Isend(note, 0, _HERE)
+        group.checks.Isend(note, 0, _ARRIVED)
         poll(
             group.checks.Irecv(note.copy(), 0, _GO).Test, seconds,
             lambda: f"Rank {group.global_rank} successfully reached monitoredBarrier, but received errors while "
             "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
         )  # fmt: skip
         return
-    missing = {rank: group.checks.Irecv(note.copy(), rank, _HERE) for rank in range(1, group.size())}
+    missing = {rank: group.checks.Irecv(note.copy(), rank, _ARRIVED) for rank in range(1, group.size())}
 
-    def all_here() -> bool:
+    def all_arrived() -> bool:
         for rank in [rank for rank, request in missing.items() if request.Test()]:
             del missing[rank]
         return not missing
@@ -230,7 +230,7 @@ def monitored_barrier(group: Group = None, timeout: timedelta | None = None, wai
         return f"[Rank {group.global_rank}]: {which} failed to pass monitoredBarrier in {seconds * 1000:.0f} ms"
 
     begin = time.monotonic()
-    poll(all_here, seconds, late)
-    left = max(1.0, seconds - (time.monotonic() - begin))
+    poll(all_arrived, seconds, late)
+    remaining = max(1.0, seconds - (time.monotonic() - begin))
     for rank in range(1, group.size()):
-        poll(group.checks.Isend(note, rank, _GO).Test, left, late)
+        poll(group.checks.Isend(note, rank, _GO).Test, remaining, late)

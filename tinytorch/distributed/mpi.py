@@ -1,4 +1,4 @@
-"""MPI, by mpi4py: an extra, imported when processes first meet; and the `mpiexec` that belongs to it."""
+"""MPI by mpi4py, an extra that is imported when processes first connect; and the `mpiexec` of its library."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 __all__ = ["find_mpiexec", "mpi", "without_launcher"]
 
 _HINT = "pip install mpi4py mpich; on a cluster mpi4py alone, and load its MPI module"
-# How variables begin by which a launcher tells a process that it is one of its job.
+# Prefixes of the environment variables by which a launcher tells a process its rank and its job.
 _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")
 
 
 @functools.cache
 def mpi() -> Any:
-    """Return mpi4py's module `MPI`; it is imported without initializing MPI, which `rendezvous.join` does.
+    """Return mpi4py's module `MPI`. The import does not initialize MPI: `rendezvous.join` does.
 
     Raises:
         ImportError: mpi4py is not installed, or finds no MPI library.
@@ -28,7 +28,7 @@ def mpi() -> Any:
     try:
         import mpi4py
 
-        # One thread at a time calls MPI. What happens at the end, `rendezvous` decides: MPI_Finalize waits for all.
+        # One thread at a time calls MPI. `rendezvous` decides when to call MPI_Finalize, which waits for all ranks.
         mpi4py.rc(initialize=False, finalize=False, thread_level="serialized")
         from mpi4py import MPI
     except ModuleNotFoundError as error:
@@ -41,30 +41,30 @@ def mpi() -> Any:
 
 
 def without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what an MPI launcher said in it: a process that gets it is of no job."""
+    """Return an environment without an MPI launcher's variables: a process with it belongs to no MPI job."""
     return {k: v for k, v in environment.items() if not k.startswith(_LAUNCHER) or "_MCA_" in k}
 
 
 def vendor() -> str:
-    """Return whose library mpi4py loads: "MPICH", "Open MPI", "Intel MPI" and so on."""
+    """Return the name of the MPI library that mpi4py loads: "MPICH", "Open MPI", "Intel MPI" and so on."""
     return mpi().get_vendor()[0]
 
 
 def find_mpiexec() -> str:
-    """Return the path of the `mpiexec` that belongs to the library which mpi4py loads: beside Python, or on PATH.
+    """Return the path of the `mpiexec` of the library that mpi4py loads: in Python's folder, or on PATH.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: no matching `mpiexec` exists.
     """
-    ours, others = vendor(), []
+    library, others = vendor(), []
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     for folder in dict.fromkeys(path.split(os.pathsep)):
-        found = shutil.which("mpiexec", path=folder)
-        if found is not None:
-            said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
-            kind = "Open MPI" if "Open MPI" in said else "Intel MPI" if "Intel" in said else "MPICH"
-            if kind == ours or "Open MPI" not in (kind, ours):  # Intel's and MPICH's are one family
-                return found
-            others.append(f"{found} ({kind})")
-    there = f"; there is {', '.join(others)}" if others else ""
-    raise RuntimeError(f"no mpiexec of {ours}, whose library mpi4py loads, beside {sys.executable} or on PATH{there}")
+        program = shutil.which("mpiexec", path=folder)
+        if program is not None:
+            version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+            kind = "Open MPI" if "Open MPI" in version else "Intel MPI" if "Intel" in version else "MPICH"
+            if kind == library or "Open MPI" not in (kind, library):  # Intel's MPI is derived from MPICH
+                return program
+            others.append(f"{program} ({kind})")
+    hint = f"; there is {', '.join(others)}" if others else ""
+    raise RuntimeError(f"no mpiexec of {library}, whose library mpi4py loads, beside {sys.executable} or on PATH{hint}")

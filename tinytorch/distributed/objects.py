@@ -1,4 +1,4 @@
-"""Python objects between processes, pickled: only from processes that are trusted."""
+"""Exchange of pickled Python objects: use it only between processes that trust each other."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def _packed(value: Any) -> Array:
 
 
 def _gathered(data: Array, group: ProcessGroup, name: str) -> list[Any]:
-    """Return the objects of all processes."""
+    """Return the objects of all ranks."""
     size = np.array([data.size])
     sizes = np.empty(group.size(), np.int64)
     group.run(name, "", lambda comm: comm.Iallgather(size, sizes), alone=[(sizes, size)]).wait()
     ends = np.cumsum(sizes)
     all_data = np.empty(int(ends[-1]), np.uint8)
-    places = sizes, ends - sizes
-    group.run(name, None, lambda comm: comm.Iallgatherv(data, [all_data, places]), alone=[(all_data, data)]).wait()
+    receive = [all_data, (sizes, ends - sizes)]  # (the buffer, and the counts and offsets of its parts)
+    group.run(name, None, lambda comm: comm.Iallgatherv(data, receive), alone=[(all_data, data)]).wait()
     return [pickle.loads(part.data) for part in np.split(all_data, ends[:-1])]
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Put the objects of all processes into a list, in the order of their ranks.
+    """Store the objects of all ranks in a list, in the order of the ranks.
 
     Args:
-        object_list: as long as there are processes.
-        obj: what can be pickled.
+        object_list: a list with an element for each rank.
+        obj: an object that can be pickled.
     """
     if (group := member(group, "all_gather_object")) is not None:
-        for i, each in enumerate(_gathered(_packed(obj), group, "all_gather_object")):
-            object_list[i] = each
+        for i, value in enumerate(_gathered(_packed(obj), group, "all_gather_object")):
+            object_list[i] = value
 
 
 def gather_object(
@@ -56,10 +56,10 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Put the objects of all processes into a list of process `dst` (0 if None).
+    """Store the objects of all ranks in a list on rank `dst` (0 if None).
 
     Raises:
-        ValueError: the list is missing there, or given elsewhere.
+        ValueError: the list is missing on rank `dst`, or not None on another one.
     """
     if (group := member(group, "gather_object")) is None:
         return
@@ -68,9 +68,9 @@ def gather_object(
         raise ValueError("Argument ``object_gather_list`` must be specified on destination rank.")
     if not here and object_gather_list:
         raise ValueError("Argument ``object_gather_list`` must NOT be specified on non-destination ranks.")
-    for i, each in enumerate(_gathered(_packed(obj), group, "gather_object")):
+    for i, value in enumerate(_gathered(_packed(obj), group, "gather_object")):
         if here and object_gather_list is not None:
-            object_gather_list[i] = each
+            object_gather_list[i] = value
 
 
 def broadcast_object_list(
@@ -80,18 +80,18 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Put the objects in a list of process `src` (0 if None) into those of all.
+    """Copy the objects in a list on rank `src` (0 if None) into the lists of all ranks.
 
     Args:
-        object_list: as long everywhere.
+        object_list: a list of the same length on all ranks.
     """
     if (group := member(group, "broadcast_object_list")) is None:
         return
     root = member_rank(group, src, group_src, "broadcast_object_list", default=0)
     data = _packed(list(object_list)) if group.rank() == root else np.empty(0, np.uint8)
     size = np.array([data.size])
-    facts = f"{len(object_list)} objects from {root}"
-    group.run("broadcast_object_list", facts, lambda comm: comm.Ibcast(size, root)).wait()
+    signature = f"{len(object_list)} objects from {root}"
+    group.run("broadcast_object_list", signature, lambda comm: comm.Ibcast(size, root)).wait()
     if group.rank() != root:
         data = np.empty(int(size[0]), np.uint8)
     group.run("broadcast_object_list", None, lambda comm: comm.Ibcast(data, root)).wait()
@@ -106,11 +106,11 @@ def scatter_object_list(
     group: Group = None,
     group_src: int | None = None,
 ) -> None:
-    """Put what a list of process `src` (0 if None) has for this process into the first place of another list.
+    """Send the objects of a list on rank `src` (0 if None) to the ranks: each stores its object as the first element.
 
     Raises:
-        ValueError: the output has no place.
-        RuntimeError: the input is not as long as there are processes.
+        ValueError: the output list is empty.
+        RuntimeError: the input list has not one object for each rank.
     """
     if (group := member(group, "scatter_object_list")) is None:
         return
@@ -139,7 +139,7 @@ def send_object_list(
     group_dst: int | None = None,
     use_batch: bool = False,
 ) -> None:
-    """Send the objects in a list to another process."""
+    """Send the objects in a list to another rank."""
     if (group := member(group, "send_object_list")) is None:
         return
     to = member_rank(group, dst, group_dst, "send_object_list")
@@ -156,11 +156,11 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Put the objects that another process sends into a list, and return the sender's rank among all.
+    """Receive a list of objects from another rank, and return the sender's global rank.
 
     Args:
-        object_list: as long as the sender's.
-        src: the sender; any process if None.
+        object_list: the output, of the same length as the sender's list.
+        src: the source's global rank; any rank if None.
     """
     if (group := member(group, "recv_object_list")) is None:
         return -1

@@ -1,4 +1,4 @@
-"""How a tensor that is spread over processes would lie on them: descriptions, which packages make and compare."""
+"""Placements of distributed tensors on processes: descriptions that packages create and compare."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """The base of descriptions of how a tensor lies on processes."""
+    """The base class of placements."""
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether each process has a part of it (along the dimension `dim`, if it is given)."""
+        """Return whether each process has a slice of the tensor (along `dim`, if that is not None)."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
-        """Return whether each process has all of it."""
+        """Return whether each process has the whole tensor."""
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether it is the sum (or another reduction) of what the processes have."""
+        """Return whether the tensor is the sum (or another reduction) of the processes' tensors."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Each process has a part of the tensor, along a dimension."""
+    """Each process has a slice of the tensor along a dimension."""
 
     dim: int
 
@@ -35,7 +35,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Each process has all of the tensor."""
+    """Each process has the whole tensor."""
 
     def __str__(self) -> str:
         return "R"
@@ -43,7 +43,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """The tensor is the sum (or what `reduce_op` says) of what the processes have."""
+    """The tensor is the sum (or the reduction `reduce_op`) of the processes' tensors."""
 
     reduce_op: str = "sum"
 

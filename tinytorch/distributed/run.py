@@ -1,11 +1,11 @@
 """`python -m tinytorch.distributed.run`, PyTorch's `torchrun`: start a program in several processes.
 
-On each node it starts `mpiexec` (for one process none is needed), and that starts a `worker.py` for each rank, which
-runs the program and reports into a folder how it ended. What is shown, and the exit code, comes from these reports.
+Node 0 starts `mpiexec` (not for a single process), which starts a `worker.py` for each rank. The worker runs the
+program, and writes a report of its end to a folder; the final message and the exit code come from these reports.
 
-Several machines: the same command on each. Those other than node 0 connect to it at `--master-addr` and
-`--master-port`, and are told what to start: MPICH's `hydra_pmi_proxy`, of `mpiexec -launcher manual`. No ssh is needed.
-The connections stay, so that each node learns of the others' end.
+For several machines, run the same command on each. The other nodes connect to node 0 at `--master-addr` and
+`--master-port`, which sends them the commands to start: MPICH's `hydra_pmi_proxy`, for `mpiexec -launcher manual`. No
+ssh is needed. The connections stay open, so that each node notices the end of the others.
 """
 
 from __future__ import annotations
@@ -35,32 +35,33 @@ __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
 
 Report = dict[str, Any]
 
-# What MPICH's mpiexec says at length of a rank that failed, and what may be the beginning of it: we say it in our way.
+# The messages of MPICH's mpiexec about a rank that failed, and a partial one at the end of the output. They are removed
+# from the output: the launcher prints its own summary.
 _BANNER = re.compile(
     rb"\n={83}\n=   BAD TERMINATION OF ONE(?:.*\n)+?={83}\n"
     rb"|.*HYD_pmcd_pmip_control_cmd_cb.*\n|.*HYDT_dmxu_poll_wait_for_event.*\n|.*demux engine error waiting for event\n"
     rb"|YOUR APPLICATION TERMINATED WITH THE EXIT STRING.*\n(?:This typ.*\n)?(?:Please see the FAQ.*\n)?"
 )
-_BEGUN = re.compile(rb"\n={1,83}\Z|\n={83}\n(?:=   .*|\Z)", re.DOTALL)
-# Between nodes, in seconds: how often each says that it is there, and what silence means that it is not.
-_BEAT, _SILENCE = 1.0, 15.0
-# How long mpiexec has to end all ranks when one has failed.
+_PARTIAL_BANNER = re.compile(rb"\n={1,83}\Z|\n={83}\n(?:=   .*|\Z)", re.DOTALL)
+# Seconds between two heartbeats of a node, and the seconds without one after which a node counts as lost.
+_HEARTBEAT, _SILENCE = 1.0, 15.0
+# Seconds for mpiexec to end all ranks after one has failed.
 _GRACE = 0.5
 
 
-# What is asked for --------------------------------------------------------------------------------
+# The command line ---------------------------------------------------------------------------------
 
 _NOT_HERE = "torchrun runs on Linux and macOS: use mpiexec -n 2 python script.py"
 
 
 class _FromEnvironment(argparse.Action):
-    """An option whose default may be set in the environment: PET_NNODES=2."""
+    """An option whose default an environment variable can set: PET_NNODES=2."""
 
     def __init__(self, dest: str, default: Any = None, nargs: Any = None, **kwargs: Any) -> None:
-        given = os.environ.get(f"PET_{dest.upper()}")
+        value = os.environ.get(f"PET_{dest.upper()}")
         if nargs == 0:
-            default = given not in (None, "", "0")
-        super().__init__(dest=dest, default=default if given is None or nargs == 0 else given, nargs=nargs, **kwargs)
+            default = value not in (None, "", "0")
+        super().__init__(dest=dest, default=default if value is None or nargs == 0 else value, nargs=nargs, **kwargs)
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, True if self.nargs == 0 else values)
@@ -78,73 +79,73 @@ def get_args_parser() -> argparse.ArgumentParser:
 
     add("nnodes", "1:1", help="number of machines, or MIN:MAX, of which MAX start")
     add("nproc-per-node", "1", help="processes on this machine: a number, auto or cpu")
-    add("node-rank", 0, type=int, help="which machine this is")
+    add("node-rank", 0, type=int, help="number of this machine, from 0")
     add("master-addr", "127.0.0.1", help="address of machine 0")
-    add("master-port", None, type=int, help="port on machine 0 where the machines meet: 29500")
+    add("master-port", None, type=int, help="port of machine 0 to which the others connect: 29500")
     add("rdzv-endpoint", "", help="HOST:PORT in place of --master-addr and --master-port")
-    add("rdzv-backend", "static", help="static or c10d: here they are the same")
+    add("rdzv-backend", "static", help="static or c10d, which are the same")
     add("rdzv-id", "none", help="name of the job: TORCHELASTIC_RUN_ID")
-    add("rdzv-conf", "", help="timeout=900,keep_alive=15: seconds that machines wait for each other, and stay silent")
+    add("rdzv-conf", "", help="timeout=900,keep_alive=15: seconds to wait for machines, and for a silent one")
     add("standalone", False, help="one machine, a free port")
-    add("max-restarts", 0, type=int, help="how often to start all processes again after a failure")
-    add("monitor-interval", 0.1, type=float, help="of no effect: an end is noticed at once")
-    add("start-method", "spawn", choices=["spawn", "fork", "forkserver"], help="of no effect for programs")
-    add("event-log-handler", "null", help="null alone")
+    add("max-restarts", 0, type=int, help="maximum number of restarts of all processes after a failure")
+    add("monitor-interval", 0.1, type=float, help="no effect: the end of a process is noticed at once")
+    add("start-method", "spawn", choices=["spawn", "fork", "forkserver"], help="no effect for programs")
+    add("event-log-handler", "null", help="only null")
     add("role", "default", help="name of the processes in their logs")
     add("module", False, "-m", help="the program is a module, as in python -m")
-    add("no-python", False, help="the program is no Python program")
+    add("no-python", False, help="the program is not a Python program")
     add("run-path", False, help="the program's path is absolute")
-    add("log-dir", None, help="where logs are kept: DIR/ID_xxx/attempt_N/LOCAL_RANK/stdout.log")
+    add("log-dir", None, help="directory of logs: DIR/ID_xxx/attempt_N/LOCAL_RANK/stdout.log")
     add("redirects", "0", "-r", help="streams that go to logs: 1 stdout, 2 stderr, 3 both, or by rank 0:1,1:3")
     add("tee", "0", "-t", help="streams that go to logs and to the console")
-    add("local-ranks-filter", "", help="ranks of this machine that are shown on the console: 0,1")
+    add("local-ranks-filter", "", help="local ranks whose output is shown on the console: 0,1")
     add("duplicate-stdout-filters", "", help="not supported")
     add("duplicate-stderr-filters", "", help="not supported")
-    add("local-addr", None, help="of no effect")
+    add("local-addr", None, help="no effect")
     add("logs-specs", None, help="not supported")
-    add("numa-binding", None, help="not supported: see mpiexec's own options")
-    add("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", help="signals that are passed on to the program")
-    add("shutdown-timeout", None, type=int, help="seconds the program has to end after one: 30")
-    add("virtual-local-rank", False, help="let LOCAL_RANK be 0 for all")
+    add("numa-binding", None, help="not supported: use mpiexec's options")
+    add("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", help="signals that are forwarded to the program")
+    add("shutdown-timeout", None, type=int, help="seconds for the program to end after a signal: 30")
+    add("virtual-local-rank", False, help="set LOCAL_RANK to 0 for all ranks")
     parser.add_argument("training_script", help="the program")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
     return parser
 
 
 def parse_args(args: list[str] | None) -> argparse.Namespace:
-    """Return the settings that a command line has."""
+    """Return the options of a command line."""
     return get_args_parser().parse_args(args)
 
 
-def _processes(given: str) -> int:
-    """Return how many processes a machine gets."""
-    if given in ("cpu", "auto"):
+def _process_count(text: str) -> int:
+    """Return the number of processes on this machine."""
+    if text in ("cpu", "auto"):
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if given in ("gpu", "xpu"):
-        raise ValueError(f"{'Cuda' if given == 'gpu' else 'Xpu'} is not available.")
+    if text in ("gpu", "xpu"):
+        raise ValueError(f"{'Cuda' if text == 'gpu' else 'Xpu'} is not available.")
     try:
-        number = int(given)
+        number = int(text)
     except ValueError:
-        raise ValueError(f"Unsupported nproc_per_node value: {given}") from None
+        raise ValueError(f"Unsupported nproc_per_node value: {text}") from None
     if number < 1:
-        raise ValueError(f"nproc_per_node must be positive, got {given}")
+        raise ValueError(f"nproc_per_node must be positive, got {text}")
     return number
 
 
-def _streams(given: str, count: int) -> dict[str, int]:
-    """Return by local rank which streams "3", or "0:1,1:3", names: the sum of 1 for stdout and 2 for stderr."""
-    if re.fullmatch("[0-3]", given):
-        return {str(rank): int(given) for rank in range(count)}
-    if not re.fullmatch(r"(\d+:[0-3],)*\d+:[0-3],?", given):
-        raise ValueError(f"{given} does not match: <0-3> for all ranks, or <local rank>:<0-3>,...")
-    return {rank: int(which) for rank, which in (pair.split(":") for pair in given.rstrip(",").split(","))}
+def _streams(text: str, count: int) -> dict[str, int]:
+    """Return the streams for each local rank in "3" or "0:1,1:3": the sum of 1 for stdout and 2 for stderr."""
+    if re.fullmatch("[0-3]", text):
+        return {str(rank): int(text) for rank in range(count)}
+    if not re.fullmatch(r"(\d+:[0-3],)*\d+:[0-3],?", text):
+        raise ValueError(f"{text} does not match: <0-3> for all ranks, or <local rank>:<0-3>,...")
+    return {rank: int(streams) for rank, streams in (pair.split(":") for pair in text.rstrip(",").split(","))}
 
 
 def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what is to be done: the job as its workers are told it, and what the launcher needs.
+    """Return the job: the settings for the workers, and those for the launcher.
 
     Raises:
-        ValueError: a value is none, or asks for what is not there.
+        ValueError: the value of an option is invalid or not supported.
     """
     low, _, high = args.nnodes.partition(":")
     if not (low.isdecimal() and (high or low).isdecimal()):
@@ -161,7 +162,7 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
     for name in ("duplicate_stdout_filters", "duplicate_stderr_filters", "logs_specs", "numa_binding"):
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is not supported")
-    count = _processes(args.nproc_per_node)
+    count = _process_count(args.nproc_per_node)
     shown = args.local_ranks_filter
     if shown and not re.fullmatch(r"\d+(,\d+)*", shown):
         raise ValueError(
@@ -172,30 +173,30 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
     if args.standalone:
         nodes = 1
     elif args.rdzv_endpoint:
-        addr, _, given = args.rdzv_endpoint.rpartition(":")
+        addr, _, text = args.rdzv_endpoint.rpartition(":")
         if not addr:
-            addr, given = given, ""
-        if given and not given.isdecimal():
+            addr, text = text, ""
+        if text and not text.isdecimal():
             raise ValueError(f"rdzv_endpoint {args.rdzv_endpoint!r} is not HOST:PORT")
-        port = int(given) if given else None
+        port = int(text) if text else None
     if nodes == 1 and not port:
-        with socket.create_server(("", 0)) as free:
-            port = free.getsockname()[1]
+        with socket.create_server(("", 0)) as server:  # on a free port
+            port = server.getsockname()[1]
     if not 0 <= args.node_rank < nodes:
         raise ValueError(f"node_rank {args.node_rank} is not one of {nodes} nodes")
-    after: Any = args.shutdown_timeout
-    if after is None:
-        after = os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
+    shutdown: Any = args.shutdown_timeout
+    if shutdown is None:
+        shutdown = os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30")
     conf: dict[str, Any] = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
     return {
         "count": count, "number_of_nodes": nodes, "node": args.node_rank, "addr": addr.strip("[]"),
         "port": port or 29500, "wait": float(conf.get("timeout", conf.get("join_timeout", 900))),
         "silence": float(conf.get("keep_alive", _SILENCE)), "id": args.rdzv_id, "restarts": args.max_restarts,
         "role": args.role, "redirects": _streams(args.redirects, count), "tee": _streams(args.tee, count),
-        "shown": [int(each) for each in shown.split(",")] if shown else [],
+        "shown": [int(rank) for rank in shown.split(",")] if shown else [],
         "virtual_local_rank": args.virtual_local_rank, "log_dir": args.log_dir,
         "signals": [getattr(signal, name.strip()) for name in args.signals_to_handle.split(",") if name.strip()],
-        "shutdown": float(after),
+        "shutdown": float(shutdown),
         "kind": "command" if args.no_python and not args.run_path else "module" if args.module else "script",
         "program": [args.training_script, *args.training_script_args],
     }  # fmt: skip
@@ -205,23 +206,23 @@ def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
 
 
 class _Node:
-    """What the launcher of one machine has in hand: the process that it started, and the folder of reports."""
+    """The state of the launcher on one machine: the process that it started, and the folder of reports."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.job, self.count = job, job["count"]
         if job["log_dir"]:
             Path(job["log_dir"]).mkdir(parents=True, exist_ok=True)
         self._temporary = None if job["log_dir"] else tempfile.TemporaryDirectory(prefix="torchelastic_")
-        above = job["log_dir"] or self._temporary.name  # type: ignore[union-attr]
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{job['id']}_".replace(os.sep, "_"), dir=above)).absolute()
+        parent = job["log_dir"] or self._temporary.name  # type: ignore[union-attr]
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{job['id']}_".replace(os.sep, "_"), dir=parent)).absolute()
         self.process: subprocess.Popen[bytes] | None = None
         self.proxy: subprocess.Popen[bytes] | None = None
-        self.failing = threading.Event()  # on another node
-        self.stopped: int | None = None  # the signal that ended the job
+        self.failing = threading.Event()  # a rank has failed on another node
+        self.stopped: int | None = None  # the signal that ends the job
         self._first, self._fifo = 0, -1
 
     def prepare(self, restart: int, first: int) -> None:
-        """Make the folder of an attempt; `first` is the rank of this node's first process."""
+        """Create the folder of an attempt; `first` is the rank of this node's first process."""
         if sys.platform == "win32":
             raise RuntimeError(_NOT_HERE)
         self.failing.clear()
@@ -231,43 +232,43 @@ class _Node:
         os.mkfifo(self._attempt / "alive")
         if self._fifo >= 0:
             os.close(self._fifo)
-        self._fifo = os.open(self._attempt / "alive", os.O_RDWR)  # as long as we are there, so is who reads it
+        self._fifo = os.open(self._attempt / "alive", os.O_RDWR)  # workers see its end when the launcher ends
 
     def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        """Start what starts the workers."""
+        """Start the process that starts the workers."""
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-            start_new_session=True,  # Ctrl-C is for us to pass on
+            start_new_session=True,  # the launcher forwards Ctrl-C
         )  # fmt: skip
         return self.process
 
     def stop(self, number: int) -> None:
-        """Pass a signal on to the program, which has a while to end."""
+        """Forward a signal to the program; kill it if it has not ended within the shutdown timeout."""
         first, self.stopped = self.stopped is None, number
         with suppress(OSError):
             (self._attempt / "stopping").touch()
         self._signal(number if first else KILL)
-        later = threading.Timer(self.job["shutdown"], self.kill)
-        later.daemon = True
-        later.start()
+        timer = threading.Timer(self.job["shutdown"], self.kill)
+        timer.daemon = True
+        timer.start()
 
     def _signal(self, number: int) -> None:
-        for each in self._attempt.glob("*/pid"):
-            if not (each.parent / "ended").exists():
+        for file in self._attempt.glob("*/pid"):
+            if not (file.parent / "ended").exists():
                 with suppress(OSError, ValueError):
-                    os.kill(int(each.read_text()), number)
+                    os.kill(int(file.read_text()), number)
 
     def kill(self) -> None:
-        """End everything at once."""
+        """Kill all processes of this node."""
         self._signal(KILL)
-        for each in (self.process, self.proxy):
-            if each is not None:
-                each.kill()
+        for process in (self.process, self.proxy):
+            if process is not None:
+                process.kill()
 
     def wait(self) -> int:
-        """Show what is written until the workers have ended; return the exit code of what started them.
+        """Copy the output until the workers have ended; return the exit code of the process that started them.
 
-        It ends them when one of them fails, but does not always manage to, where there are several nodes.
+        mpiexec ends all ranks when one of them fails; on several nodes it sometimes does not, so they are killed.
         """
         process, since = self.process, None
         assert process is not None
@@ -287,11 +288,11 @@ class _Node:
         return process.returncode
 
     def _has_failed(self) -> bool:
-        ended = [json.loads(each.read_text("utf-8")) for each in self._attempt.glob("*/ended")]
-        return any(each["code"] or each["early"] for each in ended)
+        reports = [json.loads(file.read_text("utf-8")) for file in self._attempt.glob("*/ended")]
+        return any(report["code"] or report["early"] for report in reports)
 
     def reports(self) -> list[Report]:
-        """Return the reports of ranks that failed, and the ranks that came to no end of their own."""
+        """Return the reports of the ranks that failed; ranks without a report were killed or never started."""
         failed = []
         for local in range(self.count):
             folder = self._attempt / str(local)
@@ -311,20 +312,20 @@ class _Node:
 
 
 def _pump(source: Any, target: Any) -> threading.Thread:
-    """Copy what is read to a stream of ours, in a thread, but for what mpiexec says of failures."""
+    """Copy a pipe to one of our streams in a thread, without mpiexec's messages about failures."""
 
     def copy() -> None:
-        held = b""
+        rest = b""
         while chunk := source.read1(1 << 16):
-            said = _BANNER.sub(b"", held + chunk)
-            begun = _BEGUN.search(said)
-            held = said[begun.start() :] if begun else b""
-            show(said[: len(said) - len(held)])
-        show(held)
+            text = _BANNER.sub(b"", rest + chunk)
+            partial = _PARTIAL_BANNER.search(text)
+            rest = text[partial.start() :] if partial else b""
+            write(text[: len(text) - len(rest)])
+        write(rest)
 
-    def show(said: bytes) -> None:
+    def write(text: bytes) -> None:
         with suppress(OSError, ValueError):
-            target.buffer.write(said)
+            target.buffer.write(text)
             target.flush()
 
     thread = threading.Thread(target=copy, daemon=True)
@@ -332,11 +333,11 @@ def _pump(source: Any, target: Any) -> threading.Thread:
     return thread
 
 
-# Nodes that know of each other --------------------------------------------------------------------
+# Connections between nodes ------------------------------------------------------------------------
 
 
 class _Link:
-    """A connection of two nodes: lines of JSON, and a sign of life every now and then."""
+    """A connection of two nodes, with messages as lines of JSON; null is a heartbeat."""
 
     def __init__(self, connection: socket.socket, silence: float) -> None:
         connection.settimeout(silence)
@@ -349,34 +350,34 @@ class _Link:
         self.on_failure: Any = None
 
     def begin(self) -> None:
-        """Send signs of life, and listen, from here on."""
-        for work in (self._beat, self._listen):
-            threading.Thread(target=work, daemon=True).start()
+        """Start the threads that send heartbeats and receive messages."""
+        for function in (self._send_heartbeats, self._listen):
+            threading.Thread(target=function, daemon=True).start()
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         while self.send(None):
-            time.sleep(_BEAT)
+            time.sleep(_HEARTBEAT)
 
     def _listen(self) -> None:
         while True:
-            said = self.receive()
-            if said is None:
+            message = self.receive()
+            if message is None:
                 self._inbox.put(None)
                 self.on_loss()
                 return
-            if "stop" in said:
-                self.on_stop(said["stop"])
-            elif "fail" in said:
+            if "stop" in message:
+                self.on_stop(message["stop"])
+            elif "fail" in message:
                 self.on_failure()
             else:
-                if said.get("failed"):
+                if message.get("failed"):
                     self.on_failure()
-                self._inbox.put(said)
+                self._inbox.put(message)
 
-    def send(self, said: Any) -> bool:
-        """Send a message; return whether the other node is there."""
+    def send(self, message: Any) -> bool:
+        """Send a message; return whether the connection is open."""
         with self._lock, suppress(OSError):
-            self._connection.sendall(json.dumps(said).encode() + b"\n")
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
             return True
         return False
 
@@ -384,57 +385,57 @@ class _Link:
         """Return the next message, None if the other node is lost."""
         with suppress(OSError, ValueError):
             while line := self._file.readline():
-                self._connection.settimeout(self._silence)  # at first it may have been longer
-                if (said := json.loads(line)) is not None:
-                    return said
+                self._connection.settimeout(self._silence)  # (longer for the first message)
+                if (message := json.loads(line)) is not None:
+                    return message
         return None
 
     def next(self, timeout: float | None = None) -> Any:
-        """Return the next message that the thread has received, None if there is none in time."""
+        """Return the next message that the thread has received; None after the timeout."""
         try:
             return self._inbox.get(timeout=timeout)
         except queue.Empty:
             return None
 
 
-def _gather(job: dict[str, Any], node: _Node) -> dict[int, tuple[_Link, Any]]:
-    """Be node 0: return for each of the others its connection, and what it says of itself."""
+def _accept_nodes(job: dict[str, Any]) -> dict[int, tuple[_Link, Any]]:
+    """On node 0: return for each other node its connection, and its first message."""
     dual = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
-    came: dict[int, tuple[_Link, Any]] = {}
+    nodes: dict[int, tuple[_Link, Any]] = {}
     end = time.monotonic() + job["wait"]
     with socket.create_server(("", job["port"]), family=family, dualstack_ipv6=dual) as listener:
-        while len(came) < job["number_of_nodes"] - 1:
+        while len(nodes) < job["number_of_nodes"] - 1:
             listener.settimeout(max(0.01, end - time.monotonic()))
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                missing = [str(k) for k in range(1, job["number_of_nodes"]) if k not in came]
+                missing = [str(k) for k in range(1, job["number_of_nodes"]) if k not in nodes]
                 raise RuntimeError(
                     f"node {', '.join(missing)} of {job['number_of_nodes']} did not come to "
                     f"{job['addr']}:{job['port']} within {job['wait']:g} s"
                 ) from None
             link = _Link(connection, job["silence"])
-            said = link.receive()
-            if not isinstance(said, dict) or "node" not in said:
+            hello = link.receive()
+            if not isinstance(hello, dict) or "node" not in hello:
                 connection.close()
                 continue
-            wrong = ""
-            if said["id"] != job["id"] or said["nodes"] != job["number_of_nodes"]:
-                wrong = f"it is of job {said['id']!r} of {said['nodes']} nodes, which node 0 is not"
-            elif said["node"] in came or not said["node"]:
-                wrong = "another one has this rank"
-            if wrong:
-                link.send({"end": f"node {said['node']} cannot join: {wrong}", "code": 1})
-                raise RuntimeError(f"node {said['node']} cannot join: {wrong}")
-            came[said["node"]] = link, said
-    return came
+            refusal = ""
+            if hello["id"] != job["id"] or hello["nodes"] != job["number_of_nodes"]:
+                refusal = f"it is of job {hello['id']!r} of {hello['nodes']} nodes, which node 0 is not"
+            elif hello["node"] in nodes or not hello["node"]:
+                refusal = "another one has this rank"
+            if refusal:
+                link.send({"end": f"node {hello['node']} cannot join: {refusal}", "code": 1})
+                raise RuntimeError(f"node {hello['node']} cannot join: {refusal}")
+            nodes[hello["node"]] = link, hello
+    return nodes
 
 
-def _be_node_0(job: dict[str, Any], node: _Node) -> int:
-    """Start the job, again where that is asked for; return the exit code."""
+def _run_node_0(job: dict[str, Any], node: _Node) -> int:
+    """Run the job, with its restarts; return the exit code."""
     several = job["number_of_nodes"] > 1
-    others = _gather(job, node) if several else {}
+    others = _accept_nodes(job) if several else {}
     lost: list[int] = []
 
     def lose(rank: int) -> None:
@@ -446,7 +447,7 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         link.begin()
     nodes = [
         [job["count"], str(node.folder)],
-        *([said["count"], said["folder"]] for _, (_, said) in sorted(others.items())),
+        *([hello["count"], hello["folder"]] for _, (_, hello) in sorted(others.items())),
     ]
     firsts = [sum(count for count, _ in nodes[:k]) for k in range(len(nodes))]
 
@@ -458,8 +459,8 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
     keys = ("role", "redirects", "tee", "shown", "virtual_local_rank", "addr", "port", "id", "restarts")
     for restart in range(job["restarts"] + 1):
         node.prepare(restart, 0)
-        said = {key: job[key] for key in keys} | {"nodes": nodes, "restart": restart}
-        environment = {**without_launcher(os.environ), "TINYTORCH_JOB": json.dumps(said)}
+        worker_job = {key: job[key] for key in keys} | {"nodes": nodes, "restart": restart}
+        environment = {**without_launcher(os.environ), "TINYTORCH_JOB": json.dumps(worker_job)}
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         command = [sys.executable, str(Path(__file__).with_name("worker.py")), job["kind"], *job["program"]]
@@ -471,10 +472,10 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         code = node.wait()
         failed = node.reports()
         for link, _ in others.values():
-            link.send({"fail": bool(failed)})  # it ends there by now, or never
+            link.send({"fail": bool(failed)})  # (the ranks there have ended by now, or are killed)
         for k, (link, _) in others.items():
-            heard = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
-            failed += heard["failed"] if heard else [
+            message = None if k in lost else link.next(job["shutdown"] if node.stopped else 5)
+            failed += message["failed"] if message else [
                 {"rank": firsts[k] + local, "local_rank": local, "pid": 0, "code": None, "early": False,
                  "time": float("inf"), "error_file": "", "data": None, "lost": k}
                 for local in range(nodes[k][0])
@@ -482,22 +483,22 @@ def _be_node_0(job: dict[str, Any], node: _Node) -> int:
         if not failed or node.stopped or lost:
             break
         if restart < job["restarts"]:
-            print(f"torchrun: {_root(failed)}; attempt {restart + 2} of {job['restarts'] + 1}", file=sys.stderr)
-    message = ""
+            print(f"torchrun: {_root_cause(failed)}; attempt {restart + 2} of {job['restarts'] + 1}", file=sys.stderr)
+    summary = ""
     if node.stopped:
-        message = f"torchrun: ended by {signal.Signals(node.stopped).name}"
+        summary = f"torchrun: ended by {signal.Signals(node.stopped).name}"
     elif failed:
-        message = _told(job, failed, code)
+        summary = _summary(job, failed, code)
     code = 128 + node.stopped if node.stopped else 1 if failed else 0
     for link, _ in others.values():
-        link.send({"end": message, "code": code})
-    if message:
-        print(message, file=sys.stderr)
+        link.send({"end": summary, "code": code})
+    if summary:
+        print(summary, file=sys.stderr)
     return code
 
 
 def _mpiexec(nodes: list[list[Any]]) -> list[str]:
-    """Return how the workers of some nodes, given by their number of processes, are started."""
+    """Return the command that starts the workers of nodes, given by their numbers of processes; [] for one process."""
     counts = [count for count, _ in nodes]
     if counts == [1]:
         return []
@@ -511,37 +512,37 @@ def _mpiexec(nodes: list[list[Any]]) -> list[str]:
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(counts[0])]
     if len(counts) == 1:
         return [mpiexec, "-launcher", "fork", "-rmk", "user", "-n", str(counts[0])]
-    hosts = ",".join(f"node{k}:{count}" for k, count in enumerate(counts))  # names that only tell them apart
+    hosts = ",".join(f"node{k}:{count}" for k, count in enumerate(counts))  # (the names need not exist)
     return [mpiexec, "-launcher", "manual", "-rmk", "user", "-hosts", hosts, "-n", str(sum(counts))]
 
 
 def _set_host(command: list[str], host: str) -> None:
-    """Let a proxy find mpiexec, whose port its command names, at an address."""
-    at = command.index("--control-port") + 1
-    command[at] = f"{host}:{command[at].rpartition(':')[2]}"
+    """Set the host of mpiexec in the command of a proxy, which names its port."""
+    place = command.index("--control-port") + 1
+    command[place] = f"{host}:{command[place].rpartition(':')[2]}"
 
 
 def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]) -> Any:
-    """Start, here and on the other nodes, what mpiexec says it wants to have started; return the process here."""
+    """Start the proxies that mpiexec prints the commands of, here and on the other nodes; return the process here."""
     proxy = None
     for line in process.stdout:
-        words = shlex.split(line.decode())
-        if words[0] != "HYDRA_LAUNCH:":
+        command = shlex.split(line.decode())
+        if command[0] != "HYDRA_LAUNCH:":
             break  # HYDRA_LAUNCH_END
-        k = int(words[words.index("--proxy-id") + 1])
+        k = int(command[command.index("--proxy-id") + 1])
         if k == 0:
-            _set_host(words, "127.0.0.1")
+            _set_host(command, "127.0.0.1")
             proxy = subprocess.Popen(
-                words[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+                command[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
             )
             _pump(proxy.stderr, sys.stderr)
         else:
-            others[k][0].send({"proxy": words[2:], "restart": restart, "first": firsts[k]})
+            others[k][0].send({"proxy": command[2:], "restart": restart, "first": firsts[k]})
     return proxy
 
 
-def _be_another_node(job: dict[str, Any], node: _Node) -> int:
-    """Do what node 0 says; return its exit code."""
+def _run_other_node(job: dict[str, Any], node: _Node) -> int:
+    """Execute the messages of node 0; return its exit code."""
     address, end = (job["addr"], job["port"]), time.monotonic() + job["wait"]
     while True:
         try:
@@ -555,20 +556,20 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
     link.on_stop, link.on_failure, link.on_loss = node.stop, node.failing.set, node.kill
     link.send({"node": job["node"], "nodes": job["number_of_nodes"], "id": job["id"], "count": job["count"],
                "folder": str(node.folder)})  # fmt: skip
-    connection.settimeout(job["wait"] + 5)  # until all nodes have come, and node 0 begins to give signs of life
+    connection.settimeout(job["wait"] + 5)  # until all nodes are connected, and node 0 starts its heartbeats
     link.begin()
     proxy = str(Path(find_mpiexec()).with_name("hydra_pmi_proxy"))
     for number in job["signals"]:
         signal.signal(number, lambda number, _: node.stop(number) if node.process else os._exit(128 + number))
-    while (said := link.next()) is not None:
-        if "end" in said:
-            if said["end"]:
-                print(said["end"], file=sys.stderr)
-            return said["code"]
-        node.prepare(said["restart"], said["first"])
-        words = said["proxy"]
-        _set_host(words, job["addr"])
-        node.start([proxy, *words], without_launcher(os.environ))
+    while (message := link.next()) is not None:
+        if "end" in message:
+            if message["end"]:
+                print(message["end"], file=sys.stderr)
+            return message["code"]
+        node.prepare(message["restart"], message["first"])
+        arguments = message["proxy"]
+        _set_host(arguments, job["addr"])
+        node.start([proxy, *arguments], without_launcher(os.environ))
         node.wait()
         link.send({"failed": node.reports()})
     ranks = f"{node._first}-{node._first + node.count - 1}"
@@ -576,12 +577,12 @@ def _be_another_node(job: dict[str, Any], node: _Node) -> int:
     return 1
 
 
-# What went wrong ----------------------------------------------------------------------------------
+# Failures -----------------------------------------------------------------------------------------
 
 
-def _root(failed: list[Report]) -> str:
-    """Return in a few words which rank failed first, and how."""
-    first = min(failed, key=lambda each: each["time"])
+def _root_cause(failed: list[Report]) -> str:
+    """Return a short description of the first failure."""
+    first = min(failed, key=lambda report: report["time"])
     if first["code"] is None:
         how = "was lost with its node" if "lost" in first else "was ended" if first["started"] else "never started"
     elif first["early"]:
@@ -593,43 +594,44 @@ def _root(failed: list[Report]) -> str:
     return f"rank {first['rank']} {how}"
 
 
-def _told(job: dict[str, Any], failed: list[Report], code: int) -> str:
-    """Return what is said of a failure: PyTorch's summary, with the ranks that failed of themselves."""
-    if all(each["code"] is None and not each.get("started") and "lost" not in each for each in failed):
+def _summary(job: dict[str, Any], failed: list[Report], code: int) -> str:
+    """Return the final message: PyTorch's summary of the ranks that failed, without those that were killed then."""
+    if all(report["code"] is None and not report.get("started") and "lost" not in report for report in failed):
         return f"torchrun: mpiexec ended with exit code {code} before any rank started"
-    own = [each for each in failed if each["code"] is not None]
-    lost = sorted({each["lost"] for each in failed if "lost" in each})
-    if lost and not any(each["data"] or each["code"] > 0 for each in own):  # ours were ended with it
-        ranks = ", ".join(str(each["rank"]) for each in failed if "lost" in each)
+    own = [report for report in failed if report["code"] is not None]
+    lost = sorted({report["lost"] for report in failed if "lost" in report})
+    if lost and not any(report["data"] or report["code"] > 0 for report in own):  # ours were killed with the node
+        ranks = ", ".join(str(report["rank"]) for report in failed if "lost" in report)
         return (
             f"torchrun: node {', '.join(map(str, lost))} (rank {ranks}) is lost: its launcher ended, or the network did"
         )
-    own, failures = sorted(own or failed, key=lambda each: each["time"]), {}
-    for each in [own[0], *(each for each in own[1:] if each["data"] or (each["code"] or 0) > 0)]:  # others were ended
-        failure = ProcessFailure(each["local_rank"], each["pid"], each["code"] or 0, each["error_file"])
-        if each["data"]:
-            failure.error_file_data = each["data"]
-            failure.message = each["data"]["message"]
-        elif each["code"] is None or each["early"]:
-            failure.message = _root([each])
-        if each["time"] != float("inf"):
-            failure.timestamp = int(each["time"])
-        failures[each["rank"]] = failure
-    return f"{ChildFailedError(job['program'][0], failures)}\ntorchrun: {_root(own)}"
+    own, failures = sorted(own or failed, key=lambda report: report["time"]), {}
+    independent = [report for report in own[1:] if report["data"] or (report["code"] or 0) > 0]  # others were killed
+    for report in [own[0], *independent]:
+        failure = ProcessFailure(report["local_rank"], report["pid"], report["code"] or 0, report["error_file"])
+        if report["data"]:
+            failure.error_file_data = report["data"]
+            failure.message = report["data"]["message"]
+        elif report["code"] is None or report["early"]:
+            failure.message = _root_cause([report])
+        if report["time"] != float("inf"):
+            failure.timestamp = int(report["time"])
+        failures[report["rank"]] = failure
+    return f"{ChildFailedError(job['program'][0], failures)}\ntorchrun: {_root_cause(own)}"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start what a command line asks for, and wait for its end; return the exit code."""
+    """Run the job of a command line; return the exit code."""
     if sys.platform == "win32":
         raise RuntimeError(_NOT_HERE)
     job = config_from_args(args)
-    _mpiexec([[job["count"], ""]] * job["number_of_nodes"])  # raises before others are waited for
+    _mpiexec([[job["count"], ""]] * job["number_of_nodes"])  # raises its errors before the nodes connect
     node = _Node(job)
-    return _be_another_node(job, node) if job["node"] else _be_node_0(job, node)
+    return _run_other_node(job, node) if job["node"] else _run_node_0(job, node)
 
 
 def main(args: list[str] | None = None) -> None:
-    """Be the command `torchrun`."""
+    """Run the command `torchrun`."""
     try:
         code = run(parse_args(args))
     except (ValueError, RuntimeError, AssertionError, ImportError, OSError) as error:

@@ -1,6 +1,6 @@
-"""Stores: small values by name that processes leave for each other, in memory, in a file, or at an address.
+"""Key-value stores by which processes share small values: in memory, in a file, or over TCP.
 
-All are a table and a few operations on it, each of which happens as a whole; they differ in where the table is.
+A store is a table and a few atomic operations on it; the kinds of stores differ in where the table is.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tinytorch.distributed.work import DistNetworkError, DistStoreError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
-Table = dict[str, str]  # values are bytes, as characters 0 … 255
-_PAUSE = 0.005  # seconds between two looks
+Table = dict[str, str]  # values are bytes, decoded as Latin-1
+_PAUSE = 0.005  # seconds between two polls
 
 
 def _text(value: str | bytes) -> str:
     return (value.encode() if isinstance(value, str) else bytes(value)).decode("latin-1")
 
 
-# What can be done with a table --------------------------------------------------------------------
+# Operations on a table ----------------------------------------------------------------------------
 
 
 def _set(table: Table, keys: list[str], values: list[str]) -> None:
@@ -61,7 +61,7 @@ def _delete(table: Table, key: str) -> bool:
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (_set, _get, _add, _append, _compare_set, _delete)
+    operation.__name__: operation for operation in (_set, _get, _add, _append, _compare_set, _delete)
 } | {"_keys": lambda table: list(table)}
 
 
@@ -69,25 +69,25 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class Store:
-    """The base of stores: values by name, seen by several processes or threads."""
+    """The base class of stores: values by key, shared by several processes or threads."""
 
     def __init__(self) -> None:
         self._timeout = timedelta(seconds=300)
 
     def _do(self, operation: str, *args: Any) -> Any:
-        """Do one of the operations above as a whole."""
-        raise NotImplementedError(f"{type(self).__name__} says not where its table is")
+        """Execute one of the operations above atomically."""
+        raise NotImplementedError(f"{type(self).__name__} implements no operations")
 
     def _key(self, key: str) -> str:
         return key
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
+        """The timeout of `get` and `wait`."""
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long `get` and `wait` wait."""
+        """Set the timeout of `get` and `wait`."""
         self._timeout = timeout
 
     def set(self, key: str, value: str | bytes) -> None:
@@ -99,66 +99,66 @@ class Store:
         self._do("_set", [self._key(key) for key in keys], [_text(value) for value in values])
 
     def get(self, key: str) -> bytes:
-        """Return a value; wait until there is one.
+        """Return a value; wait until it is set.
 
         Raises:
-            DistStoreError: there is none in time.
+            DistStoreError: the value was not set in time.
         """
         return self.multi_get([key])[0]
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        """Return several values; wait until they are there."""
+        """Return several values; wait until all are set."""
         return self._await(keys, self.timeout)
 
     def _await(self, keys: Sequence[str], timeout: timedelta) -> list[bytes]:
         end = time.monotonic() + timeout.total_seconds()
         names = [self._key(key) for key in keys]
-        while (found := self._do("_get", names)) is None:
+        while (values := self._do("_get", names)) is None:
             if time.monotonic() > end:
                 milliseconds = round(timeout.total_seconds() * 1000)
                 raise DistStoreError(f"wait timeout after {milliseconds}ms, keys: {', '.join(names)}")
             time.sleep(_PAUSE)
-        return [value.encode("latin-1") for value in found]
+        return [value.encode("latin-1") for value in values]
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all of these names have values.
+        """Wait until the values of all keys are set.
 
         Raises:
-            DistStoreError: they have not in time.
+            DistStoreError: a value was not set in time.
         """
         self._await(keys, self.timeout if timeout is None else timeout)
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Return whether all of these names have values."""
+        """Return whether the values of all keys are set."""
         return self._do("_get", [self._key(key) for key in keys]) is not None
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a number, which is 0 in the beginning, and return it."""
+        """Add to a number, which is 0 initially, and return the sum."""
         return int(self._do("_add", self._key(key), int(amount)))
 
     def append(self, key: str, value: str | bytes) -> None:
-        """Append to a value, which is empty in the beginning."""
+        """Append to a value, which is empty initially."""
         self._do("_append", self._key(key), _text(value))
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Set a value if it is the expected one (empty if there is none); return what it is then."""
-        found = self._do("_compare_set", self._key(key), _text(expected_value), _text(desired_value))
-        return str(found).encode("latin-1")
+        """Replace a value if it equals the expected one (empty for no value); return the resulting value."""
+        value = self._do("_compare_set", self._key(key), _text(expected_value), _text(desired_value))
+        return str(value).encode("latin-1")
 
     def delete_key(self, key: str) -> bool:
-        """Take a value out; return whether there was one."""
+        """Delete a value; return whether it was set."""
         return bool(self._do("_delete", self._key(key)))
 
     def list_keys(self) -> list[str]:
-        """Return the names that have values."""
+        """Return the keys."""
         return list(self._do("_keys"))
 
     def num_keys(self) -> int:
-        """Return how many names have values."""
+        """Return the number of keys."""
         return len(self.list_keys())
 
     def has_extended_api(self) -> bool:
-        """Return True: there are `append`, `multi_get` and `multi_set`."""
+        """Return True: the store has `append`, `multi_get` and `multi_set`."""
         return True
 
 
@@ -183,11 +183,11 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file, which all processes can write.
+    """A store in a file that all processes can write.
 
     Args:
-        file_name: the file; made if it is not there.
-        world_size: accepted; the file stays when the processes end.
+        file_name: the file; it is created if it does not exist.
+        world_size: accepted, without effect: the file is not deleted when the processes end.
     """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
@@ -196,7 +196,7 @@ class FileStore(Store):
 
     def _do(self, operation: str, *args: Any) -> Any:
         if sys.platform == "win32":
-            raise NotImplementedError("FileStore locks its file by flock, which Windows has not: use a TCPStore")
+            raise NotImplementedError("FileStore locks its file by flock, which Windows does not have: use a TCPStore")
         import fcntl
 
         with open(self.path, "a+b") as file:
@@ -213,7 +213,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """Another store, whose names all begin with the same.
+    """A view of another store whose keys all start with a prefix.
 
     Example:
         >>> store = torch.distributed.HashStore()
@@ -234,40 +234,40 @@ class PrefixStore(Store):
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait: as long as the other store's."""
+        """The timeout of the underlying store."""
         return self.underlying_store.timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long both wait."""
+        """Set the timeout of the underlying store."""
         self.underlying_store.set_timeout(timeout)
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Does for others, line by line, what they ask of a store."""
+    """Executes the operations that clients send, one JSON list per line."""
 
     allow_reuse_address = daemon_threads = True
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.store = HashStore()
-        super().__init__(address, _Answers)
+        super().__init__(address, _Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-class _Answers(socketserver.StreamRequestHandler):
+class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
         for line in self.rfile:
             operation, *args = json.loads(line)
             try:
-                answer = {"is": self.server.store._do(operation, *args)}
+                answer = {"result": self.server.store._do(operation, *args)}
             except Exception as error:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
-def _close(connection: socket.socket, answers: Any, server: _Server | None) -> None:
-    answers.close()
+def _close(connection: socket.socket, responses: Any, server: _Server | None) -> None:
+    responses.close()
     connection.close()
     if server is not None:
         server.shutdown()
@@ -275,20 +275,20 @@ def _close(connection: socket.socket, answers: Any, server: _Server | None) -> N
 
 
 class TCPStore(Store):
-    """A store in one process, the master, which answers the others at an address.
+    """A store in one process, the master, to which the others connect by TCP.
 
-    Whoever can reach the address can read and write: it is for networks that are trusted.
+    Everybody who can reach the address can read and write: use it in trusted networks only.
 
     Args:
-        host_name, port: the address; the master takes any free port for 0.
-        world_size: how many processes come, this one too; None if that is not known.
-        is_master: whether this process has the table.
-        timeout: how long to wait: for the master, for the others, and later for values.
-        wait_for_workers: the master waits until all have come.
-        multi_tenant, master_listen_fd, use_libuv: accepted; they have no meaning here.
+        host_name, port: the address; for port 0 the master uses any free port.
+        world_size: the number of processes, with this one; None if unknown.
+        is_master: this process has the table.
+        timeout: the timeout for connecting, for the other processes, and for values.
+        wait_for_workers: the master waits until all processes are connected.
+        multi_tenant, master_listen_fd, use_libuv: accepted, without effect.
 
     Raises:
-        DistNetworkError: the address is taken; the master does not answer; not all have come.
+        DistNetworkError: the address is in use, the master does not answer, or not all processes have connected.
 
     Example:
         >>> from datetime import timedelta
@@ -332,21 +332,21 @@ class TCPStore(Store):
                     ) from error
                 time.sleep(_PAUSE)
         self._socket.settimeout(None)
-        self._answers = self._socket.makefile("rb")
-        weakref.finalize(self, _close, self._socket, self._answers, getattr(self, "_server", None))
+        self._responses = self._socket.makefile("rb")
+        weakref.finalize(self, _close, self._socket, self._responses, getattr(self, "_server", None))
         self._lock = threading.Lock()
-        here = self.add("init/", 1)
-        while is_master and wait_for_workers and world_size and here < world_size:
+        joined = self.add("init/", 1)
+        while is_master and wait_for_workers and world_size and joined < world_size:
             if time.monotonic() > end:
-                raise DistNetworkError(f"Timed out waiting for clients: {here}/{world_size} clients joined")
+                raise DistNetworkError(f"Timed out waiting for clients: {joined}/{world_size} clients joined")
             time.sleep(_PAUSE)
-            here = self.add("init/", 0)
+            joined = self.add("init/", 0)
 
     def _do(self, operation: str, *args: Any) -> Any:
         try:
             with self._lock:
                 self._socket.sendall(json.dumps([operation, *args]).encode() + b"\n")
-                line = self._answers.readline()
+                line = self._responses.readline()
         except OSError as error:
             raise DistNetworkError(f"the store at {self.host}:{self.port} has gone: {error}") from error
         if not line:
@@ -354,4 +354,4 @@ class TCPStore(Store):
         answer = json.loads(line)
         if "error" in answer:
             raise DistStoreError(answer["error"])
-        return answer["is"]
+        return answer["result"]

@@ -1,4 +1,4 @@
-"""What is under way between processes: `Work`, which polls, so that a rank that is late or dead is noticed."""
+"""`Work`, the handle of a communication in progress. It polls MPI, so that ranks that are late or dead are noticed."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from tinytorch.distributed.futures import Future
 
 __all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "Work"]
 
-_AT_ONCE = 2000  # times that a request is tested before the process lets others run between two tests
+_BUSY_TESTS = 2000  # tests of a request before the process starts to yield between two tests
 _LONGEST_SLEEP = 1e-3  # seconds
 
 
 class DistError(RuntimeError):
-    """An error of exchange between processes."""
+    """An error of communication between processes."""
 
 
 class DistBackendError(DistError):
-    """What carries tensors failed: a rank did not come, or came with something else."""
+    """A communication failed: a rank timed out, or called another function."""
 
 
 class DistNetworkError(DistError):
-    """Processes did not find each other."""
+    """Processes could not connect."""
 
 
 class DistStoreError(DistError):
-    """A store does not answer, or has not got a key in time."""
+    """A store does not answer, or a key was not set in time."""
 
 
 def poll(ready: Callable[[], Any], seconds: float, late: Callable[[], str]) -> None:
-    """Wait until `ready` returns something true: in a hurry at first, later leaving the processor to others.
+    """Wait until `ready` returns a true value, busily at first, later with pauses.
 
-    MPI moves data only while it is called, and waits for ever in its own `Wait`: so it is asked again and again.
+    MPI makes progress only inside its functions, and its own `Wait` has no timeout: hence the polling.
 
     Raises:
-        DistBackendError: that took longer than `seconds`; its words are those that `late` returns.
+        DistBackendError: `ready` was not true within `seconds`; `late` returns the message.
     """
-    for _ in range(_AT_ONCE):
+    for _ in range(_BUSY_TESTS):
         if ready():
             return
     begin = time.monotonic()
@@ -55,17 +55,18 @@ def poll(ready: Callable[[], Any], seconds: float, late: Callable[[], str]) -> N
 
 
 class Work:
-    """An exchange that is under way: what functions return for `async_op=True`.
+    """The handle of a communication in progress, which functions return for `async_op=True`.
 
-    Its tensors are to be left alone until `wait` has returned.
+    The program must not use the tensors until `wait` has returned.
 
     Args:
-        group: the processes.
-        name: of the function, for errors.
-        start: begins the exchange, and returns MPI's request (or whatever has a `Test`).
-        finish: is called when it has ended: puts results where they belong.
+        group: the process group.
+        name: the function's name, for errors.
+        start: starts the communication, and returns MPI's request (or another object with a method `Test`).
+        finish: is called when the communication is complete, and stores the results.
         results: the tensors that `result` returns.
-        check: a request that ends when all ranks call the same, and what to do then, before the exchange begins.
+        check: a request that is complete when all ranks have made this call, and a function to call then, before
+            `start`, which raises an error if the calls differ.
     """
 
     def __init__(
@@ -81,13 +82,13 @@ class Work:
         self._results, self._check = results, check
         self._request: Any = None
         self._error: Exception | None = None
-        self._future: _Driven | None = None
+        self._future: _WorkFuture | None = None
         self._done = False
 
-    # Steps: `begin` once it is this exchange's turn (see `ProcessGroup`), then `_test` until it has ended.
+    # Steps: `begin` when it is this communication's turn (see `ProcessGroup`), then `_test` until it is complete.
 
     def begin(self) -> bool:
-        """Start the exchange if all ranks have come to it; return whether it has started, or cannot."""
+        """Start the communication if all ranks have called it; return whether it has started or failed."""
         if self._check is not None:
             request, agree = self._check
             if not request.Test():
@@ -119,23 +120,23 @@ class Work:
         return self._done
 
     def _end(self, error: Exception | None) -> None:
-        # What the exchange held (buffers, through what is called) is let go.
+        # Free the buffers, which the functions refer to.
         self._done, self._error, self._request, self._finish = True, error, None, None
         del self._start
         if self._future is not None:
             self._future.complete()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the exchange has ended.
+        """Wait until the communication is complete.
 
         Args:
-            timeout: how long; the group's if None.
+            timeout: the maximum duration; the group's if None.
 
         Returns:
             True.
 
         Raises:
-            DistBackendError: it took too long, or the ranks do not call the same.
+            DistBackendError: it timed out, or the ranks call different functions.
         """
         if not self._done and not self._test():
             seconds = timeout.total_seconds() if timeout else self._group.seconds
@@ -153,26 +154,26 @@ class Work:
     synchronize = wait
 
     def Test(self) -> bool:
-        """Return whether the exchange has ended; raise the error that it ended with."""
+        """Return whether the communication is complete; raise its error if it failed."""
         return self._test() and self.wait()
 
     def is_completed(self) -> bool:
-        """Return whether the exchange has ended; does not wait."""
+        """Return whether the communication is complete, without waiting."""
         return self._test()
 
     def is_success(self) -> bool:
-        """Return whether the exchange has ended without an error."""
+        """Return whether the communication is complete and succeeded."""
         return self._test() and self._error is None
 
     def exception(self) -> Exception | None:
-        """Return the error that it ended with, if it did."""
+        """Return the error of a communication that failed; else None."""
         return self._error if self._test() else None
 
     def result(self) -> list[Any]:
         """Return the tensors that hold the result.
 
         Raises:
-            RuntimeError: it is not there yet.
+            RuntimeError: the communication is not complete.
         """
         if not self._test():
             raise RuntimeError(
@@ -181,30 +182,30 @@ class Work:
         return self._results or []
 
     def get_future(self) -> Future[Any]:
-        """Return a future of `result()`; waiting for it, or for what `then` makes of it, waits for the exchange."""
+        """Return a future of `result()`; to wait for it, or for a future of its `then`, waits for the communication."""
         if self._future is None:
-            self._future = _Driven(self)
+            self._future = _WorkFuture(self)
             if self._done:
                 self._future.complete()
         return self._future
 
 
-class _Driven(Future[Any]):
-    """The future of an exchange, which goes on only while somebody asks for it."""
+class _WorkFuture(Future[Any]):
+    """The future of a communication, which makes progress only while it is polled."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
         self._work = work
 
     def complete(self) -> None:
-        """Take over how the exchange ended."""
+        """Take over the result or the error of the communication."""
         if self._work._error is None:
             self.set_result(self._work._results or [])
         else:
             self.set_exception(self._work._error)
 
     def _another(self) -> Future[Any]:
-        return _Driven(self._work)
+        return _WorkFuture(self._work)
 
     def done(self) -> bool:
         self._work.is_completed()
@@ -217,12 +218,12 @@ class _Driven(Future[Any]):
 
 
 class Together:
-    """Several requests, or works, as one."""
+    """Several requests or works with the interface of one request."""
 
     def __init__(self, requests: list[Any]) -> None:
         self._requests = requests
 
     def Test(self) -> bool:
-        """Return whether all have ended."""
-        self._requests = [each for each in self._requests if not each.Test()]
+        """Return whether all are complete."""
+        self._requests = [request for request in self._requests if not request.Test()]
         return not self._requests

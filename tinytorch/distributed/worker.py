@@ -1,7 +1,7 @@
-"""What `run.py` lets `mpiexec` start for each rank: a parent that reports how the program, its child, ended.
+"""The process that `mpiexec` starts for each rank (see `run.py`): it runs the program in a child, and reports its end.
 
-It is run as a file, so that neither tinytorch nor NumPy is there before the program is, and runs it as Python would:
-`__main__`, `sys.argv`, `sys.path` and tracebacks are those of `python script.py`.
+It runs as a file, so that neither tinytorch nor NumPy is imported before the program. The program runs as by
+`python script.py`, with the same `__main__`, `sys.argv`, `sys.path` and tracebacks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # (Windows has none, and no t
 
 
 def environment(job: dict[str, Any], rank: int) -> tuple[dict[str, str], str]:
-    """Return the variables that tell a program who it is, and the folder where its end is reported."""
+    """Return the environment variables of a rank, and the folder of its report."""
     counts = [count for count, _ in job["nodes"]]
     node = next(k for k in range(len(counts)) if rank < sum(counts[: k + 1]))
     local, count = rank - sum(counts[:node]), counts[node]
     folder = os.path.join(job["nodes"][node][1], f"attempt_{job['restart']}", str(local))
-    said: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "RANK": rank, "WORLD_SIZE": sum(counts), "LOCAL_RANK": 0 if job["virtual_local_rank"] else local,
         "LOCAL_WORLD_SIZE": count, "GROUP_RANK": node, "GROUP_WORLD_SIZE": len(counts), "ROLE_RANK": rank,
         "ROLE_WORLD_SIZE": sum(counts), "ROLE_NAME": job["role"], "MASTER_ADDR": job["addr"],
@@ -42,15 +42,15 @@ def environment(job: dict[str, Any], rank: int) -> tuple[dict[str, str], str]:
     }  # fmt: skip
     if count > 1 and "OMP_NUM_THREADS" not in os.environ:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        said["OMP_NUM_THREADS"] = max(1, cores // count)
-    return {name: str(value) for name, value in said.items()}, folder
+        variables["OMP_NUM_THREADS"] = max(1, cores // count)
+    return {name: str(value) for name, value in variables.items()}, folder
 
 
 # The program --------------------------------------------------------------------------------------
 
 
 def run(kind: str, arguments: list[str]) -> None:
-    """Run a program in place of this one, to its end or to what it raises; "command" is no Python."""
+    """Run a program in this process; `kind` is "script", "module", or "command" for one that is not in Python."""
     program = arguments[0]
     if kind == "command":
         try:
@@ -59,7 +59,7 @@ def run(kind: str, arguments: list[str]) -> None:
             sys.exit(f"{program}: {error.strerror}")
     sys.argv = arguments
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # lines stay whole
+        stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # lines are not split
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     folder = kind != "module" and (os.path.isdir(program) or zipfile.is_zipfile(program))
@@ -80,8 +80,8 @@ def run(kind: str, arguments: list[str]) -> None:
     exec(compile(text, program, "exec"), main.__dict__)
 
 
-def be_program(kind: str, arguments: list[str], error_file: str) -> NoReturn:
-    """Run the program, and end as it does; leave word of what it raised, also to `rendezvous`, which ends the job."""
+def run_program(kind: str, arguments: list[str], error_file: str) -> NoReturn:
+    """Run the program, and end with its exit code; write its exception to the error file, and for `rendezvous`."""
     try:
         run(kind, arguments)
     except SystemExit as error:
@@ -103,11 +103,11 @@ def be_program(kind: str, arguments: list[str], error_file: str) -> NoReturn:
     sys.exit(0)
 
 
-# Its parent ---------------------------------------------------------------------------------------
+# The parent process -------------------------------------------------------------------------------
 
 
 def copy(source: int, file: str, console: int | None, prefix: bytes) -> None:
-    """Write lines into a file, and, with a prefix, to the console."""
+    """Copy lines to a file and, with a prefix, to the console."""
     with open(source, "rb") as lines, open(file, "ab", 0) as log:
         for line in lines:
             log.write(line)
@@ -116,24 +116,24 @@ def copy(source: int, file: str, console: int | None, prefix: bytes) -> None:
 
 
 def outputs(job: dict[str, Any], local: int, folder: str) -> tuple[dict[int, int], list[threading.Thread]]:
-    """Return what the program writes to in the place of its two streams, and the threads that copy it from there."""
-    instead, threads = {}, []
+    """Return the file descriptors that replace the program's two streams, and the threads that copy from them."""
+    replacements, threads = {}, []
     shown = not job["shown"] or local in job["shown"]
     for stream, name in ((STDOUT, "stdout.log"), (STDERR, "stderr.log")):
         file = os.path.join(folder, name)
         if job["tee"].get(str(local), 0) & stream:
-            source, instead[stream] = os.pipe()
+            source, replacements[stream] = os.pipe()
             prefix = f"[{job['role']}{local}]:".encode()
             threads.append(threading.Thread(target=copy, args=(source, file, stream if shown else None, prefix)))
         elif job["redirects"].get(str(local), 0) & stream:
-            instead[stream] = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            replacements[stream] = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         elif not shown:
-            instead[stream] = os.open(os.devnull, os.O_WRONLY)
-    return instead, threads
+            replacements[stream] = os.open(os.devnull, os.O_WRONLY)
+    return replacements, threads
 
 
 def end_with_launcher(fifo: str, child: int) -> None:
-    """Wait for the launcher, which holds the other end, to be gone, however it went; end the program then."""
+    """Wait until the launcher, which holds the other end of the pipe, has ended in any way; then end the program."""
     with suppress(OSError), open(fifo, "rb") as alive:
         alive.read()
     with suppress(OSError):
@@ -142,7 +142,7 @@ def end_with_launcher(fifo: str, child: int) -> None:
 
 
 def write(folder: str, name: str, text: str) -> None:
-    """Write a file that is there only when it is complete."""
+    """Write a file atomically."""
     path = os.path.join(folder, name)
     with open(path + ".part", "w", encoding="utf-8") as file:
         file.write(text)
@@ -150,27 +150,27 @@ def write(folder: str, name: str, text: str) -> None:
 
 
 def main() -> NoReturn:
-    """Be the parent of a program, or the program."""
+    """Fork: run the program in the child, and report its end from the parent."""
     if sys.platform == "win32":
         raise RuntimeError("torchrun runs on Linux and macOS")
     job, kind, arguments = json.loads(os.environ.pop("TINYTORCH_JOB")), sys.argv[1], sys.argv[2:]
-    found = (os.environ[each] for each in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK") if each in os.environ)
-    rank = int(next(found, "0"))
-    said, folder = environment(job, rank)
-    os.environ.update(said)
+    names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+    rank = int(next((os.environ[name] for name in names if name in os.environ), "0"))
+    variables, folder = environment(job, rank)
+    os.environ.update(variables)
     os.makedirs(folder, exist_ok=True)
     attempt = os.path.dirname(folder)
-    instead, threads = outputs(job, int(os.path.basename(folder)), folder)
+    replacements, threads = outputs(job, int(os.path.basename(folder)), folder)
 
     child = os.fork()
     if not child:
-        for stream, replacement in instead.items():
+        for stream, replacement in replacements.items():
             os.dup2(replacement, stream)
-        be_program(kind, arguments, said["TORCHELASTIC_ERROR_FILE"])
+        run_program(kind, arguments, variables["TORCHELASTIC_ERROR_FILE"])
     write(folder, "pid", str(child))
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for replacement in instead.values():
+    for replacement in replacements.values():
         os.close(replacement)
     watch = threading.Thread(target=end_with_launcher, args=(os.path.join(attempt, "alive"), child), daemon=True)
     for thread in (watch, *threads):
@@ -179,15 +179,15 @@ def main() -> NoReturn:
     _, status = os.waitpid(child, 0)
     code, moment = os.waitstatus_to_exitcode(status), time.time()
     for thread in threads:
-        thread.join(1)  # no longer: what the program started may hold its streams open
-    # A rank that left the others without a goodbye (os._exit) would end the job as if all were well.
+        thread.join(1)  # with a timeout: the program's children may hold its streams open
+    # A rank that ends early with status 0 (os._exit) has failed.
     early = code == 0 and os.path.exists(os.path.join(folder, "joined")) != os.path.exists(os.path.join(folder, "done"))
     report = {"rank": rank, "local_rank": int(os.path.basename(folder)), "pid": child, "code": code, "early": early}
     write(folder, "ended", json.dumps({**report, "time": moment}))
     while os.path.exists(os.path.join(attempt, "stopping")) and not all(
-        os.path.exists(os.path.join(attempt, str(each), "ended")) for each in range(int(said["LOCAL_WORLD_SIZE"]))
+        os.path.exists(os.path.join(attempt, str(k), "ended")) for k in range(int(variables["LOCAL_WORLD_SIZE"]))
     ):
-        time.sleep(0.02)  # whoever ends first would end the others: they may still be writing a checkpoint
+        time.sleep(0.02)  # the first rank to end makes mpiexec end the others, which may still write a checkpoint
     os._exit(1 if early else code if code >= 0 else 128 - code)
 
 

@@ -48,6 +48,8 @@ from tinytorch.distributions.von_mises import VonMises
 from tinytorch.distributions.weibull import Weibull
 from tinytorch.distributions.wishart import Wishart
 
+__traced_as__ = "trusted"  # by `torch.compile`
+
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
     "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinytorch import linalg
 from tinytorch.autograd import grad
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributions.bernoulli import Bernoulli
 from tinytorch.distributions.beta import Beta
@@ -101,6 +102,7 @@ def _dispatch(type_p: type, type_q: type) -> Any:
     return left
 
 
+@traced_as("trusted", registry=_KL_REGISTRY)
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return the divergence KL(p || q), the mean of log p(x) - log q(x) over x from p, with shape `batch_shape`.
 

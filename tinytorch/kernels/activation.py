@@ -1,10 +1,8 @@
-"""Activation functions on arrays, and the selection by a mask that they need."""
+"""Activation functions on arrays, and selection by a mask."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,28 +10,28 @@ import numpy as np
 from tinytorch.kernels import special
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import BLOCK, LARGE, each, elementwise, get_threads, large, rows, share, writes
+from tinytorch.kernels.parallel import LARGE, blockwise, rowwise, takes_out, threaded
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
-# bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.
+# NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
 Array = Any
 
 
 def widened(x: Array) -> Array:
-    """Return 16-bit floats as float32, in which PyTorch computes too; others unchanged."""
+    """Return 16-bit floats as float32, in which PyTorch computes too; other dtypes unchanged."""
     kind = x.dtype
     return x.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else x
 
 
 # Selecting ----------------------------------------------------------------------------------------
-# `np.where` jumps at every change of the mask: on random signs it takes five to fifteen times as long
-# as selecting by bits. (To multiply by the mask is as fast, but makes -0.0 of negative numbers and
-# NaN of infinities.)
+# `np.where` branches on every element: for a mask of random signs, with its mispredicted branches, it takes
+# five to fifteen times as long as selection by bits. (Multiplication by the mask is as fast, but turns negative
+# numbers into -0.0 and infinities into NaN.)
 
 
 def _bits(mask: Array, dtype: Any) -> Array:
-    """Return integers of all bits where `mask` holds, of none elsewhere, as wide as `dtype`."""
+    """Return integers of the width of `dtype` with all bits set where `mask` holds, and none elsewhere."""
     ones = mask.view(np.int8)
     return np.negative(ones).astype(f"i{dtype.itemsize}")
 
@@ -46,7 +44,7 @@ def keep(x: Array, mask: Array) -> Array:
 
 
 def choose(mask: Array, x: Array, y: Array) -> Array:
-    """Return `np.where(mask, x, y)` of arrays of the same shape and dtype."""
+    """Return `np.where(mask, x, y)` of arrays of the same shape and dtype; `x` may be 0-d."""
     bits = _bits(mask, x.dtype)
     other = y.view(bits.dtype)
     bits &= x.view(bits.dtype) ^ other
@@ -55,7 +53,7 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
 
 
 def where(condition: Array, x: Any, y: Any) -> Array:
-    """Return `np.where(condition, x, y)`, of which all broadcast."""
+    """Return `np.where(condition, x, y)` of operands that broadcast."""
     if (
         condition.size >= _MANY
         and isinstance(x, np.ndarray)
@@ -64,7 +62,7 @@ def where(condition: Array, x: Any, y: Any) -> Array:
         and x.shape == y.shape == condition.shape
         and condition.dtype.kind == "b"
     ):
-        return each(choose, condition, x, y)
+        return blockwise(choose, condition, x, y)
     return np.where(condition, x, y)
 
 
@@ -76,65 +74,37 @@ def fill(x: Array, mask: Array, value: Any) -> None:
             np.putmask(x, mask, value)
             return
         if many and kind in "fi":
-            _fill_bits(x, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), value)
+            blockwise(choose, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), np.array(value, x.dtype), x, out=x)
             return
     np.copyto(x, value, where=mask, casting="unsafe")
 
 
-def _fill_bits(x: Array, mask: Array, value: Any) -> None:
-    target = np.array(value, x.dtype).view(f"i{x.itemsize}")
-
-    def some(x: Array, mask: Array) -> None:
-        bits = _bits(mask, x.dtype)
-        bits &= x ^ target
-        x ^= bits
-
-    _by_pieces(some, x.view(target.dtype), mask)
-
-
-_MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
+_MANY = 1 << 12  # below this size `np.where` is faster than the passes of `choose`
 
 # Rectifiers ---------------------------------------------------------------------------------------
 
 
-_ZERO, _ZEROS = np.zeros((), np.float32), np.zeros(1 << 12, np.float32)
 _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
 
 
-def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Array:
-    """Write `bound(x, by)`, a maximum or minimum, into `out`; all are contiguous, `by` is one number again and again.
-
-    NumPy compares with an array three times as fast as with a number.
-    """
-    flat, into, columns = x.reshape(-1), out.reshape(-1), by.size
-    whole = x.size - x.size % columns
-    bound(flat[:whole].reshape(-1, columns), by, out=into[:whole].reshape(-1, columns))
-    bound(flat[whole:], by[: x.size - whole], out=into[whole:])
-    return out
-
-
 @twin
-@writes
+@takes_out
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
-    if x.size <= _SMALL and x.dtype is _F32 and type(x) is np.ndarray:
-        return np.maximum(x, _ZERO) if out is None else np.maximum(x, _ZERO, out)
-    if not x.flags.c_contiguous:  # a row of zeros leaves the order of the dimensions to `x`
-        return np.maximum(x, np.zeros(x.shape[-1:], x.dtype, like=x), out=out)
-    if x.size < LARGE or x.dtype is not _F32:
-        return np.maximum(x, np.zeros(x.shape, x.dtype, like=x), out=out)
-    return _bounded(np.maximum, x, _ZEROS, np.empty_like(x) if out is None else out)
+    # NumPy compares with an array two to three times as fast as with a number.
+    zeros = np.zeros(x.shape if x.flags.c_contiguous else x.shape[-1:], x.dtype, like=x)
+    return np.maximum(x, zeros, out=out)
 
 
 @twin
-@large
+@threaded
 def relu_grad(g: Array, y: Array) -> Array:
-    """Return g where y, which `relu` has put out, is anything but 0, else 0."""
+    """Return g where y, the result of `relu`, is not 0, else 0."""
     return keep(g, y != 0)
 
 
 @twin
-@large
+@threaded
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
     if x.itemsize == 2:
@@ -146,31 +116,26 @@ def leaky_relu(x: Array, slope: float) -> Array:
 
 
 @twin
-@large
+@threaded
 def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
     """Return g times the derivative of `leaky_relu`."""
     return choose(x > 0, g, g * slope)
 
 
 @twin
-@large
+@threaded
 def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
     if x.dtype.kind == "V":
         return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
-    low = np.minimum(x, 0) * input_scale  # no overflow where it is not wanted
-    if x.dtype == np.float32:
-        # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), in a third of the time of `expm1`.
-        low = np.tanh(low * 0.5)
-        low = 2 * low / (1 - low)
-    else:
-        low = np.expm1(low)
+    low = np.minimum(x, 0) * input_scale  # no overflow where exp is not needed
+    low = np.expm1(low)
     low *= alpha * scale
     return choose(x > 0, x * scale, low)
 
 
 @twin
-@large
+@threaded
 def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return g times the derivative of `elu`."""
     if x.dtype.kind == "V":
@@ -183,7 +148,7 @@ def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float)
 
 
 @twin
-@large
+@threaded
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     if x.dtype.kind == "V":
@@ -195,7 +160,7 @@ def hardswish(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""
     if x.dtype.kind == "V":
@@ -210,19 +175,19 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 
 
 @twin
-@writes
+@takes_out
 def sigmoid(x: Array, out: Array | None = None) -> Array:
-    """Return 1 / (1 + exp(-x)); exp may overflow to infinity, which gives the right 0."""
+    """Return 1 / (1 + exp(-x)); where exp overflows to infinity the result is the correct 0."""
     out = np.negative(x) if out is None else np.negative(x, out)
     if out.ndim and type(out) is np.ndarray:
-        np.exp(out, out)  # (`out` by position: a keyword costs time here)
+        np.exp(out, out)  # (`out` by position, which is faster than by keyword)
         np.add(out, number(1, out.dtype), out)
         return np.reciprocal(out, out)
     return 1 / (np.exp(out) + 1)
 
 
 @twin
-@large
+@threaded
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     divisor = np.exp(-x)
@@ -231,7 +196,7 @@ def silu(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def silu_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `silu`, s (1 + x (1 - s)) with s = sigmoid(x)."""
     if x.itemsize == 2:
@@ -246,9 +211,9 @@ def silu_grad(g: Array, x: Array) -> Array:
 
 
 def _log1p(x: Array) -> Array:
-    """Return log(1 + x) of finite numbers from 0 on.
+    """Return log(1 + x) of finite numbers x >= 0.
 
-    NumPy's `log1p` goes through float32 number by number. What rounding takes from 1 + x is put in again.
+    NumPy's `log1p` of float32 is not vectorised. The rounding error of 1 + x is corrected for.
     """
     if x.dtype != np.float32:
         return np.log1p(x)
@@ -261,15 +226,15 @@ def _log1p(x: Array) -> Array:
 
 
 @twin
-@large
+@threaded
 def log_sigmoid(x: Array) -> Array:
-    """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), where nothing overflows."""
+    """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
     out = _log1p(np.exp(-np.abs(x)))
     return np.minimum(x, 0) - out
 
 
 @twin
-@large
+@threaded
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
     if x.itemsize == 2:
@@ -282,7 +247,7 @@ def softplus(x: Array, beta: float, threshold: float) -> Array:
 
 
 @twin
-@large
+@threaded
 def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     """Return g times the derivative of `softplus`."""
     scaled = widened(x) * beta
@@ -290,10 +255,10 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     return choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
 
 
-# tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) for e = exp(x); from x = 20 on it is 1.
+# tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) and e = exp(x); for x >= 20 it is 1.
 
 
-@large
+@threaded
 def mish(x: Array) -> Array:
     """Return x * tanh(log(1 + exp(x)))."""
     if x.itemsize == 2:
@@ -306,7 +271,7 @@ def mish(x: Array) -> Array:
     return n
 
 
-@large
+@threaded
 def mish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `mish`, n / (n + 2) + 4 x e (e + 1) / (n + 2)²."""
     if x.itemsize == 2:
@@ -318,141 +283,83 @@ def mish_grad(g: Array, x: Array) -> Array:
     below = n + 2
     e *= (e + 1) / below
     e *= 4 * low
-    e += 0 * x  # NaN for infinity, as PyTorch's
+    e += 0 * x  # NaN for infinity, as in PyTorch
     n += e
     n /= below
     n *= g
     return n
 
 
-# -log(Phi(x) / Phi(-x)) / x as a quotient of polynomials of u = x² up to 6.5² (ascending powers; the denominator's
-# last is 1), fitted so that the error of Phi is below 2e-9 everywhere.
-_NUMERATOR, _DENOMINATOR = (
-    tuple(np.array(each, np.float32) for each in coefficients)
-    for coefficients in (
-        (-39564.546560335926, -4904.666330914439, -373.0375870993326, -9.499523520895359),
-        (24793.4021871115, 1944.4573121671042, 146.36137277330076),
-    )
-)
-_PIECE = 1 << 16  # elements worked on at a time by one thread
-_HIGHEST = np.full(1 << 12, 6.5**2, np.float32)
+# Coefficients by ascending power of a rational function of u = x², for u up to 6.5², that approximates
+# -log(Phi(x) / Phi(-x)) / x. They are fitted so that the error of Phi is below 2e-9 everywhere.
+_NUMERATOR = (-39564.546560335926, -4904.666330914439, -373.0375870993326, -9.499523520895359)
+_DENOMINATOR = (24793.4021871115, 1944.4573121671042, 146.36137277330076, 1.0)
 
 
-def _normal_cdf(x: Array, out: Array) -> None:
-    """Write Phi, the distribution function of the normal distribution, into `out`."""
+def _normal_cdf(x: Array) -> Array:
+    """Return Phi(x), the distribution function of the standard normal distribution."""
     if x.dtype != np.float32:
-        out[...] = special.erf(x * math.sqrt(0.5))
+        out = special.erf(x * math.sqrt(0.5))
         out += 1
         out *= 0.5
-        return
-    u = np.multiply(x, x, out=np.empty_like(x))
-    _bounded(np.minimum, u, _HIGHEST, u)
-    below = np.add(u, _DENOMINATOR[2], out=np.empty_like(x))
-    np.multiply(below, u, out=below)
-    np.add(below, _DENOMINATOR[1], out=below)
-    np.multiply(below, u, out=below)
-    np.add(below, _DENOMINATOR[0], out=below)
-    np.multiply(u, _NUMERATOR[3], out=out)
-    for coefficient in _NUMERATOR[2:0:-1]:
-        np.add(out, coefficient, out=out)
-        np.multiply(out, u, out=out)
-    np.add(out, _NUMERATOR[0], out=out)
-    np.divide(out, below, out=out)
-    np.multiply(out, x, out=out)
-    _logistic(out)
+        return out
+    u = np.minimum(x * x, number(6.5**2, x.dtype))
+    out = special.polynomial(u, _NUMERATOR)
+    out /= special.polynomial(u, _DENOMINATOR)
+    out *= x
+    return _logistic(out)
 
 
-def _tanh_cdf(x: Array, out: Array) -> None:
-    """Write (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + 0.044715 x³), which is about Phi, into `out`."""
+def _tanh_cdf(x: Array) -> Array:
+    """Return (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + 0.044715 x³), which approximates Phi."""
     k = -2 * math.sqrt(2 / math.pi)
-    np.multiply(x, x, out=out)
-    np.multiply(out, 0.044715 * k, out=out)
-    np.add(out, k, out=out)
-    np.multiply(out, x, out=out)
-    _logistic(out)
+    out = x * x
+    out *= 0.044715 * k
+    out += k
+    out *= x
+    return _logistic(out)
 
 
-def _logistic(x: Array) -> None:
-    """Overwrite x with 1 / (1 + exp(x))."""
-    np.exp(x, out=x)
-    np.add(x, number(1, x.dtype), out=x)
-    np.reciprocal(x, out=x)
-
-
-def _by_pieces(work: Callable[..., None], *arrays: Array) -> None:
-    """Call `work` with pieces of arrays of one shape, some of which it writes into."""
-    first = arrays[0]
-    if first.size <= _PIECE or not all(x.flags.c_contiguous for x in arrays):
-        work(*arrays)
-        return
-    flat = [x.reshape(-1) for x in arrays]
-    shared = first.size >= LARGE // 4 and get_threads() > 1
-    step = BLOCK if shared else _PIECE
-
-    def some(begin: int, end: int) -> None:
-        for start in range(begin, end, step):
-            stop = min(start + step, end)
-            work(*[x[start:stop] for x in flat])
-
-    if shared:
-        share(some, first.size)
-    else:
-        some(0, first.size)
+def _logistic(x: Array) -> Array:
+    """Return 1 / (1 + exp(x))."""
+    divisor = np.exp(x)
+    divisor += 1
+    return np.reciprocal(divisor)
 
 
 @twin
-@elementwise
+@threaded
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
-    function = _tanh_cdf if approximate == "tanh" else _normal_cdf
-
-    def work(x: Array, out: Array) -> None:
-        function(x, out)
-        np.multiply(x, out, out=out)
-
     wide = widened(x)
-    out = np.empty_like(wide)
-    _by_pieces(work, wide, out)
+    out = _tanh_cdf(wide) if approximate == "tanh" else _normal_cdf(wide)
+    out *= wide
     return out.astype(x.dtype, copy=False)
 
 
 @twin
-@elementwise
+@threaded
 def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
     """Return g times the derivative of `gelu`."""
-    dtype = x.dtype
-    g, x = widened(g), widened(x)
-    if g.dtype != x.dtype or g.shape != x.shape:
-        g = np.broadcast_to(g, x.shape).astype(x.dtype)
-
-    def by_erf(g: Array, x: Array, out: Array) -> None:
-        cdf = np.empty_like(x)
-        _normal_cdf(x, cdf)
-        np.multiply(x, x, out=out)
-        np.multiply(out, -0.5, out=out)
-        np.exp(out, out=out)
-        np.multiply(out, x, out=out)
-        np.multiply(out, 1 / math.sqrt(2 * math.pi), out=out)
-        np.add(out, cdf, out=out)
-        np.multiply(out, g, out=out)
-
-    def by_tanh(g: Array, x: Array, out: Array) -> None:
-        cdf = np.empty_like(x)
-        _tanh_cdf(x, cdf)
+    wide = widened(x)
+    square = wide * wide
+    if approximate == "tanh":
+        cdf = _tanh_cdf(wide)
         k = 2 * math.sqrt(2 / math.pi)
-        np.multiply(x, x, out=out)
-        np.multiply(out, 3 * 0.044715 * k, out=out)
-        np.add(out, k, out=out)
-        np.multiply(out, x, out=out)
-        slope = np.subtract(number(1, cdf.dtype), cdf, out=np.empty_like(cdf))
-        np.multiply(slope, out, out=out)
-        np.add(out, number(1, cdf.dtype), out=out)
-        np.multiply(out, cdf, out=out)
-        np.multiply(out, g, out=out)
-
-    out = np.empty_like(x)
-    _by_pieces(by_tanh if approximate == "tanh" else by_erf, g, x, out)
-    return out.astype(dtype, copy=False)
+        square *= 3 * 0.044715 * k
+        square += k
+        square *= wide
+        square *= 1 - cdf
+        square += 1
+        square *= cdf
+    else:
+        square *= -0.5
+        square = np.exp(square)
+        square *= wide
+        square *= 1 / math.sqrt(2 * math.pi)
+        square += _normal_cdf(wide)
+    square *= widened(g)
+    return square.astype(x.dtype, copy=False)
 
 
 # Normalised exponentials --------------------------------------------------------------------------
@@ -460,52 +367,31 @@ def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
 
 @twin
 def softmax(x: Array, axis: int) -> Array:
-    """Return exp(x) / sum(exp(x)) along `axis`; less the maximum, so that nothing overflows."""
+    """Return exp(x) / sum(exp(x)) along `axis`; the maximum is subtracted first, so that nothing overflows."""
     size, ndim = x.size, x.ndim
-    if 0 < size <= _SMALL and _has_short_rows(x, axis):
-        if x.item(x.argmin()) > -_FAR and x.item(x.argmax()) < _FAR:
-            out = np.exp(x)  # nothing overflows or loses digits as it is
-        else:
-            out = np.exp(x - _largest_of_rows(x))
-        sums = _sums(out)  # in rows, as PyTorch's result, whatever the layout of `x`
+    if (
+        0 < size <= _SMALL
+        and axis == ndim - 1
+        and x.shape[axis] <= _SHORT
+        and (x.dtype is _F32 or x.dtype is _F64)
+        and type(x) is np.ndarray
+        and x.item(x.argmin()) > -_FAR
+        and x.item(x.argmax()) < _FAR
+    ):
+        out = np.exp(x)  # neither overflows nor loses digits
+        # The sums of rows, broadcast along the rows, as a product: faster than a reduction.
+        columns = x.shape[-1]
+        sums = out.reshape(-1, columns).dot(square(columns, 1.0, x.dtype)).reshape(x.shape)
         return np.divide(out, sums, sums)
     if size == 0 or ndim == 0:
         return x - x + 1
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rows(lambda some: _softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda block: _softmax(block, 1), flat).reshape(x.shape)
     return _softmax(x, axis)
 
 
-_FAR = 80.0  # exp of it, and of minus it, is within the normal numbers of float32, also a thousand times
-
-
-def _has_short_rows(x: Array, axis: int) -> bool:
-    """Return whether `_sums` serves for the sums over `axis`."""
-    return (
-        axis == x.ndim - 1
-        and x.shape[axis] <= _SHORT
-        and (x.dtype is _F32 or x.dtype is _F64)
-        and type(x) is np.ndarray
-    )
-
-
-def _sums(x: Array) -> Array:
-    """Return the sums over the last axis, in all places of their rows: a product is faster than a reduction."""
-    columns = x.shape[-1]
-    ones = square(columns, 1.0, x.dtype)
-    return x.dot(ones) if x.ndim == 2 else x.reshape(-1, columns).dot(ones).reshape(x.shape)
-
-
-def _largest_of_rows(x: Array) -> Array:
-    """Return the greatest along the last axis, as `_sums` does: half the time of a reduction that is then broadcast."""
-    greatest = np.maximum.reduceat(x.reshape(-1), _row_starts(x.size, x.shape[-1]))
-    return greatest.repeat(x.shape[-1]).reshape(x.shape)
-
-
-@functools.lru_cache(256)
-def _row_starts(size: int, columns: int) -> Array:
-    return np.arange(0, size, columns)
+_FAR = 80.0  # exp(80), exp(-80) and a thousand times these are normal numbers of float32
 
 
 def _softmax(x: Array, axis: int) -> Array:
@@ -518,17 +404,13 @@ def _softmax(x: Array, axis: int) -> Array:
 
 @twin
 def log_softmax(x: Array, axis: int) -> Array:
-    """Return x - log(sum(exp(x))) along `axis`, computed as `softmax` is."""
+    """Return x - log(sum(exp(x))) along `axis`; the maximum is subtracted first, so that nothing overflows."""
     size, ndim = x.size, x.ndim
-    if 0 < size <= _SMALL and _has_short_rows(x, axis):
-        out = x - _largest_of_rows(x)
-        sums = _sums(np.exp(out))
-        return np.subtract(out, np.log(sums, sums), sums)
     if size == 0 or ndim == 0:
         return x - x
     if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
-        return rows(lambda some: _log_softmax(some, 1), flat).reshape(x.shape)
+        return rowwise(lambda block: _log_softmax(block, 1), flat).reshape(x.shape)
     return _log_softmax(x, axis)
 
 
@@ -556,14 +438,14 @@ def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
 
 
 @twin
-@large
+@threaded
 def sigmoid_slope(g: Array, y: Array) -> Array:
     """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x)."""
     return g * ((1 - y) * y)
 
 
 @twin
-@large
+@threaded
 def tanh_slope(g: Array, y: Array) -> Array:
     """Return `g * (1 - y * y)`, the gradient through y = tanh(x)."""
     slope = np.multiply(y, y)

@@ -1,4 +1,4 @@
-"""Arithmetic of two arrays, of one shape or of two, and of three."""
+"""Arithmetic of two or three arrays that broadcast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["add", "addcmul", "divide", "multiply", "subtract"]
 
 Array = Any
 
-# What defines these is the ufunc itself, which they are where there is no library.
+# Their definition is the ufunc itself; without the native library they are the ufunc.
 add = twin(np.add)
 subtract = twin(np.subtract)
 multiply = twin(np.multiply)

@@ -1,7 +1,7 @@
 """Scaled dot-product attention on arrays, a part of the batch at a time.
 
-The products of a head are small matrices, the scores of all heads together a large array: so each part goes through
-all steps while it is in the processor's cache, and large batches are shared among threads.
+The products of a head are small matrices, but the scores of all heads together are a large array: so each part of the
+batch goes through all steps while it is in the processor's cache, and large batches are divided among threads.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.parallel import blocks
 from tinytorch.kernels.products import product
 from tinytorch.kernels.reduce import ones
 
 Array = Any
 
-_PART = 1 << 17  # scores that are worked on at a time
-
 
 @functools.lru_cache(maxsize=16)
 def causal(length: int, keys: int) -> Array:
-    """Return which keys (columns) each query (row) may attend to: those up to its own place."""
+    """Return the mask of keys (columns) that each query (row) may attend to: those up to the query's position."""
     return np.tri(length, keys, dtype=np.bool_)
 
 
 def _matrices(x: Array) -> Array:
-    """Return `x`, copied if BLAS cannot read its matrices as they lie."""
+    """Return `x`, copied if BLAS cannot read matrices with its strides."""
     row, column = x.strides[-2:]
     return x if column == x.itemsize and row >= column * x.shape[-1] else x.copy()
 
@@ -42,45 +40,37 @@ def _spread(x: Array, batch: tuple[int, ...]) -> Array:
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _by_parts(work: Callable[[Any], None], batch: tuple[int, ...], scores: int) -> None:
-    """Call `work` with indices of the first dimension that make up the batch."""
-    if not batch:
-        work(...)
-        return
-    length = batch[0]
-    step = max(_PART // max(scores // max(length, 1), 1), 1)
-
-    def some(begin: int, end: int) -> None:
-        for start in range(begin, end, step):
-            work(slice(start, min(start + step, end)))
-
-    if scores >= LARGE // 4 and length > 1:
-        share(some, length)
+def _by_parts(work: Callable[[Any], None], weights: Array) -> None:
+    """Call `work` with slices of the first dimension of the batch, in several threads where there are many scores."""
+    if weights.ndim > 2:
+        length = weights.shape[0]
+        blocks(lambda begin, end: work(slice(begin, end)), length, weights.size // max(length, 1), cost=4)
     else:
-        some(0, length)
+        work(...)
 
 
 def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return an empty array of shape (B, H, L, E) that lies in memory as (B, L, H, E): so the heads join at no cost."""
+    """Return an empty array (B, H, L, E) with the memory layout (B, L, H, E), in which joining the heads is a view."""
     if len(shape) != 4:
         return np.empty_like(x, shape=shape)
     batch, heads, length, features = shape
     return np.empty_like(x, shape=(batch, length, heads, features), order="C").swapaxes(1, 2)
 
 
-def _softmax(part: Array, bias: Array | None, scale: float) -> None:
-    """Turn scores into `softmax(part * scale + bias)` along the last dimension; a row of -inf into zeros."""
-    part *= scale
+def _softmax(scores: Array, bias: Array | None, scale: float) -> None:
+    """Overwrite scores with `softmax(scores * scale + bias)` along the last dimension; rows of -inf become zeros."""
+    scores *= scale
     if bias is not None:
-        part += bias
-    highest = np.maximum.reduce(part, -1, keepdims=True, initial=-math.inf)
+        scores += bias
+    highest = np.maximum.reduce(scores, -1, keepdims=True, initial=-math.inf)
     highest[highest == -math.inf] = 0  # a query that may attend to nothing
-    part -= highest
-    np.exp(part, out=part)
-    # (Sums by BLAS take a third of the time of `np.add.reduce`.)
-    sums = part.reshape(highest.size, part.shape[-1]).dot(ones(part.shape[-1], part.dtype)).reshape(highest.shape)
-    sums[sums == 0] = 1  # its weights are zeros, not 0 / 0
-    part /= sums
+    scores -= highest
+    np.exp(scores, out=scores)
+    # (A product with ones takes a third of the time of `np.add.reduce`.)
+    keys = scores.shape[-1]
+    sums = scores.reshape(highest.size, keys).dot(ones(keys, scores.dtype)).reshape(highest.shape)
+    sums[sums == 0] = 1  # the weights of such a query are zeros, not 0 / 0
+    scores /= sums
 
 
 @twin
@@ -95,10 +85,10 @@ def attend(
     out: Array,
     mask: Array | None,
 ) -> None:
-    """Write the softmax of the scores, and what it makes of the values.
+    """Write the softmax of the scores into `weights`, and its product with the values into `out`.
 
     All are matrices with the same leading dimensions, to which a mask broadcasts; the arguments are those of `forward`.
-    (Where `is_causal`, a NaN beyond a query's own place may show in its result, or not.)
+    (With `is_causal`, it is undefined whether a NaN after a query's position affects the query's result.)
     """
     kt = key.swapaxes(-1, -2)
     bias = causal(*weights.shape[-2:]) if is_causal else mask
@@ -107,13 +97,13 @@ def attend(
             bias = np.where(bias, weights.dtype.type(0), weights.dtype.type(-math.inf))
         bias = np.broadcast_to(widened(bias), weights.shape)
 
-    def work(some: Any) -> None:
-        part = weights[some]
-        product(query[some], kt[some], out=part)
-        _softmax(part, None if bias is None else bias[some], scale)
-        product(part if keep is None else part * keep[some], value[some], out=out[some])
+    def work(part: Any) -> None:
+        scores = weights[part]
+        product(query[part], kt[part], out=scores)
+        _softmax(scores, None if bias is None else bias[part], scale)
+        product(scores if keep is None else scores * keep[part], value[part], out=out[part])
 
-    _by_parts(work, weights.shape[:-2], weights.size)
+    _by_parts(work, weights)
 
 
 def forward(
@@ -123,9 +113,9 @@ def forward(
 
     Args:
         query, key, value: matrices (*, L, E), (*, S, E), (*, S, Ev), of which the leading dimensions broadcast.
-        mask: what is added, or booleans (False: no attention); broadcasts to (*, L, S).
+        mask: added to the scores, or booleans (False: no attention); broadcasts to (*, L, S).
         keep: factors of the weights (*, L, S), from dropout.
-        is_causal: whether a query attends to the keys up to its own place only.
+        is_causal: whether a query attends only to the keys up to its position.
         scale: factor of the scores.
     """
     dtype = query.dtype
@@ -136,7 +126,7 @@ def forward(
     weights = np.empty_like(q, shape=(*batch, length, keys), order="C")
     same = keep is None and v.shape[-1] == q.shape[-1]
     shape = (*batch, length, v.shape[-1])
-    # It lies in memory as the query does: in rows, where the heads are a dimension of the features.
+    # The result has the memory layout of the query: if the heads are split features, joining them is a view.
     like_query = same and query.shape == shape and 0 not in q.strides
     out = np.empty_like(q, shape=shape, order="K" if like_query else "C")
 
@@ -160,34 +150,35 @@ def attend_grad(
     of_value: Array | None,
     of_mask: Array | None,
 ) -> None:
-    """Write the gradients that are asked for, given that of `out`, which is None where it has been rounded.
+    """Write the gradients of query, key, value and mask into the arrays that are not None.
 
-    The gradient of a softmax subtracts a sum over the keys; it is that of `g * out` over the features, too.
-    (`is_causal` tells the twin of zeros among the weights.)
+    The gradient of a softmax subtracts a sum over the keys, which equals the sum of `g * out` over the features; the
+    latter is used unless `out` is None, because it was rounded to 16 bits. (`is_causal` is for the native twin: it
+    skips the weights that are 0.)
     """
     vt = value.swapaxes(-1, -2)
 
-    def work(some: Any) -> None:
-        part, upstream = weights[some], g[some]
+    def work(part: Any) -> None:
+        attention, upstream = weights[part], g[part]
         if of_value is not None:
-            kept = part if keep is None else part * keep[some]
-            product(kept.swapaxes(-1, -2), upstream, out=of_value[some])
+            kept = attention if keep is None else attention * keep[part]
+            product(kept.swapaxes(-1, -2), upstream, out=of_value[part])
         if of_query is of_key is of_mask is None:
             return
-        slope = product(upstream, vt[some])
+        slope = product(upstream, vt[part])
         if keep is not None:
-            slope *= keep[some]
-        slope -= np.add.reduce(slope * part if out is None else upstream * out[some], -1, keepdims=True)
-        slope *= part
+            slope *= keep[part]
+        slope -= np.add.reduce(slope * attention if out is None else upstream * out[part], -1, keepdims=True)
+        slope *= attention
         if of_mask is not None:
-            of_mask[some] = slope
+            of_mask[part] = slope
         slope *= scale
         if of_query is not None:
-            product(slope, key[some], out=of_query[some])
+            product(slope, key[part], out=of_query[part])
         if of_key is not None:
-            product(slope.swapaxes(-1, -2), query[some], out=of_key[some])
+            product(slope.swapaxes(-1, -2), query[part], out=of_key[part])
 
-    _by_parts(work, weights.shape[:-2], weights.size)
+    _by_parts(work, weights)
 
 
 def backward(
@@ -202,7 +193,7 @@ def backward(
     weights: Array,
     out: Array,
 ) -> list[Array | None]:
-    """Return the gradients of query, key, value and mask, of the shape of the whole batch; None where not needed."""
+    """Return the gradients of query, key, value and mask, for the whole batch; None where not needed."""
     dtype = query.dtype
     q, k, v, g, out = (_matrices(widened(x)) for x in (query, key, value, g, out))
     batch = weights.shape[:-2]

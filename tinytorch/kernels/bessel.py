@@ -1,9 +1,10 @@
-"""Bessel functions of order 0 and 1, modified ones, and Airy's, on arrays.
+"""Bessel functions and modified Bessel functions of order 0 and 1, and Airy's function, on arrays.
 
-Near zero modified functions of the first kind are their power series, all terms of which are positive; everything
-else is a table: polynomials interpolated at Chebyshev points with 45 digits, each to 1e-18 of the function's smallest
-value on its interval. Those for large arguments are of the slowly varying factors in the expansions of the NIST
-Digital Library of Mathematical Functions (DLMF, https://dlmf.nist.gov): 10.17 (Bessel), 10.40 (modified), 9.7 (Airy).
+Near zero, modified functions of the first kind are computed by their power series, all terms of which are positive.
+Everything else uses polynomials interpolated at Chebyshev points with 45 digits, each to 1e-18 of the function's
+smallest value on its interval. Those for large arguments approximate the slowly varying factors in the expansions of
+the NIST Digital Library of Mathematical Functions (DLMF, https://dlmf.nist.gov): 10.17 (Bessel), 10.40 (modified), 9.7
+(Airy).
 """
 
 from __future__ import annotations

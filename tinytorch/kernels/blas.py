@@ -1,6 +1,6 @@
-"""What is asked of the OpenBLAS that NumPy computes products with: its threads, and that idle ones sleep.
+"""The threads of the OpenBLAS that NumPy computes products with: their number, and that idle threads sleep.
 
-Without OpenBLAS, or where its functions are not found, nothing is asked.
+Without OpenBLAS, or where its functions are not found, the functions here do nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ try:
 except ImportError:  # Python was built without libffi
     ctypes = None
 
-__all__ = ["let_idle_threads_sleep", "one_thread", "threads", "told_again"]
+__all__ = ["let_idle_threads_sleep", "one_thread", "threads", "reload_settings"]
 
 
 def _libraries() -> Iterator[Any]:
-    """Yield what may be, or lead to, the OpenBLAS of NumPy, which has been imported.
+    """Yield the libraries that may be NumPy's OpenBLAS, or be linked to it; NumPy has been imported.
 
-    NumPy's wheels hold it in a folder of their own; else its extension modules are linked to it. To open a library that
-    is loaded already only looks it up.
+    NumPy's wheels contain OpenBLAS in a separate folder; otherwise NumPy's extension modules are linked to it. Opening
+    a library that is already loaded only looks it up.
     """
     if ctypes is None:
         return
@@ -43,7 +43,7 @@ def _libraries() -> Iterator[Any]:
 
 @functools.cache
 def threads() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
-    """Return the functions that set and get OpenBLAS's number of threads; None where there are none."""
+    """Return the functions that set and get OpenBLAS's number of threads; None if they are not found."""
     for library in _libraries():
         for prefix in ("scipy_openblas", "openblas"):
             for suffix in ("64_", ""):
@@ -57,19 +57,19 @@ def threads() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
 
 
 _limiting = threading.Lock()
-_limits = 0  # how many `one_thread` are on
+_limits = 0  # how many `one_thread` blocks are active
 _before = 1
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, a product takes one thread: for kernels whose own threads each compute products."""
+    """Inside the `with` block a product runs in one thread: for kernels whose threads each compute products."""
     global _limits, _before
-    found = threads()
-    if found is None:
+    functions = threads()
+    if functions is None:
         yield
         return
-    put, get = found
+    put, get = functions
     with _limiting:
         if not _limits:
             _before = get()
@@ -85,24 +85,24 @@ def one_thread() -> Iterator[None]:
 
 
 def let_idle_threads_sleep() -> None:
-    """Tell OpenBLAS to let its threads sleep soon after a product.
+    """Make OpenBLAS's idle threads sleep soon after a product.
 
-    Left alone, they go on looking for work for some 20 ms, and so take the processor from the threads that share
-    elementwise work (`kernels/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0.
-    A value that the user gives to `OPENBLAS_THREAD_TIMEOUT` stays. OpenBLAS reads the variable when it is loaded; where
-    NumPy was imported before, it is told to read again, which that of NumPy 2.5 does not let itself be told.
+    By default they spin for about 20 ms, which takes the processor from the threads that compute elementwise functions
+    (`kernels/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0. A value of
+    `OPENBLAS_THREAD_TIMEOUT` set by the user is kept. OpenBLAS reads the variable when it is loaded; if NumPy was
+    imported before, OpenBLAS is asked to read it again, which the version in NumPy 2.5 does not support.
     """
     variable = "OPENBLAS_THREAD_TIMEOUT"
     if variable in os.environ:
         return
     os.environ[variable] = "16"  # the logarithm of processor cycles: about 25 us
-    # Not while another thread may be in the middle of a product; and Windows would end the threads by force.
+    # Not while another thread may be computing a product; and Windows would terminate the threads.
     if "numpy" in sys.modules and threading.active_count() == 1 and os.name != "nt":
-        told_again()
+        reload_settings()
 
 
-def told_again() -> bool:
-    """Tell OpenBLAS to read its variables again and start its threads anew; return whether it has been told."""
+def reload_settings() -> bool:
+    """Make OpenBLAS read its environment variables again and restart its threads; return whether that was possible."""
     for library in _libraries():
         read = getattr(library, "openblas_read_env", None)
         stop = getattr(library, "blas_thread_shutdown_", None)

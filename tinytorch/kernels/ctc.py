@@ -14,10 +14,10 @@ Array = Any
 
 
 def states(targets: Array, blank: int) -> tuple[Array, Array]:
-    """Return the states of alignments with labels (N, S), and which may be entered from two states before.
+    """Return the states of alignments with labels (N, S), and a mask of those that may be entered by skipping a state.
 
-    The states, (N, 2S + 1), are the labels with a blank before and after each. None is skipped but a blank between
-    different labels.
+    The states, (N, 2S + 1), are the labels with a blank before and after each. Only a blank between different labels
+    can be skipped.
     """
     count, length = targets.shape
     labels = np.full_like(targets, blank, shape=(count, 2 * length + 1))
@@ -30,7 +30,7 @@ def states(targets: Array, blank: int) -> tuple[Array, Array]:
 def _log_sum(a: Array, b: Array, c: Array) -> Array:
     """Return log(exp(a) + exp(b) + exp(c))."""
     top = np.maximum(np.maximum(a, b), c)
-    top[np.isneginf(top)] = 0  # so that -inf less -inf is not asked for
+    top[np.isneginf(top)] = 0  # (-inf minus -inf would be NaN)
     total = np.exp(a - top)
     total += np.exp(b - top)
     total += np.exp(c - top)
@@ -38,19 +38,19 @@ def _log_sum(a: Array, b: Array, c: Array) -> Array:
 
 
 def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_lengths: Array) -> tuple[Array, Array]:
-    """Return minus the log-probability of each target, (N,), and alpha, (T, N, states).
+    """Return the negative log-probability of each target, (N,), and alpha, (T, N, states).
 
     Args:
         x: log-probabilities, (T, N, C).
-        labels, skips: what `states` returns.
-        lengths, target_lengths: of the sequences and the targets, (N,).
+        labels, skips: the results of `states`.
+        lengths, target_lengths: the lengths of the sequences and of the targets, (N,).
     """
     time, count, _ = x.shape
     alpha = np.full_like(x, -np.inf, shape=(time, count, labels.shape[1]))
     emitted = np.take_along_axis(x, labels[None], 2)
     if time:
         alpha[0, :, :2] = emitted[0, :, :2]
-    # What is entered from one and from two states before, with room for those before the first.
+    # Alpha of the previous moment, with two states before the first, of probability 0.
     before = np.full_like(alpha, -np.inf, shape=(count, labels.shape[1] + 2))
     for t in range(1, time):
         before[:, 2:] = alpha[t - 1]
@@ -61,11 +61,11 @@ def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_length
 
 def ended(x: Array, alpha: Array, lengths: Array, target_lengths: Array) -> Array:
     """Return the losses, given alpha: an alignment ends with the last label or the blank after it."""
-    each = np.arange(len(lengths))
-    final = alpha[np.maximum(lengths - 1, 0), each] if len(alpha) else alpha.sum(0)
+    sequence = np.arange(len(lengths))
+    final = alpha[np.maximum(lengths - 1, 0), sequence] if len(alpha) else alpha.sum(0)
     last = 2 * target_lengths
-    both = np.logaddexp(final[each, last], np.where(target_lengths > 0, final[each, last - 1], -np.inf))
-    nothing = np.where(target_lengths == 0, 0, -np.inf)  # the log-probability of a target in no time
+    both = np.logaddexp(final[sequence, last], np.where(target_lengths > 0, final[sequence, last - 1], -np.inf))
+    nothing = np.where(target_lengths == 0, 0, -np.inf)  # the log-probability for a sequence of length 0
     return -np.where(lengths > 0, both, nothing).astype(x.dtype)
 
 
@@ -73,10 +73,10 @@ def gradient(
     x: Array, labels: Array, skips: Array, lengths: Array, target_lengths: Array, losses: Array, alpha: Array,
     blank: int, zero_infinity: bool,
 ) -> Array:  # fmt: skip
-    """Return the derivative of each loss by its sequence's log-probabilities, zeros beyond its length.
+    """Return the derivative of each loss by the log-probabilities of its sequence, zeros beyond its length.
 
-    That is exp(x) less the probability, given the target, that the alignment is at a class then. (By itself it would be
-    that probability alone; exp(x) is what a softmax before adds, and PyTorch has it here.)
+    It is exp(x) minus the probability, given the target, that the alignment is at a class at that time. (Strictly it is
+    minus that probability; exp(x) is the part of a preceding log_softmax, which PyTorch includes here.)
     """
     time, count, classes = x.shape
     width = labels.shape[1]
@@ -86,7 +86,7 @@ def gradient(
     begin = np.where((state == last) | ((state == last - 1) & (state >= 0)), 0, -np.inf)
     begin = begin.astype(x.dtype)
     ends = lengths - 1
-    beta = np.full_like(alpha, -np.inf)  # of what comes after a moment, without its own emission
+    beta = np.full_like(alpha, -np.inf)  # for the moments after t, without the emission at t
     after = np.full_like(alpha, -np.inf, shape=(count, width + 2))
     leaps = np.zeros_like(skips)
     leaps[:, :-2] = skips[:, 2:]
@@ -100,8 +100,8 @@ def gradient(
             beta[t][starting] = begin[starting]
     beta += alpha
     beta += losses[:, None]
-    at = np.exp(beta, out=beta)  # the probability to be in a state at a moment
-    # The labels' states are scattered to the classes; the blank has every other one.
+    at = np.exp(beta, out=beta)  # the probability of being in a state at time t
+    # The probabilities of label states are added to their classes; every other state is the blank.
     places = np.arange(time * count).reshape(time, count, 1) * classes + labels[:, 1::2]
     taken = np.bincount(places.reshape(-1), at[:, :, 1::2].reshape(-1), minlength=time * count * classes)
     taken = taken.reshape(x.shape).astype(x.dtype)

@@ -1,8 +1,8 @@
 """Factorisations of matrices and solutions of systems, over stacks of matrices.
 
-They are `np.linalg`'s where NumPy hands out what LAPACK computes. What is written here works on `(..., m, n)` at once:
-loops run over columns (or blocks of them), never over the stack, but for the error paths and `ldl`. Results have the
-strides of PyTorch's, which are laid out by columns wherever they come from LAPACK.
+Where `np.linalg` returns the results that are needed, it is used. The algorithms written here work on whole stacks
+`(..., m, n)`: loops run over columns (or blocks of columns), not over the matrices of the stack, except in error paths
+and in `ldl`. Results have the strides of PyTorch's, which are column-major where LAPACK computes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BLOCK = 48
 
 
 class _LinAlgError(RuntimeError):
-    """What functions of `torch.linalg` raise for matrices that they cannot factor or invert.
+    """The error of functions of `torch.linalg` for matrices that they cannot factor or invert.
 
     Example:
         >>> try:
@@ -31,23 +31,23 @@ LinAlgError = _LinAlgError
 
 
 def plain(x: Any, results: Any) -> tuple[Any, ...]:
-    """Return a named tuple of `np.linalg` as a plain one, its parts of the same class of array as `x`."""
+    """Return a named tuple of `np.linalg` as a plain tuple of arrays of the same class as `x`."""
     kind = type(x)
-    return tuple([each if type(each) is kind else np.asarray(each).view(kind) for each in results])
+    return tuple([part if type(part) is kind else np.asarray(part).view(kind) for part in results])
 
 
 def by_columns(x: Any) -> Any:
-    """Return a copy of matrices that is laid out by columns."""
+    """Return a column-major copy of matrices."""
     return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 
 def batch_words(index: tuple[int, ...] | int | None) -> str:
-    """Return how PyTorch's messages name one matrix of a stack."""
+    """Return the words of PyTorch's messages for one matrix of a stack."""
     return "" if index is None else f"(Batch element {index}): "
 
 
 def first_failure(info: Any) -> tuple[int | None, int]:
-    """Return the number of the first matrix with an error, None if there is no stack, and its error."""
+    """Return the index of the first matrix with an error (None if there is no stack), and its error code."""
     flat = info.reshape(-1)
     k = int(np.flatnonzero(flat)[0])
     return (k if info.ndim else None), int(flat[k])
@@ -57,7 +57,7 @@ def first_failure(info: Any) -> tuple[int | None, int]:
 
 
 def inverse(x: Any, name: str) -> Any:
-    """Return the inverses, or raise PyTorch's error in the name of a function."""
+    """Return the inverses, or raise PyTorch's error; `name` is the function in the message."""
     try:
         return by_columns(np.linalg.inv(x))
     except np.linalg.LinAlgError:
@@ -70,19 +70,20 @@ def inverse(x: Any, name: str) -> Any:
 
 
 def inverse_info(x: Any) -> tuple[Any, Any]:
-    """Return the inverses, with infinities and NaN in those of singular matrices, and where these fail."""
+    """Return the inverses, with infinities and NaN for singular matrices, and their error codes."""
     identity = np.eye(x.shape[-1], dtype=x.dtype)
     return solve_info(x, np.broadcast_to(identity, x.shape))
 
 
 def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
-    """Return the X of A X = B (of X A = B unless `left`) for stacks that broadcast, or raise PyTorch's error.
+    """Return the solution X of A X = B (X A = B unless `left`) for stacks that broadcast, or raise PyTorch's error.
 
     Args:
         a: `(..., n, n)`.
         b: `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
-        left: whether A stands to the left of X.
-        name: the function in the name of which to raise.
+        left: whether A is to the left of X.
+        vector: whether `b` is a stack of vectors.
+        name: the function in the error's message.
     """
     try:
         return _sided(np.linalg.solve, a, b, left, vector)
@@ -93,17 +94,17 @@ def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
 
 
 def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
-    """Return what `function` finds for A X = B, laid out as PyTorch's: for vectors, as if they were columns."""
+    """Return the solution X by `function`, which solves A X = B, with the memory layout of PyTorch's."""
     if not left:
         return by_columns(function(a.swapaxes(-1, -2), b.swapaxes(-1, -2))).swapaxes(-1, -2)
     if vector:
-        found = function(a, b[..., None])[..., 0]
-        return found if found.ndim == 1 else by_columns(found)
+        x = function(a, b[..., None])[..., 0]
+        return x if x.ndim == 1 else by_columns(x)
     return by_columns(function(a, b))
 
 
 def solve_info(a: Any, b: Any, left: bool = True, vector: bool = False) -> tuple[Any, Any]:
-    """Return the X of `solve`, whatever it is for a singular A, and per A the column of its first zero pivot, or 0."""
+    """Return X of `solve`, undefined for a singular A, and per A the column (from 1) of its first zero pivot, or 0."""
     info = np.zeros_like(a, shape=a.shape[:-2], dtype=np.int32)
     try:
         return _sided(np.linalg.solve, a, b, left, vector), info
@@ -114,24 +115,23 @@ def solve_info(a: Any, b: Any, left: bool = True, vector: bool = False) -> tuple
             return lu_solve(factors, pivots, b, True, False)
 
         x = _sided(by_factors, a, b, left, vector)
-        if not info.any():  # LAPACK's rounding met a zero where ours does not
+        if not info.any():  # LAPACK found a zero pivot, which `lu` rounds differently
             info = np.where(np.linalg.cond(a) >= 1 / np.finfo(a.dtype).eps, a.shape[-1], info)
             info = info.astype(np.int32)
         return x, info
 
 
 def triangular(a: Any, b: Any, upper: bool, unit: bool, left: bool = True) -> Any:
-    """Return the X of A X = B for triangular A, of which the other triangle is not read; no error if A is singular.
+    """Return the column-major solution X of A X = B for triangular A; there is no error if A is singular.
 
-    It is laid out by columns.
-
-    Half the unknowns at a time, so that nearly all work is in products of matrices.
+    The other triangle of A is not read. The system is halved recursively, so that most of the work is in products of
+    matrices.
 
     Args:
         a, b: `(..., n, n)` and `(..., n, k)` (`(..., k, n)` unless `left`); leading dimensions broadcast.
-        upper: which triangle counts.
-        unit: take the diagonal as ones.
-        left: whether A stands to the left of X.
+        upper: whether A is the upper triangle.
+        unit: whether the diagonal is taken as ones.
+        left: solve A X = B; else X A = B.
     """
     if not left:
         rows = _triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit)
@@ -147,7 +147,7 @@ def _triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
         x[...] = b
         _back_substitute(a, x, unit)
         return x
-    x[...] = b[..., ::-1, :]  # the last unknown first: now the system is upper triangular
+    x[...] = b[..., ::-1, :]  # with the order of the unknowns reversed, the system is upper triangular
     _back_substitute(a[..., ::-1, ::-1].copy(), x, unit)
     return by_columns(x[..., ::-1, :])
 
@@ -161,7 +161,7 @@ def _back_substitute(a: Any, x: Any, unit: bool) -> None:
         _back_substitute(a[..., :half, :half], x[..., :half, :], unit)
         return
     block = np.triu(a, 1) + np.eye(n, dtype=a.dtype) if unit else np.triu(a)
-    try:  # the factorisation of a triangular matrix is itself: this is exactly back substitution
+    try:  # the LU factor of an upper triangular matrix is the matrix: this is back substitution
         x[...] = np.linalg.solve(block, x)
     except np.linalg.LinAlgError:
         for i in reversed(range(n)):
@@ -186,16 +186,16 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     a = a.reshape((count, m, n))
     pivots = np.empty_like(x, shape=(count, k), dtype=np.int32)
     info = np.zeros_like(x, shape=(count,), dtype=np.int32)
-    each = np.arange(count)
+    matrix = np.arange(count)
     for start in range(0, k, _BLOCK):
         end = min(start + _BLOCK, k)
         for j in range(start, end):
             row = np.abs(a[:, j:, j]).argmax(1) + j
             pivots[:, j] = row + 1
             if not (row == j).all():
-                held = a[each, row]
-                a[each, row] = a[:, j]
-                a[:, j] = held
+                swapped = a[matrix, row]
+                a[matrix, row] = a[:, j]
+                a[:, j] = swapped
             pivot = a[:, j, j]
             zero = pivot == 0
             if zero.any():
@@ -211,30 +211,30 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 def permutation(pivots: Any, m: int) -> Any:
-    """Return the rows that LAPACK's pivots, applied in turn, bring to each place: `(..., m)` of int64."""
+    """Return the permutation of rows that applying LAPACK's pivots in turn gives: `(..., m)` of int64."""
     k = pivots.shape[-1]
     rows = np.empty_like(pivots, shape=(math.prod(pivots.shape[:-1]), m), dtype=np.int64)
     rows[...] = np.arange(m)
     flat = pivots.reshape((len(rows), k))
-    each = np.arange(len(rows))
+    matrix = np.arange(len(rows))
     for j in range(k):
         other = flat[:, j] - 1
-        held = rows[each, other]
-        rows[each, other] = rows[:, j]
-        rows[:, j] = held
+        swapped = rows[matrix, other]
+        rows[matrix, other] = rows[:, j]
+        rows[:, j] = swapped
     return rows.reshape((*pivots.shape[:-1], m))
 
 
 def lu_solve(factors: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> Any:
-    """Return the X of A X = B by the factors of `lu`; leading dimensions broadcast.
+    """Return the solution X of A X = B by the factors of `lu`; leading dimensions broadcast.
 
-    X is laid out by columns; by rows unless `left`.
+    X is column-major; row-major unless `left`.
 
     Args:
-        factors, pivots: those of A.
+        factors, pivots: the results of `lu` for A.
         b: `(..., n, k)`; `(..., k, n)` unless `left`.
         left: solve A X = B; else X A = B.
-        adjoint: with the transpose of A in place of A.
+        adjoint: use the transpose of A.
     """
     if not left:
         return lu_solve(factors, pivots, b.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
@@ -271,7 +271,7 @@ def lu_unpack(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
 
 
 def cholesky(x: Any, upper: bool, name: str) -> Any:
-    """Return the lower factors, reading the lower triangles (or the upper), or raise PyTorch's error."""
+    """Return the lower factors (or the upper) from the triangle of the same name, or raise PyTorch's error."""
     try:
         if upper:
             return _cholesky(x.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -288,7 +288,7 @@ def cholesky(x: Any, upper: bool, name: str) -> Any:
 def _cholesky(x: Any) -> Any:
     factor = np.linalg.cholesky(x)
     last = factor[..., -1:, -1:]
-    if (last != last).any():  # (LAPACK's comparison lets NaN pass; it goes on to the last row)
+    if (last != last).any():  # (LAPACK does not detect NaN, which spreads to the last row)
         raise np.linalg.LinAlgError
     return factor
 
@@ -296,7 +296,7 @@ def _cholesky(x: Any) -> Any:
 def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
     """Return the factors and, per matrix, the order of the first minor that is not positive, or 0.
 
-    The factor of a matrix that is not positive-definite is what there is when the column is reached, as LAPACK's.
+    The factor of a matrix that is not positive-definite is left unfinished from the failing column on, as LAPACK's.
     """
     if upper:
         factor, info = cholesky_info(x.swapaxes(-1, -2), False)
@@ -308,22 +308,22 @@ def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
         pass
     n = x.shape[-1]
     a = by_columns(np.tril(x))
-    going = np.ones(x.shape[:-2], bool)
+    active = np.ones(x.shape[:-2], bool)
     for j in range(n):
         done = a[..., j:, :j]
         column = a[..., j:, j] - np.matmul(done, a[..., j, :j, None])[..., 0]
         pivot = column[..., 0]
-        fails = going & ~(pivot > 0)
+        fails = active & ~(pivot > 0)
         info[fails] = j + 1
         a[..., j, j] = np.where(fails, pivot, a[..., j, j])
-        going = going & ~fails
-        column = column / np.sqrt(np.where(going, pivot, 1))[..., None]
-        a[..., j:, j] = np.where(going[..., None], column, a[..., j:, j])
+        active = active & ~fails
+        column = column / np.sqrt(np.where(active, pivot, 1))[..., None]
+        a[..., j:, j] = np.where(active[..., None], column, a[..., j:, j])
     return a, info
 
 
 def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
-    """Return the X of A X = B by the lower (or upper) Cholesky factors of A; leading dimensions broadcast."""
+    """Return the solution X of A X = B by the lower (or upper) Cholesky factors of A; leading dimensions broadcast."""
     lower, turned = factor, factor.swapaxes(-1, -2)
     if upper:
         lower, turned = turned, lower
@@ -331,7 +331,7 @@ def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
 
 
 def cholesky_inverse(factor: Any, upper: bool) -> Any:
-    """Return the inverses of matrices by their lower (or upper) Cholesky factors."""
+    """Return the inverses of matrices from their lower (or upper) Cholesky factors."""
     identity = np.zeros_like(factor)
     diagonal = np.arange(factor.shape[-1])
     identity[..., diagonal, diagonal] = 1
@@ -355,7 +355,7 @@ def qr(x: Any, mode: Any) -> tuple[Any, Any]:
 
 
 def geqrf(x: Any) -> tuple[Any, Any]:
-    """Return R above the Householder reflections' vectors, and their factors."""
+    """Return R with the vectors of the Householder reflections below its diagonal, and the factors tau."""
     turned, tau = plain(x, np.linalg.qr(x, "raw"))
     return by_columns(turned.swapaxes(-1, -2)), tau
 
@@ -364,8 +364,8 @@ def reflections(x: Any, tau: Any) -> tuple[Any, Any]:
     """Return the V and T of a product of Householder reflections, `I - V T V^T`.
 
     Source: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder
-        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^T V, 1)`, written so that
-        tau may be 0.
+        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^T V, 1)`, in a form that
+        allows tau to be 0.
     """
     m, k = x.shape[-2], tau.shape[-1]
     v = np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype)
@@ -374,7 +374,7 @@ def reflections(x: Any, tau: Any) -> tuple[Any, Any]:
 
 
 def reflect(x: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
-    """Return the product `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or with its transpose."""
+    """Return `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or its transpose."""
     if not left:
         return by_columns(reflect(x, tau, c.swapaxes(-1, -2), True, not transpose).swapaxes(-1, -2))
     v, factor = reflections(x, tau)
@@ -408,7 +408,7 @@ def svdvals(x: Any) -> Any:
 
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
-    """Return the eigenvalues and vectors of symmetric matrices, of which one triangle is read."""
+    """Return the eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read."""
     try:
         values, vectors = plain(x, np.linalg.eigh(x, "L" if lower else "U"))
     except np.linalg.LinAlgError:
@@ -425,13 +425,13 @@ def eigvalsh(x: Any, lower: bool) -> Any:
 
 
 def least_squares(a: Any, b: Any, bound: float, driver: str) -> tuple[Any, Any, Any, Any]:
-    """Return the smallest X for which the norm of A X - B is smallest, the sums of squares of that, ranks and values.
+    """Return the X of least norm that minimizes the norm of A X - B, residual sums of squares, ranks, singular values.
 
     Args:
         a: `(..., m, n)`.
         b: `(..., m, k)`, or vectors `(..., m)`; leading dimensions broadcast.
-        bound: singular values up to this times the largest count as 0.
-        driver: LAPACK's name of an algorithm, which says what is wanted; what is not is empty.
+        bound: singular values up to this multiple of the largest are treated as 0.
+        driver: LAPACK's name of an algorithm: results that it does not compute are empty.
     """
     m, n = a.shape[-2:]
     vector = b.ndim == a.ndim - 1
@@ -447,14 +447,14 @@ def least_squares(a: Any, b: Any, bound: float, driver: str) -> tuple[Any, Any, 
     residuals = nothing
     if m > n and driver != "gelsy" and (rank == n).all():
         residuals = np.square(np.matmul(a, x) - columns).sum(-2)
-    # LAPACK writes X over B, whose columns have m elements.
+    # LAPACK overwrites B with X, which so has the strides of columns with max(m, n) elements.
     rows = max(m, n)
     if vector:
-        held = np.empty_like(x, shape=(*x.shape[:-2], rows))
-        x = _into(held[..., :n], x[..., 0])
+        storage = np.empty_like(x, shape=(*x.shape[:-2], rows))
+        x = _into(storage[..., :n], x[..., 0])
     else:
-        held = np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], rows)).swapaxes(-1, -2)
-        x = _into(held[..., :n, :], x)
+        storage = np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], rows)).swapaxes(-1, -2)
+        x = _into(storage[..., :n, :], x)
     return (
         x,
         residuals,
@@ -477,7 +477,7 @@ def ldl(x: Any) -> tuple[Any, Any, Any]:
     """Return LAPACK's compact form of `P L D L^T P^T`, reading the lower triangles, its pivots and info.
 
     Source: Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems"
-        (1977), in the form of LAPACK's `sytf2`: the partial pivoting that looks at two columns at most.
+        (1977), as in LAPACK's `sytf2`: partial pivoting, which examines at most two columns per step.
     """
     n, batch = x.shape[-1], x.shape[:-2]
     a = np.tril(x).reshape((math.prod(batch), n, n))
@@ -534,7 +534,7 @@ def _ldl_one(a: Any, pivots: Any) -> int:
 
 
 def _swap(a: Any, i: int, p: int) -> None:
-    """Exchange rows and columns i < p of a symmetric matrix of which the lower triangle is kept, from column i on."""
+    """Exchange rows and columns i < p, from column i on, of a symmetric matrix stored as its lower triangle."""
     below = a[p + 1 :, i].copy()
     a[p + 1 :, i] = a[p + 1 :, p]
     a[p + 1 :, p] = below
@@ -545,7 +545,7 @@ def _swap(a: Any, i: int, p: int) -> None:
 
 
 def ldl_solve(factors: Any, pivots: Any, b: Any) -> Any:
-    """Return the X of A X = B by the factors of `ldl`; leading dimensions broadcast."""
+    """Return the solution X of A X = B by the factors of `ldl`; leading dimensions broadcast."""
     n = factors.shape[-1]
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     x = np.empty_like(b, shape=(*batch, *b.shape[-2:]), order="C")
@@ -562,7 +562,7 @@ def ldl_solve(factors: Any, pivots: Any, b: Any) -> Any:
 def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:
     n, k = len(a), 0
     starts = []
-    while k < n:  # P and L, block by block, and D
+    while k < n:  # solve with P and L, block by block, and with D
         step = 1 if pivots[k] > 0 else 2
         at, p = k + step - 1, abs(int(pivots[k])) - 1
         if p != at:
@@ -576,7 +576,7 @@ def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:
             x[k : k + 2] = np.linalg.solve(block, x[k : k + 2])
         starts.append((k, step, at, p))
         k += step
-    for k, step, at, p in reversed(starts):  # their transposes
+    for k, step, at, p in reversed(starts):  # solve with the transposes of L and P
         x[k : k + step] -= np.matmul(a[k + step :, k : k + step].T, x[k + step :])
         if p != at:
             x[[at, p]] = x[[p, at]]
@@ -595,8 +595,8 @@ def exponential(x: Any) -> Any:
     """Return the matrix exponentials.
 
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005): the Padé
-        approximant of degree 13, whose backward error is below float64's unit roundoff for norms up to 5.37. Each
-        matrix of a stack has its own scaling.
+        approximant of degree 13, whose backward error is below float64's unit roundoff for norms up to 5.37. The
+        matrices of a stack are scaled independently.
     """
     n = x.shape[-1]
     if not x.size:

@@ -1,7 +1,7 @@
 """The element types, PyTorch's promotion rules, and the default type.
 
 A `dtype` is PyTorch's name for an element type; `dtype.numpy` is NumPy's. The rules of promotion are one table
-(`_PROMOTED`) and one function (`result_dtype`); everything else asks them.
+(`_PROMOTED`) and one function (`result_dtype`), which all other code uses.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ __all__ = [
 
 FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
 
-RARE = "?HILQ"  # NumPy's characters of bool and the wide unsigned integers, which many of PyTorch's kernels lack
+RARE = "?HILQ"  # NumPy's characters of bool and uint16 to uint64, which many of PyTorch's kernels do not support
 
 BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
 
@@ -36,7 +35,7 @@ class dtype:
     Attributes:
         name: PyTorch's name, "float32".
         itemsize: bytes of one element.
-        is_floating_point, is_complex, is_signed: what PyTorch's attributes of these names say.
+        is_floating_point, is_complex, is_signed: the same as PyTorch's attributes.
         category: 0 for bool, 1 for integers, 2 for floating point; a higher one wins in promotion.
 
     Example:
@@ -53,8 +52,8 @@ class dtype:
         self.itemsize = itemsize
         self.is_floating_point = category == FLOATING
         self.is_signed = name != "bool" and not name.startswith("uint")
-        # bfloat16 is not NumPy's own: it is looked up when first used. The wide unsigned ones wait for `_begin`.
-        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" or tensor_name[0] == "U" else np.dtype(name)
+        # bfloat16 is not NumPy's own: it is looked up when first used.
+        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" else np.dtype(name)
 
     is_complex = False
 
@@ -66,9 +65,6 @@ class dtype:
             NotImplementedError: there are no tensors of this type.
         """
         if self._numpy is None:
-            if self in UNSIGNED:
-                _begin()
-                return np.dtype(self.name)
             if self is not bfloat16:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -80,14 +76,14 @@ class dtype:
         return self._numpy
 
     def to_complex(self) -> dtype:
-        """Raise NotImplementedError: complex numbers are left out for now."""
+        """Raise NotImplementedError: complex numbers are not supported."""
         raise NotImplementedError("tinytorch has no complex numbers")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
     def __reduce__(self) -> str:
-        return self.name  # pickled and copied by reference: there is one object per type
+        return self.name  # pickled and copied by reference: there is one object per dtype
 
 
 uint8 = dtype("uint8", "Byte", INTEGER, 1)
@@ -103,12 +99,12 @@ bool = dtype("bool", "Bool", BOOL, 1)
 uint16 = dtype("uint16", "UInt16", INTEGER, 2)
 uint32 = dtype("uint32", "UInt32", INTEGER, 4)
 uint64 = dtype("uint64", "UInt64", INTEGER, 8)
-UNSIGNED = (uint16, uint32, uint64)  # few operations take them; none promotes them with other integers
+UNSIGNED = (uint16, uint32, uint64)  # few operations support them; none promotes them with other integers
 LACKING = (bool, *UNSIGNED)
 
 
 class Absent(dtype):
-    """A type of which there are no tensors: programs ask whether a tensor's is this one, or have tables of all."""
+    """A dtype that no tensor has: programs compare dtypes with it, or have tables of all dtypes."""
 
     __slots__ = ("is_complex",)
 
@@ -117,7 +113,7 @@ class Absent(dtype):
         self.name = name
         self.is_complex = name.startswith("complex")
         self.is_floating_point = name.startswith("float")
-        self.is_signed = "uint" not in name and name != "float8_e8m0fnu"  # which has no sign
+        self.is_signed = "uint" not in name and name != "float8_e8m0fnu"  # (which has no sign bit)
 
 
 qint8 = Absent("qint8", "QInt8", INTEGER, 1)
@@ -135,9 +131,7 @@ complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
 complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED)
-#: What is called before there is the first array of an unsigned type (see `ops/unsigned.py`).
-on_unsigned: list[Callable[[], None]] = []
-#: What PyTorch's messages call the dtypes where they come from C++.
+#: The names of the dtypes in PyTorch's messages that come from C++.
 C_NAMES = {
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",
     "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
@@ -148,30 +142,20 @@ _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy 
 _FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
 
 
-def _begin() -> None:
-    for kind in UNSIGNED:
-        kind._numpy = np.dtype(kind.name)
-        _FROM_NUMPY[kind._numpy] = kind
-    while on_unsigned:
-        on_unsigned.pop()()
-
-
 def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
     """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, complex, dates)."""
-    found = _FROM_NUMPY.get(numpy_dtype)
-    if found is None:
+    kind = _FROM_NUMPY.get(numpy_dtype)
+    if kind is None:
         if numpy_dtype.name == "bfloat16":
-            bfloat16.numpy  # noqa: B018  (enters it in the table)
+            bfloat16.numpy  # noqa: B018  (adds it to the table)
             return bfloat16
-        if numpy_dtype.kind == "u":
-            _begin()
-        found = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
-    if found is None:
+        kind = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
+    if kind is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
             "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
-    return found
+    return kind
 
 
 def as_dtype(value: Any) -> dtype:
@@ -198,7 +182,7 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a if a.category > b.category else b
     if {a, b} == {float16, bfloat16}:
         return float32
-    if uint8 in (a, b):  # the only unsigned type here: with int8 neither holds the other
+    if uint8 in (a, b):  # the only unsigned dtype here: uint8 and int8 promote to int16
         other = b if a is uint8 else a
         return int16 if other is int8 else other
     return a if a.itemsize > b.itemsize else b
@@ -221,7 +205,7 @@ _PROMOTED = _Promoted(
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest dtype that both can be converted to without leaving their category's rules.
+    """Return the smallest dtype that both can be converted to by PyTorch's rules of promotion.
 
     Example:
         >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
@@ -233,7 +217,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
-    """Return a function's argument that must be a dtype, or Python's `float`, `int` or `bool`, else raise an error."""
+    """Return an argument as a dtype; raise an error unless it is one, or Python's `float`, `int` or `bool`."""
     if not isinstance(value, dtype):
         if value in (builtins.float, builtins.int, builtins.bool):
             return as_dtype(value)
@@ -244,7 +228,7 @@ def checked(name: str, argument: str, position: builtins.int, value: Any) -> dty
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
-    """Return whether PyTorch's casting rules allow `from_` to be written into `to` (no lower category).
+    """Return whether PyTorch's casting rules allow `from_` to be written into `to`, of no lower category.
 
     Example:
         >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
@@ -258,7 +242,7 @@ def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
     """Return the dtype of an operation on operands given as (dtype, rank).
 
     `rank` is 2 for a tensor with dimensions, 1 for a 0-d tensor, 0 for a Python number (whose dtype is the default
-    one for floats). Within PyTorch's rule a lower rank has a say only when its category is higher.
+    one for floats). An operand of lower rank affects the result only if its category is higher.
     """
     best: list[dtype | None] = [None, None, None]
     for kind, rank in operands:
@@ -267,7 +251,7 @@ def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
     result = best[2]
     for lower in (best[1], best[0]):
         if lower is not None and (result is None or lower.category > result.category):
-            # A higher category decides alone, as in PyTorch: int64 tensor with a 0-d float16 gives float16.
+            # A higher category decides alone, as in PyTorch: an int64 tensor and a 0-d float16 give float16.
             result = lower if result is None else _PROMOTED[result, lower]
     if result is None:
         raise ValueError("result_dtype needs an operand")
@@ -320,9 +304,9 @@ def set_default_dtype(d: dtype, /) -> None:
 
 @functools.lru_cache(1024)
 def number(value: Any, kind: np.dtype[Any]) -> Any:
-    """Return a number as an array without dimensions: NumPy computes with that in half the time of a Python number.
+    """Return a cached, read-only 0-d array: NumPy's ufuncs are twice as fast with it as with a Python number.
 
-    Nobody may write to it. (Not for zeros: 0.0 and -0.0 are one key.)
+    (Not for zeros: 0.0 and -0.0 are the same key of the cache.)
     """
     array = np.array(value, kind)
     array.flags.writeable = False

@@ -1,8 +1,8 @@
-"""The gamma function's family on arrays: its logarithm and the derivatives of that, zeta, incomplete gamma.
+"""The gamma function and related functions on arrays: log gamma and its derivatives, zeta, incomplete gamma.
 
 The tables are polynomials interpolated at Chebyshev points with 45 digits, each to 1e-18 of the function's smallest
-value on its interval: what remains is rounding. Formulas by their numbers are those of the NIST Digital Library of
-Mathematical Functions (DLMF, https://dlmf.nist.gov).
+value on its interval, which is less than rounding errors. Numbers of formulas are those in the NIST Digital Library
+of Mathematical Functions (DLMF, https://dlmf.nist.gov).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _ASYMPTOTIC = tuple(-b / (2 * k + 2) for k, b in enumerate(_BERNOULLI[:10]))
 
 
 def _from_integer(x: Array) -> Array:
-    """Return `x` less the nearest integer: exact, and what the sine of pi x depends on but for its sign."""
+    """Return `x` minus the nearest integer, exactly; it determines sin(pi x) up to the sign."""
     return x - np.rint(x)
 
 
@@ -188,11 +188,11 @@ def _hurwitz(s: Array, q: Array) -> Array:
 
 
 def _hurwitz_of_negative(s: Array, q: Array) -> Array:
-    """Return the same for an integer s and q < 0, both sums of which are reduced to positive arguments."""
+    """Return the zeta function for an integer s and q < 0, as sums with positive arguments."""
     near = _from_integer(q)
     pole, below = near == 0, near < 0
     up, down = np.where(below, 1 + near, near), np.where(below, -near, 1 - near)
-    up, down = (np.where(pole, 1, each) for each in (up, down))
+    up, down = (np.where(pole, 1, q) for q in (up, down))
     sign = np.where(np.fmod(s, 2) == 0, 1.0, -1.0)
     value = _hurwitz(s, up) + sign * (_hurwitz(s, down) - _hurwitz(s, 1 - q))
     value[np.rint(s) != s] = np.nan
@@ -253,9 +253,9 @@ def _iterated(step: Any, done: Any, *state: Array) -> Array:
     """Return the first array of the state after as many steps as each element needs, 2000 at most.
 
     Args:
-        step: makes the next state, given its number.
-        done: says of which elements the first array is final.
-        *state: arrays that the steps change.
+        step: takes the number of the step and the state; returns the next state.
+        done: takes the state; returns a mask of the elements that have converged.
+        *state: the initial arrays.
     """
     out = np.empty_like(state[0])
     places = np.flatnonzero(np.ones_like(out))
@@ -267,10 +267,10 @@ def _iterated(step: Any, done: Any, *state: Array) -> Array:
         if ready.all() or k == 2000:
             out[places] = state[0]
             break
-        if ready.any():  # the others go on alone
+        if ready.any():  # continue with the others
             out[places[ready]] = state[0][ready]
             rest = ~ready
-            places, state = places[rest], tuple([each[rest] for each in state])
+            places, state = places[rest], tuple([array[rest] for array in state])
     return out
 
 
@@ -304,7 +304,7 @@ def _upper_fraction(a: Array, x: Array) -> Array:
 
 
 def _upper_series(a: Array, x: Array) -> Array:
-    """Return Q(a, x) for small x: 1 - P with the leading term of the power series apart (DLMF 8.7.3)."""
+    """Return Q(a, x) for small x: 1 - P, with the leading term of the power series separate (DLMF 8.7.3)."""
     factor, total = np.ones_like(x), np.zeros_like(x)
     for k in range(1, 60):
         factor = factor * (-x / k)
@@ -320,7 +320,7 @@ def _temme() -> tuple[tuple[float, ...], ...]:
     mu = lambda - 1 as a series in eta follows from mu * mu' = eta * (1 + mu); c_0 = 1 / mu - 1 / eta, and
     c_k = c_(k-1)' / eta - d / mu with the d for which it is finite at eta = 0.
     """
-    from fractions import Fraction  # slow to import, and rarely needed
+    from fractions import Fraction  # imported here because it is slow to import and rarely needed
 
     orders, powers = 13, 22
     count = powers + 2 * orders
@@ -336,11 +336,11 @@ def _temme() -> tuple[tuple[float, ...], ...]:
     for _ in range(1, orders):
         row = [(n + 2) * row[n + 2] - row[1] * first[n] for n in range(len(row) - 2)]
         rows.append(row)
-    return tuple(_trimmed([float(each) for each in row[:powers]], k) for k, row in enumerate(rows))
+    return tuple(_trimmed([float(coefficient) for coefficient in row[:powers]], k) for k, row in enumerate(rows))
 
 
 def _trimmed(row: list[float], k: int) -> tuple[float, ...]:
-    """Return row k without the last coefficients, which for |eta| < 0.35 and a > 20 do not count."""
+    """Return row k without the last coefficients, which are negligible for |eta| < 0.35 and a > 20."""
     while len(row) > 1 and abs(row[-1]) * 0.35 ** (len(row) - 1) < 1e-18 * 20**k:
         row.pop()
     return tuple(row)
@@ -359,7 +359,7 @@ def _uniform(a: Array, x: Array, upper: bool) -> Array:
 
 
 def _regions(a: Array, x: Array) -> tuple[Array, Array]:
-    """Return where both functions are to be computed at all, and where by the uniform expansion."""
+    """Return masks of where P and Q are not limits, and of where the uniform expansion applies."""
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     distance = np.abs(x - a) / np.where(inside, a, 1)
     near = (a > 20) & (distance < 0.3) | (a > 200) & (distance < 4.5 / np.sqrt(np.where(inside, a, 1)))
@@ -367,8 +367,8 @@ def _regions(a: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _at_the_ends(out: Array, a: Array, x: Array, start: float) -> Array:
-    """Enter the values at zeros and infinities: `start` at x = 0, 1 - start at infinity."""
-    right = ~(a < 0) & ~(x < 0)  # also where one is NaN, if the other decides
+    """Set the values at zeros and infinities: `start` at x = 0, 1 - start at infinity."""
+    right = ~(a < 0) & ~(x < 0)  # also if one is NaN and the other determines the value
     out[right & np.isinf(x)] = 1 - start
     out[right & np.isinf(a)] = start
     out[right & np.isinf(a) & np.isinf(x)] = np.nan

@@ -1,9 +1,9 @@
-"""How a gamma or beta number moves with its parameter when the uniform behind it stays.
+"""Derivatives of gamma and beta samples by their parameters (implicit reparameterization gradients).
 
-With F the cumulative distribution and p the density at x that is -(dF/dα) / p: the implicit
-reparameterization gradient of Figurnov, Mohamed and Mnih (2018). It is computed to about 1e-12
-here, from series and continued fractions differentiated term by term; PyTorch approximates it to
-3 or 4 digits, so that gradients through gamma, beta and Dirichlet samples agree to that only.
+With F the cumulative distribution function and p the density at x, the derivative is -(dF/dα) / p
+(Figurnov, Mohamed and Mnih, 2018). It is computed with an error of about 1e-12, from series and
+continued fractions differentiated term by term. PyTorch approximates it to 3 or 4 digits, so
+gradients through gamma, beta and Dirichlet samples agree with PyTorch's only to that precision.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinytorch.kernels.special import by_parts
 Array = Any
 
 _EPS = 2.0**-53
-_MOST = 20000  # terms of a series
+_TERMS = 20000  # the most terms of a series
 
 
 def _digamma(x: Array) -> Array:
@@ -33,7 +33,7 @@ def _digamma(x: Array) -> Array:
 
 
 def gamma(alpha: Array, x: Array) -> Array:
-    """Return dx/dα of gamma numbers x of shape α and rate 1, float64 arrays of one shape."""
+    """Return dx/dα of gamma samples x of shape parameter α and rate 1, float64 arrays of one shape."""
     with np.errstate(all="ignore"):
         large, low = alpha > 2000, x < alpha + 1.5
         return by_parts(
@@ -42,9 +42,9 @@ def gamma(alpha: Array, x: Array) -> Array:
 
 
 def _summed(term: Array, bracket: Array, ratio: Callable[[int], tuple[Array, Array]]) -> Array:
-    """Return the sum of products `term * bracket`; `ratio(n)` is what one is multiplied by, and added to the other."""
+    """Return the sum over n of `term * bracket`; `ratio(n)` is the term's next factor and bracket's change."""
     total = term * bracket
-    for n in range(_MOST):
+    for n in range(_TERMS):
         factor, change = ratio(n)
         term, bracket = term * factor, bracket + change
         step = term * bracket
@@ -69,7 +69,7 @@ def _gamma_fraction(alpha: Array, x: Array) -> Array:
     d = 1 / b
     dd = d * d
     h, dh = d, dd
-    for n in range(1, _MOST):
+    for n in range(1, _TERMS):
         a = -n * (n - alpha)
         b = b + 2
         u = b + a * d
@@ -79,7 +79,7 @@ def _gamma_fraction(alpha: Array, x: Array) -> Array:
         dc = -1 + n / c - a * dc / (c * c)
         c = b + a / c
         ratio = c * d
-        # For a whole α the fraction itself ends with n = α, its derivative does not.
+        # For an integer α the fraction ends at n = α, but its derivative does not.
         moved = dh * ratio + h * (dc * d + c * dd)
         step, dh, h = np.abs(moved - dh), moved, h * ratio
         if not ((np.abs(ratio - 1) > 4 * _EPS) | (step > 4 * _EPS * np.abs(dh))).any():
@@ -91,7 +91,7 @@ def _gamma_large(alpha: Array, x: Array) -> Array:
     """The expansion of Cornish and Fisher of the quantile (Abramowitz and Stegun 26.2.49)."""
     root = np.sqrt(alpha)
     z = (x - alpha) / root
-    for _ in range(8):  # the normal number behind x, by Newton's method
+    for _ in range(8):  # Newton's method for the normal quantile z that x corresponds to
         z2 = z * z
         value = (
             alpha + root * z + (z2 - 1) / 3 + (z2 - 7) * z / (36 * root) - (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha)
@@ -103,7 +103,7 @@ def _gamma_large(alpha: Array, x: Array) -> Array:
 
 
 def dirichlet(x: Array, alpha: Array, total: Array) -> Array:
-    """Return dx/dα / (1 - x) of beta numbers x of α and β = total - α, arrays of one shape."""
+    """Return dx/dα / (1 - x) of beta samples x with α and β = total - α, arrays of one shape."""
     with np.errstate(all="ignore"):
         beta = total - alpha
         low = x <= alpha / total
@@ -122,7 +122,7 @@ def _beta_low(x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_high(x: Array, alpha: Array, beta: Array) -> Array:
-    """The same for 1 - F, which has 1 - x in the place of x, and α and β exchanged."""
+    """The same series for 1 - F, with 1 - x in place of x, and α and β exchanged."""
 
     def ratio(n: int) -> tuple[Array, Array]:
         up = alpha + beta + n

@@ -1,7 +1,7 @@
 """Reading and writing arrays by index: masks, index arrays, gather and scatter, sorting, searching.
 
-`np.add.at` adds row by row, slowly; on flat positions in a vector it has a fast loop. So whatever is added to places
-that may coincide goes through `add_at` with positions in the flattened array.
+`np.add.at` is slow, except for a vector and an index vector, for which it has a fast loop. So all additions at places
+that may coincide go through `add_at`, with positions in the flattened array.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _INT64 = np.dtype(np.int64)
 
 
 def flat(x: Array) -> Array:
-    """Return all elements in one dimension; a view, so that it can be written to, of a contiguous array."""
+    """Return all elements in one dimension; of a contiguous array a view, which can be written to."""
     return x.reshape(-1)
 
 
 def add_at(out: Array, positions: Array, values: Array) -> None:
-    """Add `values` to `out`, which is contiguous, at positions in its flattened form; the same ones add up."""
+    """Add `values` to a contiguous array at positions in its flattened form; values at equal positions add up."""
     np.add.at(flat(out), flat(positions), flat(values))
 
 
 def name_of(x: Array) -> str:
-    """Return PyTorch's name of the dtype, as messages have it."""
+    """Return the name of the dtype in PyTorch's messages."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name
 
 
@@ -42,7 +42,7 @@ def name_of(x: Array) -> str:
 
 
 def checked(x: Array, indices: Indices) -> None:
-    """Raise PyTorch's error where masks do not fit, or there are too many indices."""
+    """Raise PyTorch's error if a mask does not fit, or there are too many indices."""
     at = 0
     for i, index in enumerate(indices):
         if index is None:
@@ -73,8 +73,8 @@ def checked(x: Array, indices: Indices) -> None:
             at += index.ndim if mask else 1
 
 
-def _nothing(x: Array, indices: Indices, error: IndexError) -> Array | None:
-    """Return what `take` gives if that is empty: then PyTorch does not mind indices that are out of range."""
+def _empty_result(x: Array, indices: Indices, error: IndexError) -> Array | None:
+    """Return the result of `take` if it is empty, else None: PyTorch allows indices out of range if it is empty."""
     if "out of bounds" not in str(error):
         return None
     zeros = [index if index is None or index.dtype.kind == "b" else np.zeros_like(index) for index in indices]
@@ -83,7 +83,7 @@ def _nothing(x: Array, indices: Indices, error: IndexError) -> Array | None:
 
 
 def key_of(indices: Indices) -> tuple[Any, ...]:
-    """Return the indices as NumPy takes them."""
+    """Return the index tuple for NumPy."""
     return tuple([_ALL if index is None else index for index in indices])
 
 
@@ -99,7 +99,7 @@ def translated(error: IndexError, ndim: int) -> IndexError:
         return IndexError(f"too many indices for tensor of dimension {ndim}")
     if "could not be broadcast" in text:
         shapes = text[text.index("shapes") + 6 :].split(") (")
-        lists = ["[" + each.strip(" ()").rstrip(",").replace(",", ", ") + "]" for each in shapes]
+        lists = ["[" + shape.strip(" ()").rstrip(",").replace(",", ", ") + "]" for shape in shapes]
         return IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {', '.join(lists)}"
         )
@@ -107,18 +107,18 @@ def translated(error: IndexError, ndim: int) -> IndexError:
 
 
 def _single(indices: Indices) -> tuple[int, Array] | None:
-    """Return (dimension, index array) if all there is is one array of ints."""
-    given = [(i, index) for i, index in enumerate(indices) if index is not None]
-    if len(given) == 1 and given[0][1].dtype.kind != "b":
-        return given[0]
+    """Return (dimension, index array) if the only index is one array of ints, else None."""
+    arrays = [(i, index) for i, index in enumerate(indices) if index is not None]
+    if len(arrays) == 1 and arrays[0][1].dtype.kind != "b":
+        return arrays[0]
     return None
 
 
 def _taken(x: Array, index: Array, axis: int) -> Array:
-    """Return the parts of `x`, which is not contiguous, at `index` along `axis`.
+    """Return the elements at `index` along `axis` of an array that is not contiguous.
 
-    NumPy's `take` would copy all of `x` first. Parts along the first axis keep the order of their axes in memory, as
-    PyTorch's do: so pictures with their channels last do, when a batch of them is picked out.
+    NumPy's `take` would copy all of `x` first. Elements along the first axis keep the order of the other axes in
+    memory, as in PyTorch: for example a batch of images taken from images in channels-last format.
     """
     if axis or any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True)):
         out = x[(slice(None),) * axis + (index,)]
@@ -131,7 +131,7 @@ def _taken(x: Array, index: Array, axis: int) -> Array:
 
 
 def take(x: Array, indices: Indices) -> Array:
-    """Return the elements of `x` at `indices`, contiguous, unless it is parts of one that is not."""
+    """Return the elements of `x` at `indices`; contiguous, except for one index array of an `x` that is not."""
     checked(x, indices)
     try:
         single = _single(indices)
@@ -140,14 +140,14 @@ def take(x: Array, indices: Indices) -> Array:
             return x.take(index, axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
         out = x[key_of(indices)]
     except IndexError as error:
-        out = _nothing(x, indices, error)
+        out = _empty_result(x, indices, error)
         if out is None:
             raise translated(error, x.ndim) from None
     return out if out.flags.c_contiguous else out.copy("C")
 
 
 def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
-    """Return where `take` finds its elements: positions in the flattened array of `shape`, in the result's shape."""
+    """Return the positions in the flattened array of `shape` of the elements that `take` returns, in its shape."""
     dims: list[int] = []
     arrays: list[Array] = []
     at = 0
@@ -155,9 +155,9 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
         if index is None:
             at += 1
         elif index.dtype.kind == "b":
-            found = index.nonzero() if index.ndim else (np.zeros(int(index), _INT64, like=like),)
+            places = index.nonzero() if index.ndim else (np.zeros(int(index), _INT64, like=like),)
             dims += range(at, at + index.ndim)
-            arrays += found
+            arrays += places
             at += index.ndim
         else:
             dims.append(at)
@@ -179,16 +179,16 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
 
 
 def is_mask(indices: Indices) -> bool:
-    """Return whether all there is is one mask, which cannot name a place twice."""
-    given = [index for index in indices if index is not None]
-    return len(given) == 1 and given[0].dtype.kind == "b"
+    """Return whether the only index is one mask, which cannot name a place twice."""
+    arrays = [index for index in indices if index is not None]
+    return len(arrays) == 1 and arrays[0].dtype.kind == "b"
 
 
 def _ndim_of(x: Array, indices: Indices) -> int:
-    """Return how many dimensions `take` gives."""
-    given = [index for index in indices if index is not None]
-    used = sum(index.ndim if index.dtype.kind == "b" else 1 for index in given)
-    return x.ndim - used + max(1 if index.dtype.kind == "b" else index.ndim for index in given)
+    """Return the number of dimensions of the result of `take`."""
+    arrays = [index for index in indices if index is not None]
+    used = sum(index.ndim if index.dtype.kind == "b" else 1 for index in arrays)
+    return x.ndim - used + max(1 if index.dtype.kind == "b" else index.ndim for index in arrays)
 
 
 def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
@@ -200,7 +200,7 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     checked(x, indices)
     key = key_of(indices)
     try:
-        # NumPy would take values of too many dimensions, if these have length 1; PyTorch does for what fills a mask.
+        # NumPy accepts values with too many dimensions if these have length 1; PyTorch does so only for one mask.
         if (
             getattr(values, "ndim", 0) > 1
             and (accumulate or values.size != 1 or not is_mask(indices))
@@ -218,10 +218,10 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
         if not x.flags.c_contiguous:
             np.add.at(x, key, values)
             return
-        target = x[key]  # the shape, and NumPy's check of the indices
+        target = x[key]  # for its shape, and for NumPy's check of the indices
         values = np.broadcast_to(values, target.shape)
     except IndexError as error:
-        if _nothing(x, indices, error) is not None:
+        if _empty_result(x, indices, error) is not None:
             return
         raise translated(error, x.ndim) from None
     except ValueError:
@@ -255,7 +255,7 @@ def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
 
 @twin
 def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
-    """Add `rows`, whose dimensions at `dim` are those of `index` (none negative), to the rows of `out` it names."""
+    """Add `rows` to `out` at `index` along `dim`: `rows` has the index's dimensions there. No index is negative."""
     if not out.size or not index.size:
         return
     after = math.prod(out.shape[dim + 1 :])
@@ -291,7 +291,7 @@ def check_bounds(index: Array, length: int, dim: int, error: Any = RuntimeError,
     if not index.size:
         return
     if index.dtype == _INT64:
-        # As unsigned numbers negative ones are large: one look at all of them is enough.
+        # Negative numbers, read as unsigned ones, are large: one maximum finds both kinds of error.
         if np.maximum.reduce(flat(index).view(np.uint64)) < length:
             return
     elif index.min() >= 0 and index.max() < length:
@@ -317,13 +317,13 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
 
 @twin
 def take_rows(x: Array, dim: int, index: Array) -> Array:
-    """Return the parts of `x` at `index`, none of them negative, along `dim`."""
+    """Return the elements of `x` at `index` along `dim`; a negative index is out of range."""
     check_bounds(index, x.shape[dim], dim, IndexError, "index out of range in self")
     return x.take(index, axis=dim)
 
 
 def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
-    """Return the key of the rows at `index` along `dim`."""
+    """Return the index tuple of the rows at `index` along `dim`."""
     return (_ALL,) * dim + (flat(index),)
 
 
@@ -331,9 +331,9 @@ def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
 
 
 def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -> int:
-    """Return the dimension from 0, having checked what gather and scatter ask of their index."""
+    """Check the index of gather or scatter; return the dimension counted from 0."""
     axis = axis_of(dim, x.ndim, name)
-    if not index.size:  # of any dtype
+    if not index.size:  # an empty index may have any dtype
         return axis
     check_kind(name, index)
     if max(index.ndim, 1) != max(x.ndim, 1):
@@ -361,7 +361,7 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
 
 
 def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
-    """Return positions in the flattened array of `shape`: `index` along `dim`, each other dimension its own place."""
+    """Return positions in the flattened array of `shape`: `index` along `dim`, the element's place in all others."""
     if len(shape) <= 1:
         return index
     total = index.astype(_INT64, copy=False)
@@ -375,20 +375,20 @@ def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
 
 
 def _starts(shape: tuple[int, ...], dim: int, index: Array) -> list[Array]:
-    """Return what each dimension but `dim` adds to the positions of `along`."""
-    found = []
+    """Return the offsets of the elements along each dimension but `dim`, which `along` adds."""
+    offsets = []
     for d, length in enumerate(index.shape):
         if d != dim and length > 1:
             stride = math.prod(shape[d + 1 :])
             steps = np.arange(0, length * stride, stride, like=index)
-            found.append(steps.reshape((-1,) + (1,) * (len(shape) - d - 1)))
-    return found
+            offsets.append(steps.reshape((-1,) + (1,) * (len(shape) - d - 1)))
+    return offsets
 
 
 _SMALL = 1 << 12
 
 
-# A program gathers with the same few shapes, and these take longer than the rest.
+# Programs gather with few different shapes, and computing these offsets takes longer than gathering.
 @functools.lru_cache(64)
 def _starts_of_small(shape: tuple[int, ...], dim: int, size: tuple[int, ...]) -> Array:
     total = np.zeros(size, _INT64)
@@ -398,7 +398,7 @@ def _starts_of_small(shape: tuple[int, ...], dim: int, size: tuple[int, ...]) ->
 
 
 def ranks(places: Array) -> Array:
-    """Return for each element of a vector how many equal ones come before it."""
+    """Return for each element of a vector how many equal elements come before it."""
     order = np.argsort(places, kind="stable")
     ranked = places[order]
     steps = np.arange(len(places), like=places)
@@ -414,7 +414,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
     """Return the elements of `x` at `index` along `dim`."""
     shape = x.shape
     if (
-        index.shape == shape  # the checks and steps of the usual case, at half the cost
+        index.shape == shape  # a short cut for the most frequent case, in half the time
         and index.dtype is _INT64
         and type(index) is np.ndarray
         and 0 < index.size <= _SMALL
@@ -431,14 +431,14 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 
 @twin
 def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
-    """Write (`how` "put"), add, multiply … `src` into `x` at `index` along `dim`."""
+    """Write `src` into `x` at `index` along `dim`, or combine them there; `how` is "put", or names a reduction."""
     axis = check_gather("scatter", x, dim, index, src)
-    given = isinstance(src, np.ndarray)
-    if given and src.dtype != x.dtype:
+    is_array = isinstance(src, np.ndarray)
+    if is_array and src.dtype != x.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if not index.size:
         return
-    if given:
+    if is_array:
         if src.ndim and src.shape != index.shape:
             src = src[tuple([slice(n) for n in index.shape])]
         src = flat(src)
@@ -489,7 +489,7 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices that sort along `axis`; ties keep their order, NaN counts as the largest."""
+    """Return the indices that sort along `axis`; the sort is stable, and NaN counts as the largest."""
     if x.dtype.kind == "V":
         x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if not x.flags.c_contiguous:
@@ -499,18 +499,18 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
-    # Stable from the end: the last of the reversed ties is the first of them.
+    # A stable sort of the reversed array, reversed: ties keep their order.
     return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(
         _INT64, copy=False
     )
 
 
 def _order_by_keys(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices that sort float32: NumPy sorts whole numbers, of elements and places, by vectors."""
+    """Return the indices that sort float32, by sorting int64 keys of value and index, which NumPy does faster."""
     places = x.swapaxes(axis, -1) + np.float32(0)  # without -0
     bits = places.view(np.int32)
     bits[np.isnan(places)] = 0x7FC00000
-    bits ^= (bits >> 31) & 0x7FFFFFFF  # in the order of what they stand for
+    bits ^= (bits >> 31) & 0x7FFFFFFF  # integers in the order of the floats
     if descending:
         np.invert(bits, out=bits)
     keys = bits.astype(_INT64)
@@ -532,7 +532,7 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
 
 
 def _in_order_of(x: Array, out: Array) -> Array:
-    """Return `out` with its dimensions in the order in memory in which `x`, of its shape, has them."""
+    """Return `out` with the memory layout (order of dimensions) of `x`, which has the same shape."""
     if 0 in x.strides:
         return out
     like = np.empty_like(x, dtype=out.dtype)
@@ -564,7 +564,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 
 @twin
 def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k largest (or smallest) elements of rows, a small part of them, in order, and their indices."""
+    """Return the k largest (or smallest) elements of each row in order, and their indices, for k much smaller."""
     length = x.shape[-1]
     if largest:
         indices = np.argpartition(x, length - k)[..., length - k :]
@@ -582,8 +582,8 @@ def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     if sorted_sequence.ndim == 1 and not (floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))):
         side: Any = "right" if right else "left"
         return np.searchsorted(sorted_sequence, values, side=side)
-    # All values at once halve the part in which their place is. A NaN is beyond all numbers, as a value; in the
-    # sequence it is before them, as in PyTorch.
+    # Binary search for all values at once. As in PyTorch, NaN compares greater than all numbers as a value, and less
+    # than all numbers in the sequence.
     length = sorted_sequence.shape[-1]
     begin = np.zeros_like(values, dtype=_INT64)
     end = np.full_like(begin, length)
@@ -591,10 +591,10 @@ def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
         middle = (begin + end) >> 1
         at = np.minimum(middle, length - 1)
         if sorted_sequence.ndim == 1:
-            found = sorted_sequence[at]
+            middles = sorted_sequence[at]
         else:
-            found = np.take_along_axis(sorted_sequence, at, -1)
-        ahead = ~(found > values) if right else ~(found >= values)
+            middles = np.take_along_axis(sorted_sequence, at, -1)
+        ahead = ~(middles > values) if right else ~(middles >= values)
         ahead &= begin < end
         begin, end = np.where(ahead, middle + 1, begin), np.where(ahead, end, middle)
     return begin
@@ -605,7 +605,7 @@ def _has_nan(x: Array) -> bool:
 
 
 def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
-    """Return the different elements (or parts along `dim`) in order, the place of each, and the counts."""
+    """Return the distinct elements (or slices along `dim`) in order, the index of each element in them, and counts."""
     if dim is not None and x.ndim:
         axis = axis_of(dim, x.ndim, "unique")
         if x.size == 0:
@@ -629,7 +629,7 @@ def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _unique_rows(x: Array, axis: int) -> tuple[Array, Array, Array]:
-    """As `unique` along an axis with NaNs, which are neither equal to nor less than anything."""
+    """Return `unique` along an axis of an array with NaNs, which are neither equal to nor less than any number."""
     rows = np.moveaxis(x, axis, 0)
     flat_rows = rows.reshape(len(rows), -1)
 
@@ -654,7 +654,7 @@ def _refuse_scalar(x: Array, dim: int, name: str) -> None:
 
 
 def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
-    """Return one of each run of equal elements (or parts along `dim`), the run of each, and the runs' lengths."""
+    """Return one element (or slice along `dim`) of each run of equal ones, the run of each, and the runs' lengths."""
     if dim is not None and not x.ndim:
         _refuse_scalar(x, dim, "unique_consecutive")
     axis = 0
@@ -667,8 +667,8 @@ def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     count = rows.shape[0]
     if not count:
         none = np.zeros((0,), _INT64, like=x)
-        found = np.zeros(x.shape, _INT64, like=x) if dim is None else none
-        return np.moveaxis(rows, 0, axis).copy("C"), found, none
+        inverse = np.zeros(x.shape, _INT64, like=x) if dim is None else none
+        return np.moveaxis(rows, 0, axis).copy("C"), inverse, none
     starts = np.ones(count, np.bool_, like=x)
     if count > 1:
         starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)

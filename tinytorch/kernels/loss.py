@@ -1,6 +1,6 @@
-"""Losses on arrays: forward, and the gradients that are worth a pass of their own.
+"""Losses on arrays, and the gradients that have a kernel.
 
-Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` brings other shapes into this one.
+Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` converts other shapes to these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = Any
 
 
 def reduced(losses: Array, reduction: str) -> Array:
-    """Return the mean or the sum of `losses`, or for "none" themselves."""
+    """Return the mean or the sum of `losses`; for "none", the losses."""
     if reduction == "none":
         return losses
     total = np.add.reduce(widened(losses), None)
@@ -44,17 +44,17 @@ def rows(x: Array) -> Array:
 
 
 def by_class(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return what `rows` made of an array of `shape` in that shape again."""
+    """Return the result of `rows` for an array of `shape` in that shape: the inverse of `rows`."""
     if len(shape) <= 2:
         return x.reshape(shape)
     return np.moveaxis(x.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
 def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Array | None]:
-    """Return the labels as a flat index array, and which are not to be ignored (None: all count).
+    """Return the labels as a flat index array, and a mask of those that are not ignored (None if none is ignored).
 
     Raises:
-        IndexError: a label that counts is no class.
+        IndexError: a label that is not ignored is out of range.
     """
     labels = target.reshape(-1)
     if labels.dtype != np.int64:
@@ -70,7 +70,7 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
         else:
             labels = np.where(counts, labels, 0)
             lowest = np.minimum.reduce(labels)
-    # (Where there is no class at all, what is ignored is still no error.)
+    # (If there are no classes, labels that are ignored are still no error.)
     if (lowest < 0 or np.maximum.reduce(labels) >= classes) and (classes or counts is None or counts.any()):
         outside = labels[(labels < 0) | (labels >= classes)]
         raise IndexError(
@@ -80,7 +80,7 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
 
 
 def _label_weights(labels: Array, counts: Array | None, weight: Array | None, like: Array) -> Array | None:
-    """Return each sample's weight, that of its class or 0 where ignored; None where all are 1."""
+    """Return the weight of each sample: that of its class, or 0 if it is ignored; None if all are 1."""
     if weight is None:
         return None if counts is None else counts.astype(like.dtype)
     weights = widened(weight)[labels]
@@ -88,7 +88,7 @@ def _label_weights(labels: Array, counts: Array | None, weight: Array | None, li
 
 
 def _total(losses: Array, weights: Array | None, reduction: str, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return the reduced loss; the mean is that over the samples' weights, 0 / 0 without any."""
+    """Return the reduced loss; the mean is the sum divided by the sum of the weights, NaN if that is 0 / 0."""
     if reduction == "none":
         return losses.reshape(shape).astype(dtype, copy=False)
     total = np.add.reduce(losses)
@@ -109,12 +109,12 @@ def _upstream(g: Array, count: int, weights: Array | None, counts: Array | None,
     if weights is not None:
         g = g * weights
     if counts is not None:
-        g[~counts] = 0  # also where all are ignored, so that the mean's g / 0 was infinite
+        g[~counts] = 0  # also if all are ignored, in which case g / 0 of the mean is infinite
     return g
 
 
 def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
-    """Return minus the score of each sample's label, weighted and reduced."""
+    """Return the negated score of each sample's label, weighted and reduced."""
     scores = rows(x)
     labels, counts = _labels(target, scores.shape[1], ignore_index)
     weights = _label_weights(labels, counts, weight, widened(scores[:0]))
@@ -130,7 +130,7 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
 def nll_grad(
     g: Array, shape: tuple[int, ...], target: Array, weight: Array | None, ignore_index: int, reduction: str
 ) -> Array:
-    """Return the gradient of `nll` for scores of `shape`: zeros but for the labels."""
+    """Return the gradient of `nll` for scores of `shape`, which is 0 except at the labels."""
     classes = shape[0] if len(shape) == 1 else shape[1]
     labels, counts = _labels(target, classes, ignore_index)
     out = np.zeros_like(g, shape=(labels.size, classes))
@@ -147,8 +147,8 @@ def cross_entropy(
     """Return the cross entropy of scores and labels, and its derivative by the scores.
 
     Per sample: log(sum(exp(x))) - x[label]. The maximum is subtracted first, so that nothing
-    overflows. The derivative, softmax(x) less one at the label, takes one pass more over what the
-    forward has at hand; it is that of the reduced loss, of each sample's own for "none".
+    overflows. The derivative, softmax(x) minus 1 at the label, takes one more pass over
+    intermediate results of the forward. It is that of the reduced loss; for "none", that of each sample's loss.
     """
     scores = widened(rows(x))
     count, classes = scores.shape
@@ -160,7 +160,7 @@ def cross_entropy(
     places = np.arange(count)
     shifted = scores - np.maximum.reduce(scores, 1, keepdims=True)
     picked = shifted[places, labels]
-    if label_smoothing > 0:  # every class has a share in the target
+    if label_smoothing > 0:  # every class has a part of the target's probability
         shares = np.full_like(scores, label_smoothing / classes, shape=classes)
         if weight is not None:
             shares *= weight
@@ -194,7 +194,7 @@ def cross_entropy(
 def soft_targets(
     like: Array, target: Array, weight: Array | None, ignore_index: int, label_smoothing: float
 ) -> tuple[Array, float]:
-    """Return q (N, C), a sample's loss being -sum_c q_c log p_c, and the divisor of the mean.
+    """Return the target distributions q (N, C), with the loss -sum_c q_c log p_c, and the divisor of the mean.
 
     `like` is an array of the scores' dtype and of shape (N, C).
     """
@@ -217,13 +217,13 @@ def soft_targets(
 def multi_margin(
     x: Array, target: Array, p: int, margin: float, weight: Array | None
 ) -> tuple[Array, Array, Array, Array]:
-    """Return what the loss of scores (N, C) and labels (N,) is made of.
+    """Return the terms of the loss of scores (N, C) and labels (N,).
 
-    That is `margin - x[label] + x` where that is positive and of another class than the label's, else 0; which class
-    is the label's; each sample's factor, shape (N, 1); and the losses, (N,).
+    These are `margin - x[label] + x` where it is positive and the class is not the label, else 0; the mask of the
+    labels; the factor of each sample, (N, 1); and the losses, (N,).
 
     Raises:
-        RuntimeError: a label is no class.
+        RuntimeError: a label is out of range.
     """
     count, classes = x.shape
     if target.size and not 0 <= target.min() <= target.max() < classes:
@@ -240,7 +240,7 @@ def multi_margin(
 
 
 def multilabel_margin(x: Array, target: Array) -> tuple[Array, Array]:
-    """Return the losses, (N,), of scores and labels (N, C) up to the first -1, and their derivatives by the scores.
+    """Return the losses, (N,), of scores and labels (N, C), up to the first -1, and the derivatives by the scores.
 
     A loss is the mean over classes of `max(0, 1 - x[label] + x[other])`, over all pairs of a label and another class.
     """

@@ -1,10 +1,10 @@
-"""Normalisation on arrays: means and variances of channels or groups, and what is made of them.
+"""Batch and group normalisation on arrays.
 
-All kernels see an input as (N, C, M): samples, channels, places. A channel's mean and variance are of all samples
-("batch"), those of a group of one sample's ("group"). What follows is the same for both: each channel of each sample is
-multiplied and shifted by its own numbers, and so is the gradient.
+All kernels see an input as (N, C, M): samples, channels, places. Mean and variance are those of a channel in all
+samples (batch normalisation), or of a group of channels in one sample (group normalisation). The rest is the same for
+both: each channel of each sample is multiplied by a factor and shifted by a summand, and so is the gradient.
 
-Arrays are gone through in blocks that stay in the cache, shared among threads, so that memory is read once or twice.
+Arrays are processed in blocks of samples that stay in the cache, divided among threads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import BLOCK, LARGE, share
+from tinytorch.kernels.parallel import blocks
 
 Array = Any
 
-_NARROW = 32  # channels of fewer places are joined to rows of a sample
+_SHORT = 32  # places per channel below which numbers per channel are repeated for each place
 
 
 def places(x: Array) -> Array:
@@ -30,176 +30,103 @@ def places(x: Array) -> Array:
     return np.ascontiguousarray(x).reshape(shape) if type(x) is np.ndarray else x.reshape(shape)
 
 
-def _spread(numbers: Array, shape: tuple[int, ...]) -> tuple[Array, tuple[int, int]]:
-    """Return numbers (N, C) or (1, C), one per channel, so that they broadcast with (N, C, M) as a matrix.
+def _by_samples(work: Callable[[int, int], None], x: Array) -> None:
+    """Call `work(begin, end)` for blocks of the samples of (N, C, M), in several threads where it is large."""
+    blocks(work, len(x), math.prod(x.shape[1:]))
 
-    Narrow channels are joined, (N, C * M): NumPy is slow where its inner loops are short. Others are rows, (N * C, M).
+
+def _per_place(numbers: Array, count: int) -> Callable[[int, int], Array]:
+    """Return a function of `begin` and `end` that gives the numbers of these samples, to broadcast with (N, C, M).
+
+    If a channel has few places the numbers are repeated for each: NumPy's inner loop is then over channels and places.
+
+    Args:
+        numbers: (N, C), or (1, C) for all samples.
+        count: places per channel, M.
     """
-    samples, channels, count = shape
-    if count < _NARROW:
-        spread = numbers if count == 1 else np.repeat(numbers, count, 1)
-        return spread, (samples, channels * count)
-    if numbers.shape[0] != samples:
-        numbers = np.repeat(numbers, samples, 0)
-    return numbers.reshape(-1, 1), (samples * channels, count)
+    spread = np.repeat(numbers, count, 1).reshape(*numbers.shape, count) if count < _SHORT else numbers[..., None]
+    return lambda begin, end: spread if len(spread) == 1 else spread[begin:end]
 
 
-def _blocks(work: Callable[[int, int, Array], None], like: Array) -> None:
-    """Call `work(begin, end, space)` for blocks of the rows of a matrix, in several threads if it is large.
-
-    `space` is memory for one block, used again for the next: it stays in the cache.
-    """
-    rows, columns = like.shape
-    step = max(BLOCK // max(columns, 1), 1)
-
-    def several(begin: int, end: int) -> None:
-        space = np.empty_like(like, shape=(min(step, end - begin), columns))
-        for start in range(begin, end, step):
-            stop = min(start + step, end)
-            work(start, stop, space[: stop - start])
-
-    if rows * columns < LARGE:
-        several(0, rows)
-    else:
-        share(several, rows)
+def _sums(x: Array) -> Array:
+    """Return the sums over the places of (N, C, M), as (N, C), by a product with ones, which is fastest."""
+    samples, channels, count = x.shape
+    if count == 1:
+        return x[..., 0]
+    return x.reshape(samples * channels, count).dot(np.ones_like(x, shape=count)).reshape(samples, channels)
 
 
-def _part(numbers: Array, begin: int, end: int) -> Array:
-    return numbers if numbers.shape[0] == 1 else numbers[begin:end]
+def _statistics(x: Array, over_samples: bool) -> tuple[Array, Array]:
+    """Return mean and (biased) variance over the places of (N, C, M), (N, C), or over samples and places, (1, C)."""
+    count = max(x.shape[2] * (len(x) if over_samples else 1), 1)
+    sums = np.empty_like(x, shape=x.shape[:2])
 
+    def mean_of_sums() -> Array:
+        return (sums.sum(0, keepdims=True) if over_samples else sums) / count
 
-def _row_sums(x: Array) -> Array:
-    """Return the sums of a matrix's rows: a product with ones is fastest."""
-    return x.dot(np.ones_like(x, shape=x.shape[1]))
+    def add(begin: int, end: int) -> None:
+        sums[begin:end] = _sums(x[begin:end])
 
+    _by_samples(add, x)
+    mean = mean_of_sums()
+    means = _per_place(mean, x.shape[2])
 
-def _row_statistics(x: Array) -> tuple[Array, Array]:
-    """Return the mean of each row of a matrix, and the sum of the squares of the differences from it."""
-    rows, columns = x.shape
-    mean = np.empty_like(x, shape=rows)
-    squares = np.empty_like(x, shape=rows)
+    def add_squares(begin: int, end: int) -> None:
+        centered = x[begin:end] - means(begin, end)
+        centered *= centered
+        sums[begin:end] = _sums(centered)
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = x[begin:end]
-        means = _row_sums(block)
-        means /= columns
-        mean[begin:end] = means
-        np.subtract(block, means[:, None], out=space)
-        squares[begin:end] = np.vecdot(space, space)
-
-    _blocks(work, x)
-    return mean, squares
+    _by_samples(add_squares, x)
+    return mean, mean_of_sums()
 
 
 def batch_statistics(x: Array) -> tuple[Array, Array]:
-    """Return mean and (biased) variance of each channel of (N, C, M), as (1, C).
-
-    Those of parts are put together by the formula of Chan, Golub and LeVeque, "Updating formulae and a pairwise
-    algorithm for computing sample variances", 1979: so memory is read once, and nothing cancels.
-    """
-    samples, channels, count = x.shape
-    if count >= _NARROW:
-        means, squares = _row_statistics(x.reshape(samples * channels, count))
-        means, squares = means.reshape(samples, channels), squares.reshape(samples, channels)
-        mean = means.mean(0, keepdims=True)
-        variance = squares.mean(0, keepdims=True) / count + np.square(means - mean).mean(0, keepdims=True)
-        return mean, variance
-    flat = x.reshape(samples, channels * count)
-    ones = np.ones_like(flat, shape=samples)
-
-    def of_channels(columns: Array) -> Array:
-        sums = columns if count == 1 else columns.reshape(channels, count).sum(1)
-        return (sums / max(samples * count, 1)).reshape(1, channels)
-
-    mean = of_channels(ones.dot(flat))
-    spread, _ = _spread(mean, x.shape)
-    total = np.zeros_like(flat, shape=channels * count)
-    step = max(BLOCK // max(channels * count, 1), 1)
-    for begin in range(0, samples, step):
-        difference = flat[begin : begin + step] - spread
-        difference *= difference
-        total += ones[: len(difference)].dot(difference)
-    return mean, of_channels(total)
-
-
-def group_statistics(x: Array, groups: int) -> tuple[Array, Array]:
-    """Return mean and (biased) variance of each group of channels of each sample of (N, C, M), as (N, groups)."""
-    samples, channels, count = x.shape
-    length = channels // groups * count
-    mean, squares = _row_statistics(x.reshape(samples * groups, length))
-    squares /= length
-    return mean.reshape(samples, groups), squares.reshape(samples, groups)
+    """Return mean and (biased) variance of each channel of (N, C, M), as (1, C)."""
+    return _statistics(x, True)
 
 
 def scaled(x: Array, factor: Array, summand: Array, dtype: Any) -> Array:
     """Return `x * factor + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    factor, (rows, columns) = _spread(factor, x.shape)
-    summand, _ = _spread(summand, x.shape)
-    matrix = x.reshape(rows, columns)
-    out = np.empty_like(matrix, dtype=dtype)
-    direct = out.dtype == x.dtype
+    out = np.empty_like(x, dtype=dtype)
+    factors, summands = _per_place(factor, x.shape[2]), _per_place(summand, x.shape[2])
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = out[begin:end] if direct else space
-        np.multiply(matrix[begin:end], _part(factor, begin, end), out=block)
-        block += _part(summand, begin, end)
-        if not direct:
+    def work(begin: int, end: int) -> None:
+        block = np.multiply(x[begin:end], factors(begin, end), out=out[begin:end] if out.dtype == x.dtype else None)
+        block += summands(begin, end)
+        if out.dtype != x.dtype:
             out[begin:end] = block
 
-    _blocks(work, matrix)
+    _by_samples(work, x)
     return out
 
 
 def products(g: Array, x: Array, mean: Array) -> tuple[Array, Array]:
     """Return the sums over the places of (N, C, M): of `g`, and of `g * (x - mean)`, as (N, C) both."""
-    samples, channels, count = x.shape
-    spread, (rows, columns) = _spread(mean, x.shape)
-    upstream, matrix = g.reshape(rows, columns), x.reshape(rows, columns)
-    sums = np.empty_like(g, shape=(rows, columns if count == 1 else columns // count if count < _NARROW else 1))
-    dots = np.empty_like(sums)
+    sums, dots = np.empty_like(g, shape=g.shape[:2]), np.empty_like(g, shape=g.shape[:2])
+    means = _per_place(mean, x.shape[2])
 
-    def of_places(block: Array) -> Array:
-        if count == 1:
-            return block
-        return _row_sums(block.reshape(-1, count)).reshape(len(block), -1)
+    def work(begin: int, end: int) -> None:
+        sums[begin:end] = _sums(g[begin:end])
+        centered = x[begin:end] - means(begin, end)
+        centered *= g[begin:end]
+        dots[begin:end] = _sums(centered)
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = upstream[begin:end]
-        sums[begin:end] = of_places(block)
-        np.subtract(matrix[begin:end], _part(spread, begin, end), out=space)
-        if count >= _NARROW:
-            dots[begin:end, 0] = np.vecdot(space, block)
-        else:
-            space *= block
-            dots[begin:end] = of_places(space)
-
-    if not count:
-        sums = np.zeros_like(g, shape=(samples, channels))
-        return sums, sums.copy()
-    _blocks(work, matrix)
-    return sums.reshape(samples, channels), dots.reshape(samples, channels)
+    _by_samples(work, x)
+    return sums, dots
 
 
 def combined(g: Array, x: Array, of_g: Array, of_x: Array, summand: Array, dtype: Any) -> Array:
     """Return `g * of_g + x * of_x + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    of_g, (rows, columns) = _spread(of_g, x.shape)
-    of_x, _ = _spread(of_x, x.shape)
-    summand, _ = _spread(summand, x.shape)
-    upstream, matrix = g.reshape(rows, columns), x.reshape(rows, columns)
-    out = np.empty_like(matrix, dtype=dtype)
+    out = np.empty_like(x, dtype=dtype)
+    factors_g, factors_x, summands = (_per_place(numbers, x.shape[2]) for numbers in (of_g, of_x, summand))
 
-    direct = out.dtype == x.dtype
+    def work(begin: int, end: int) -> None:
+        block = x[begin:end] * factors_x(begin, end)
+        block += summands(begin, end)
+        term = g[begin:end] * factors_g(begin, end)
+        np.add(block, term, out=out[begin:end], casting="same_kind")
 
-    def work(begin: int, end: int, space: Array) -> None:
-        block = out[begin:end] if direct else np.empty_like(space)
-        np.multiply(matrix[begin:end], _part(of_x, begin, end), out=block)
-        block += _part(summand, begin, end)
-        np.multiply(upstream[begin:end], _part(of_g, begin, end), out=space)
-        block += space
-        if not direct:
-            out[begin:end] = block
-
-    _blocks(work, matrix)
+    _by_samples(work, x)
     return out
 
 
@@ -214,7 +141,7 @@ def factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None)
 def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Return x (N, C, *) normalised by the statistics of its channels.
 
-    Then mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
+    Further results are mean and variance, (C,), and mean and `1 / sqrt(variance + eps)`, (1, C).
     """
     values = places(widened(x))
     mean, variance = batch_statistics(values)
@@ -225,7 +152,7 @@ def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
 @twin
 def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float) -> Array:
-    """Return x (N, C, *) normalised by given statistics of its channels, (C,)."""
+    """Return x (N, C, *) normalised by the mean and variance passed for its channels, (C,)."""
     values = places(widened(x))
     scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
     pair = factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
@@ -236,9 +163,9 @@ def given_norm(x: Array, weight: Array | None, bias: Array | None, mean: Array, 
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Return x (N, C, *) normalised by groups of channels; their mean and `1 / sqrt(variance + eps)`, (N, groups)."""
     values = places(widened(x))
-    mean, variance = group_statistics(values, groups)
-    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     size = values.shape[1] // groups
+    mean, variance = _statistics(values.reshape(len(values), groups, size * values.shape[2]), False)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     pair = factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
     return scaled(values, *pair, x.dtype).reshape(x.shape), mean, scale
 
@@ -253,29 +180,29 @@ def batch_norm_grad(
         g, x: the gradient of the result and the input, (N, C, *).
         weight: (C,), or None for ones.
         mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
-        wanted: whether the input's is; else nothing is returned for it.
+        wanted: whether the gradient of the input is needed; otherwise an empty array is returned for it.
     """
-    return _gradients(batch_gradients, g, x, weight, mean, scale, wanted)
+    return _gradients(g, x, weight, mean, scale, wanted)
 
 
 @twin
 def group_norm_grad(
     g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
 ) -> tuple[Array, Array, Array]:
-    """Return what `batch_norm_grad` does for the statistics of groups, (N, groups)."""
-    return _gradients(_group_gradients, g, x, weight, mean, scale, wanted)
+    """Return the gradients of `group_norm`, as `batch_norm_grad` does; `mean` and `scale` are (N, groups)."""
+    return _gradients(g, x, weight, mean, scale, wanted)
 
 
 def _gradients(
-    kernel: Any, g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool
 ) -> tuple[Array, Array, Array]:
     weight = None if weight is None else widened(weight)
     upstream, values = places(widened(g)), places(widened(x))
-    grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
+    grad, of_weight, of_bias = gradients(upstream, values, weight, mean, scale, wanted, x.dtype)
     return np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape), of_weight, of_bias
 
 
-def batch_gradients(
+def gradients(
     g: Array,
     x: Array,
     weight: Array | None,
@@ -285,48 +212,37 @@ def batch_gradients(
     dtype: Any,
     across: Callable[[Array], tuple[Array, float]] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """Return what `batch_norm_grad` does, for arrays (N, C, places); None where the input's gradient is not wanted.
+    """Return the gradients of input, weight and bias for arrays (N, C, M); None for the input's if it is not wanted.
 
     Args:
+        g, x: the gradient of the result, and the input.
+        weight: (C,), or None for ones.
+        mean, scale: of channels, (1, C), or of groups of channels in each sample, (N, groups).
+        wanted: whether the gradient of the input is needed.
         dtype: of the input's gradient.
-        across: where the statistics are those of several processes' batches: returns two sums over the batch, (2, C),
-            over all of them, and how many places a channel has there.
+        across: for statistics of several processes' batches: takes two sums over this batch, (2, C), and returns
+            them summed over all processes, and the number of places per channel in all batches.
     """
-    samples, _, count = x.shape
-    sums, dots = products(g, x, mean)
-    sums, dots = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True)
-    grad_x = None
-    if wanted:
-        all_sums, all_dots, number = sums, dots, samples * count or 1
-        if across is not None:
-            (all_sums, all_dots), number = across(np.concatenate([sums, dots]))
-        of_g = scale if weight is None else scale * weight
-        per_element = of_g / number
-        of_x = -per_element * np.square(scale) * all_dots
-        grad_x = combined(g, x, of_g, of_x, -per_element * all_sums - of_x * mean, dtype)
-    return grad_x, (dots * scale)[0], sums[0]
-
-
-def _group_gradients(
-    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any
-) -> tuple[Array | None, Array, Array]:
     samples, channels, count = x.shape
-    groups = mean.shape[1]
-    size = channels // groups
+    size = channels // mean.shape[1]  # channels per group
 
     def per_channel(numbers: Array) -> Array:
         return numbers if size == 1 else np.repeat(numbers, size, 1)
 
     def per_group(numbers: Array) -> Array:
         weighted = numbers if weight is None else numbers * weight
-        return weighted.reshape(samples, groups, size).sum(2) / (size * count or 1)
+        return weighted if size == 1 else weighted.reshape(len(mean), mean.shape[1], size).sum(2)
 
-    scales = per_channel(scale)
     sums, dots = products(g, x, per_channel(mean))
-    grad_x = None
-    if wanted:
-        of_x = -per_group(dots) * scale**3
-        summand = -per_group(sums) * scale - of_x * mean
-        of_g = scales if weight is None else scales * weight
-        grad_x = combined(g, x, of_g, per_channel(of_x), per_channel(summand), dtype)
-    return grad_x, (dots * scales).sum(0), sums.sum(0)
+    number: float = size * count
+    if len(mean) == 1:  # statistics over all samples
+        sums, dots, number = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True), samples * number
+    of_weight, of_bias = (dots * per_channel(scale)).sum(0), sums.sum(0)
+    if not wanted:
+        return None, of_weight, of_bias
+    if across is not None:
+        (sums, dots), number = across(np.concatenate([sums, dots]))
+    of_x = -per_group(dots) * scale**3 / (number or 1)
+    summand = -per_group(sums) * scale / (number or 1) - of_x * mean
+    of_g = per_channel(scale) if weight is None else per_channel(scale) * weight
+    return combined(g, x, of_g, per_channel(of_x), per_channel(summand), dtype), of_weight, of_bias

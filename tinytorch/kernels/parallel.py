@@ -1,7 +1,7 @@
-"""Elementwise work on large arrays, shared among threads.
+"""Elementwise work on large arrays, divided among threads.
 
-NumPy's loops let go of the interpreter's lock, so that Python threads run them side by side. To hand a piece to
-another thread takes some ten microseconds: only large arrays are shared out. The result is the same, bit for bit.
+NumPy's loops release the interpreter's lock, so Python threads run them in parallel. Handing a piece to another thread
+takes about ten microseconds, so only large arrays are divided. The result is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import numpy as np
 from tinytorch.kernels import blas
 
 __all__ = [
-    "BLOCK", "CHEAP", "LARGE", "blocks", "each", "elementwise", "get_threads", "has_out", "in_blocks", "large", "rows",
-    "set_threads", "share", "tell", "writes",
+    "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
+    "on_threads_set", "parallel_for", "rowwise", "set_threads", "takes_out", "threaded",
 ]  # fmt: skip
 
 Array = Any
 Piece = Callable[[int, int], None]
 
-# Elements from which on it pays to share a function like exp; sums and products take twice as many.
+# Elements from which on a function like exp is divided among threads; sums and products need twice as many.
 LARGE = 1 << 18
-# Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
-# smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
+# Elements that a function of several steps is applied to at a time, so that intermediate results stay in the cache.
+# With smaller blocks threads wait for each other: each needs the interpreter's lock between two calls of NumPy.
 BLOCK = 1 << 18
-# The same for a block that is several calls of NumPy: 9 steps on 9 million elements take 26 ms one by one, in blocks of
-# 2 to the power of 15, 16, 17, 18 elements 18, 16, 11, 12.
+# The same for a fused chain of NumPy calls: 9 steps on 9 million elements take 26 ms without blocks, and 18, 16, 11, 12
+# ms in blocks of 2**15, 2**16, 2**17, 2**18 elements.
 CACHED = 1 << 17
 
 
 def _available() -> int:
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 _threads = _available()
-_told: list[Callable[[int], Any]] = []
+_listeners: list[Callable[[int], Any]] = []
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0
 _starting = threading.Lock()
@@ -54,52 +54,52 @@ _worker = threading.local()
 
 
 def get_threads() -> int:
-    """Return among how many threads large arrays are shared."""
+    """Return the number of threads that large arrays are divided among."""
     return _threads
 
 
 def set_threads(n: int) -> None:
-    """Share large arrays among `n` threads."""
+    """Divide large arrays among `n` threads."""
     global _threads
     _threads = n
-    for told in _told:
-        told(n)
+    for listener in _listeners:
+        listener(n)
 
 
-def tell(told: Callable[[int], Any]) -> None:
-    """Call `told` with the number of threads, now and whenever it is set."""
-    told(_threads)
-    _told.append(told)
+def on_threads_set(listener: Callable[[int], Any]) -> None:
+    """Call `listener` with the number of threads, now and whenever the number is set."""
+    listener(_threads)
+    _listeners.append(listener)
 
 
 def elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Say that a function of arrays of one shape, and others that are no arrays, is elementwise.
+    """Declare a function of arrays of one shape, and arguments that are no arrays, as elementwise.
 
-    What it computes for a piece of the arrays is what it computes there for the whole, bit for bit.
+    Its result for a piece of the arrays is that piece of its result for the whole arrays, bit for bit.
     """
     function.elementwise = True  # type: ignore[attr-defined]
     return function
 
 
-def writes(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Say that an elementwise function has an argument `out` to write its result into, as ufuncs have."""
+def takes_out(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Declare an elementwise function that writes its result into an argument `out`, as ufuncs do."""
     function.writes = True  # type: ignore[attr-defined]
     return elementwise(function)
 
 
-def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
-    """Return `function(*operands)`, an elementwise function of arrays that broadcast, or numbers.
+def blockwise(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
+    """Return `function(*operands)` of an elementwise function, computed in pieces by several threads.
 
-    A ufunc writes its pieces into the result, and so does what `writes`. A function that is no ufunc is called for
-    small pieces, one after another in each thread, also where there is one thread: what it computes on the way then
-    stays in the cache.
+    A ufunc, or a function that `takes_out`, computes one piece per thread. Any other function is called for blocks, one
+    after another in each thread, even where there is one thread: its intermediate results then stay in the cache.
 
     Args:
-        function: a ufunc; or a function, which allocates its result.
-        *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
+        function: a ufunc, or an elementwise function.
+        *operands: its arguments: arrays that broadcast, or numbers. If the arrays have different shapes or are not
+            contiguous, the function is called once, for the whole arrays.
         out: an array to write into, of the result's shape and dtype; it may be one of the operands.
     """
-    if hasattr(function, "shares"):  # by itself: `large` has made it, or its twin has threads
+    if hasattr(function, "shares"):  # it divides its arrays itself: it is `threaded`, or its twin has threads
         return function(*operands) if out is None else function(*operands, out=out)
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     if out is not None:
@@ -114,7 +114,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
 
 
 def _into(function: Callable[..., Array], operands: Sequence[Any], out: Array | None) -> Array:
-    """Return `function(*operands)`, in `out` if that is given."""
+    """Return `function(*operands)`, written into `out` unless that is None."""
     if out is None:
         return function(*operands)
     if has_out(function):
@@ -123,17 +123,17 @@ def _into(function: Callable[..., Array], operands: Sequence[Any], out: Array | 
     return out
 
 
-def large(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays.
+def threaded(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return an elementwise function of arrays of one shape, and numbers, that divides large arrays among threads.
 
-    It has an argument `out`, an array to write into, which may be one of the operands.
+    The function gets an argument `out`, an array to write into, which may be one of the operands.
     """
 
     @functools.wraps(function)
     def shared(x: Array, *others: Any, out: Array | None = None) -> Array:
         if x.size < LARGE or not isinstance(x, np.ndarray):
             return _into(function, (x, *others), out)
-        return each(function, x, *others, out=out)
+        return blockwise(function, x, *others, out=out)
 
     shared.shares = True  # type: ignore[attr-defined]
     return elementwise(shared)
@@ -146,14 +146,14 @@ CHEAP = frozenset(
 
 
 def has_out(function: Callable[..., Array]) -> bool:
-    """Return whether a function writes its result into an argument `out`, if it is given one."""
+    """Return whether a function has an argument `out` to write its result into."""
     return isinstance(function, np.ufunc) or hasattr(function, "writes")
 
 
-def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
-    """Return `function(x, *others)`, which treats what lies at different places of the first dimension alike and apart.
+def rowwise(function: Callable[..., Array], x: Array, *others: Array) -> Array:
+    """Return `function(x, *others)` of a function that treats each index of the first dimension independently.
 
-    The other arrays have the shape of `x`. The result may have another shape, but in the first dimension.
+    The other arrays have the shape of `x`. The result has its first dimension; the others may differ.
     """
     arrays = (x, *others)
     if x.size < LARGE or x.ndim < 2 or not x.shape[0] or not _alike(arrays):
@@ -170,7 +170,15 @@ def _alike(arrays: Sequence[Array]) -> bool:
 def _in_pieces(
     function: Callable[..., Array], arrays: Sequence[Any], length: int, block: int, out: Array | None
 ) -> Array:
-    """Return `function(*arrays)`, computed for pieces of the first dimension, of `block` at a time if that is not 0."""
+    """Return `function(*arrays)`, computed in pieces of the first dimension.
+
+    Args:
+        function: it is applied to the same piece of all arrays.
+        arrays: arrays with the same first dimension; numbers and 0-d arrays are passed on as they are.
+        length: the length of the first dimension.
+        block: the most that is computed at a time, 0 for no limit.
+        out: the array to write into, None to allocate one.
+    """
 
     def part(begin: int, end: int) -> list[Any]:
         return [x[begin:end] if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
@@ -188,20 +196,20 @@ def _in_pieces(
             else:
                 out[start:stop] = function(*part(start, stop))
 
-    share(work, length)
+    parallel_for(work, length)
     return out
 
 
-def share(work: Piece, size: int) -> None:
-    """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all.
+def parallel_for(work: Piece, size: int) -> None:
+    """Call `work(begin, end)` for pieces that make up `range(size)`, one in each thread, and wait for all of them.
 
-    What such work would share in turn is not shared again: each thread does its own.
+    A nested call, from inside `work`, runs in the calling thread alone.
     """
-    alone = getattr(_worker, "here", False)
-    if _workers < _threads - 1 and not alone:
+    nested = getattr(_worker, "here", False)
+    if _workers < _threads - 1 and not nested:
         _start(_threads - 1)
     count = _threads
-    if count == 1 or alone:
+    if count == 1 or nested:
         work(0, size)
         return
     step = math.ceil(size / count)
@@ -210,58 +218,63 @@ def share(work: Piece, size: int) -> None:
     for begin in begins:
         _tasks.put((work, begin, min(begin + step, size), done))
     _worker.here = True
-    for told in _told:
-        told(1)
+    for listener in _listeners:
+        listener(1)
     try:
         work(0, step)
     finally:
         _worker.here = False
-        for told in _told:
-            told(_threads)
+        for listener in _listeners:
+            listener(_threads)
         errors = [done.get() for _ in begins]
     for error in errors:
         if error is not None:
             raise error
 
 
-def blocks(work: Piece, planes: int, size: int) -> None:
-    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+def blocks(work: Piece, planes: int, size: int, cost: int = 1) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads for large arrays.
+
+    Args:
+        work: called with ranges that make up `range(planes)`.
+        planes, size: how many planes there are, and elements in each.
+        cost: the work for an element, in multiples of that of a function like exp.
+    """
     step = max(BLOCK // max(size, 1), 1)
 
     def pieces(begin: int, end: int) -> None:
         for at in range(begin, end, step):
             work(at, min(at + step, end))
 
-    if planes * size < LARGE or planes < 2:
+    if planes * size * cost < LARGE or planes < 2:
         pieces(0, planes)
     else:
-        share(pieces, planes)
+        parallel_for(pieces, planes)
 
 
 def in_blocks(
-    function: Callable[..., None], given: Sequence[Array], made: Sequence[Any], within: Sequence[Any]
+    function: Callable[..., None], inputs: Sequence[Array], outputs: Sequence[Any], scratch: Sequence[Any]
 ) -> list[Array]:
     """Return new arrays that a function of several elementwise steps fills, a block at a time, in several threads.
 
     Args:
-        function: takes pieces of what is given and of what is made, and arrays of that length for what it computes on
-            the way.
-        given: contiguous arrays of one shape, or such as show one number everywhere.
-        made: the dtypes of the results, which have that shape.
-        within: the dtypes of what it computes on the way.
+        function: takes a piece of each input, of each output, and scratch arrays of that length.
+        inputs: contiguous arrays of one shape, or numbers broadcast to it.
+        outputs: the dtypes of the results, which have that shape.
+        scratch: the dtypes of the scratch arrays, for intermediate results.
     """
-    results = [np.empty(given[0].shape, dtype) for dtype in made]
-    alone = [x if x.flags.c_contiguous else np.broadcast_to(x[(0,) * x.ndim], x.size) for x in given]
-    flat = [x.reshape(-1) for x in (*alone, *results)]
+    results = [np.empty(inputs[0].shape, dtype) for dtype in outputs]
+    dense = [x if x.flags.c_contiguous else np.broadcast_to(x[(0,) * x.ndim], x.size) for x in inputs]
+    flat = [x.reshape(-1) for x in (*dense, *results)]
 
     def work(begin: int, end: int) -> None:
-        step = math.ceil((end - begin) / math.ceil((end - begin) / CACHED))  # (no short one is left at the end)
-        own = [np.empty(step, dtype) for dtype in within]
+        step = math.ceil((end - begin) / math.ceil((end - begin) / CACHED))  # blocks of about equal length
+        temporaries = [np.empty(step, dtype) for dtype in scratch]
         for start in range(begin, end, step):
             stop = min(start + step, end)
-            function(*[x[start:stop] for x in flat], *[x[: stop - start] for x in own])
+            function(*[x[start:stop] for x in flat], *[x[: stop - start] for x in temporaries])
 
-    share(work, flat[0].size)
+    parallel_for(work, flat[0].size)
     return results
 
 
@@ -271,7 +284,7 @@ def _start(count: int) -> None:
         while _workers < count:
             try:
                 threading.Thread(target=_run, daemon=True, name="tinytorch").start()
-            except RuntimeError:  # no more threads are to be had: those that there are do it all
+            except RuntimeError:  # the system gives no more threads: the existing ones do all the work
                 set_threads(_workers + 1)
                 return
             _workers += 1
@@ -288,11 +301,11 @@ def _run() -> None:
             done.put(error)
         else:
             done.put(None)
-        work = done = None  # it holds arrays
+        work = done = None  # release the arrays that they hold
 
 
 def _after_fork() -> None:
-    """Forget the threads, which a forked process does not have."""
+    """Forget the threads: a forked process does not have them."""
     global _tasks, _workers, _starting
     _tasks, _workers, _starting = SimpleQueue(), 0, threading.Lock()
 
@@ -302,7 +315,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_num_threads() -> int:
-    """Return among how many threads an operation is shared: `OMP_NUM_THREADS`, or the processors this process may use.
+    """Return the number of threads per operation: `OMP_NUM_THREADS`, or the processors this process may use.
 
     Example:
         >>> torch.get_num_threads() > 0
@@ -312,12 +325,12 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int, /) -> None:
-    """Set how many threads matrix products (of the OpenBLAS that comes with NumPy) and large arrays are shared among.
+    """Set the number of threads for matrix products (by the OpenBLAS that comes with NumPy) and for large arrays.
 
-    Another BLAS has an environment variable of its own.
+    The threads of another BLAS are set by its own environment variable.
 
     Raises:
-        RuntimeError: `num` is no positive int.
+        RuntimeError: `num` is not a positive int.
 
     Example:
         >>> before = torch.get_num_threads()
@@ -327,13 +340,13 @@ def set_num_threads(num: int, /) -> None:
         >>> torch.set_num_threads(before)
     """
     set_threads(positive("set_num_threads", num))
-    found = blas.threads()
-    if found is not None:
-        found[0](num)
+    functions = blas.threads()
+    if functions is not None:
+        functions[0](num)
 
 
 def positive(name: str, num: Any) -> int:
-    """Return `num`; raise PyTorch's error if it is no positive int."""
+    """Return `num`; raise PyTorch's error unless it is a positive int."""
     if not isinstance(num, int) or isinstance(num, bool):
         raise RuntimeError(f"{name} expects an int, but got {type(num).__name__}")
     if num <= 0:

@@ -1,4 +1,4 @@
-"""Where the elements of an array lie in memory: owners, places, views and writes by place."""
+"""Where the elements of an array lie in memory: owners, places (sizes, strides, offset), views and writes by place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def storage(x: Array) -> Array:
     while owner.base is not None:
         base = owner.base
         if not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # of the object that NumPy makes strided views of
+            base = getattr(base, "base", None)  # `as_strided` puts an object between a view and its array
             if not isinstance(base, np.ndarray):
                 break
         owner = base
@@ -23,7 +23,7 @@ def storage(x: Array) -> Array:
 
 
 def storage_offset(x: Array) -> int:
-    """Return how many elements of its memory come before the first of `x`."""
+    """Return how many elements of its memory come before the first element of `x`."""
     return (_address(x) - _address(storage(x))) // int(x.itemsize)
 
 
@@ -32,19 +32,19 @@ def _address(x: Array) -> int:
     return address
 
 
-# Where an array's elements lie in a memory: sizes, strides, and the offset of the first, all in elements.
+# Where an array's elements lie in a block of memory: sizes, strides, and the offset of the first, all in elements.
 Place = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def place(x: Array, base: Array) -> Place:
-    """Return where `x` lies in the memory of `base`, as seen from the first element of that."""
+    """Return where `x` lies in the memory of `base`; the offset is from the first element of `base`."""
     size = x.itemsize
     offset = 0 if x is base or not x.size else (_address(x) - _address(base)) // size
     return x.shape, tuple([step // size for step in x.strides]), offset
 
 
 def same(x: Array, y: Array) -> bool:
-    """Return whether two arrays are the same elements of one memory, in the same order."""
+    """Return whether two arrays are views of the same elements in the same order."""
     return (
         x.shape == y.shape
         and _address(x) == _address(y)
@@ -53,7 +53,7 @@ def same(x: Array, y: Array) -> bool:
 
 
 def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Place:
-    """Return a place in the memory of `x`, as seen from its first element, given one as seen from the memory's.
+    """Return a place with its offset from the first element of `x`, given one with its offset from that of the memory.
 
     Raises:
         RuntimeError: strides are negative, do not match the sizes, or leave the memory.
@@ -65,7 +65,7 @@ def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offs
             f"as_strided: Negative strides are not supported at the moment, got strides: {[*map(int, stride)]}"
         )
     available = storage(x).nbytes
-    if 0 in size:  # no elements: they may lie anywhere
+    if 0 in size:  # without elements any offset is allowed
         offset = min(offset, available // x.itemsize)
     needed = end((size, stride, offset)) * x.itemsize
     if needed > available or offset < 0:
@@ -77,13 +77,13 @@ def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offs
 
 
 def at(x: Array, where: Place) -> Array:
-    """Return what lies at a place in the memory of `x`, as seen from its first element, as a view."""
+    """Return the view at a place in the memory of `x`, whose offset is from the first element of `x`."""
     try:
         if x.flags.c_contiguous:
             return _window(x, where)
     except ValueError:
         pass
-    memory = storage(x).ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
+    memory = storage(x).ravel("K").view(x.dtype)  # a view, since the owner is dense
     return _window(memory, _from(-storage_offset(x), where))
 
 
@@ -109,7 +109,7 @@ def _window(memory: Array, where: Place) -> Array:
 
 
 def overlaps(where: Place) -> bool:
-    """Return whether some elements of a place may share a place in memory."""
+    """Return whether two elements of a place may be one element in memory."""
     shape, strides, _ = where
     reach = 0
     for step, length in sorted(zip(strides, shape, strict=True)):
@@ -121,9 +121,9 @@ def overlaps(where: Place) -> bool:
 
 
 def restrided(x: Array, source: Place, target: Place) -> Array:
-    """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
+    """Return the elements at `target` of zeroed memory to which `x` was added at `source`."""
     try:
-        if _fills(x, source):  # `x` can stand for the memory itself
+        if _fills(x, source):  # `x` can serve as the memory
             return _window(x, _from(source[2], target)).copy()
     except ValueError:
         pass
@@ -132,33 +132,33 @@ def restrided(x: Array, source: Place, target: Place) -> Array:
         np.add.at(memory, _places(_from(start, source)), x)
     else:
         _window(memory, _from(start, source))[...] = x
-    made = _window(memory, _from(start, target))
-    return made if made.size == memory.size else made.copy()
+    result = _window(memory, _from(start, target))
+    return result if result.size == memory.size else result.copy()
 
 
 def replaced(x: Array, y: Array, whole: Place, part: Place) -> Array:
-    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    """Return a copy of `x`, which lies at `whole` in memory, with `y` written at `part` of that memory."""
     try:
         if _fills(x, whole):
-            made = x.copy()
-            _window(made, _from(whole[2], part))[...] = y
-            return made
+            result = x.copy()
+            _window(result, _from(whole[2], part))[...] = y
+            return result
     except ValueError:
         pass
     memory, start = _memory(x, whole, part)
-    made = _window(memory, _from(start, whole))
-    made[...] = x
+    result = _window(memory, _from(start, whole))
+    result[...] = x
     _window(memory, _from(start, part))[...] = y
-    return made
+    return result
 
 
 def _fills(x: Array, where: Place) -> bool:
-    """Return whether `x` lies in its own memory, from the first element to the last, as `where` says."""
+    """Return whether `x` is contiguous with the strides of the place `where`."""
     return x.flags.c_contiguous and where[1] == tuple([step // x.itemsize for step in x.strides])
 
 
 def shares(where: Place, like: Array) -> Array:
-    """Return how many elements of a place lie where each of them lies, in the dtype of `like`."""
+    """Return per element of a place how many elements share its location in memory, in the dtype of `like`."""
     memory, start = _memory(like, where)
     places = _places(_from(start, where))
     np.add.at(memory, places, 1)
@@ -166,15 +166,15 @@ def shares(where: Place, like: Array) -> Array:
 
 
 def _memory(like: Array, *places: Place) -> tuple[Array, int]:
-    """Return zeros that hold some places, and the place of the first of them."""
-    some = [where for where in places if 0 not in where[0]]
-    start = min([where[2] for where in some], default=0)
-    last = max([end(where) for where in some], default=0)
+    """Return zeros that cover all the places, and the offset of the first of them."""
+    filled = [where for where in places if 0 not in where[0]]
+    start = min([where[2] for where in filled], default=0)
+    last = max([end(where) for where in filled], default=0)
     return np.zeros(last - start, like.dtype, like=like), start
 
 
 def end(where: Place) -> int:
-    """Return the place after the last."""
+    """Return the offset after the last element."""
     shape, strides, first = where
     if 0 in shape:
         return first
@@ -182,7 +182,7 @@ def end(where: Place) -> int:
 
 
 def _from(start: int, where: Place) -> Place:
-    """Return a place as seen from `start`."""
+    """Return a place with its offset counted from `start`."""
     return where[0], where[1], where[2] - start
 
 
@@ -196,7 +196,7 @@ def _places(where: Place) -> Array:
 
 
 def is_dense(array: Any) -> bool:
-    """Return whether the elements fill a block of memory, in whatever order of axes."""
+    """Return whether the elements fill a block of memory without gaps, in any order of axes."""
     expected = array.itemsize
     for stride, length in sorted(zip(array.strides, array.shape, strict=True)):
         if length != 1:

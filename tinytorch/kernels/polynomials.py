@@ -25,19 +25,20 @@ def _recurrence(x: Array, n: Array, first: Array, step: Callable[..., Array]) ->
 
 
 def _degrees(n: Array) -> Array:
-    """Return n without its fraction; -1, for which everything is 0, where it is no integer of C."""
+    """Return n truncated to an integer; -1, for which all polynomials are 0, if it does not fit into 64 bits."""
     return np.where(np.abs(n) < 2**63, np.trunc(n), -1)
 
 
 def _chebyshev(
     slope: float, start: float, bound: int, inside: Callable[..., Array], end: Callable[..., Array]
 ) -> Callable[..., Array]:
-    """Return a kind of Chebyshev polynomials.
+    """Return the kernel of one kind of Chebyshev polynomials.
 
     Args:
         slope, start: the polynomial of degree 1 is `slope * x + start`.
-        bound: from higher degrees on it is computed for |x| < 1 as `inside(n, t)` with x = cos(t).
-        end: the value at x = 1 or -1, of the degree and whether x is 1.
+        bound: for degrees above it and |x| < 1 the value is `inside(n, t)` with x = cos(t).
+        inside: the trigonometric form.
+        end: the value at x = 1 or -1, as a function of the degree and whether x is 1.
     """
 
     def by_steps(x: Array, n: Array) -> Array:
@@ -70,14 +71,17 @@ _v = _chebyshev(
 _w = _chebyshev(
     2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2), lambda n, right: np.where(right, 2 * n + 1, _sign(n))
 )
-chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (in_double(each) for each in (_t, _u, _v, _w))
+chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (in_double(kind) for kind in (_t, _u, _v, _w))
 shifted = {
     letter: in_double(lambda x, n, of=of: of(2 * x - 1, n)) for letter, of in zip("tuvw", (_t, _u, _v, _w), strict=True)
 }
 
 
 def _hermite(factor: int) -> Callable[..., Array]:
-    """Return Hermite's polynomials, the physicists' (factor 2) or the probabilists' (1); NaN above PyTorch's limit."""
+    """Return the kernel of Hermite polynomials, the physicists' (factor 2) or the probabilists' (1).
+
+    The result is NaN for degrees above PyTorch's limit.
+    """
 
     def kernel(x: Array, n: Array) -> Array:
         n = _degrees(n)

@@ -1,8 +1,8 @@
 """Maxima and averages of windows, on arrays.
 
-The arrays have the shape (planes, *spatial). A maximum of a box is the maximum, along one axis, of the maxima along
-the next one: axis by axis, a window of k x k elements takes 2 k passes over whole arrays instead of k * k. The same
-holds for sums.
+The arrays have the shape (planes, *spatial). Maxima and sums are separable: the maximum of a window is the maximum
+along one axis of the maxima along the next one. Axis by axis, a window of k x k elements takes 2 k passes over whole
+arrays instead of k * k.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.kernels.activation import choose, widened
+from tinytorch.kernels.activation import choose, keep, widened
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
@@ -27,11 +27,11 @@ class Windows(NamedTuple):
 
     Attributes:
         start: per window, or per plane and window; negative in the padding.
-        last: the last place of each window, where they are of different lengths.
-        first: per window the first k that is not in the padding, or None where that is 0 for all.
+        last: the last place of each window if windows differ in length, else None.
+        first: per window the first k that is not in the padding; None if that is 0 for all windows.
         parts: per k the windows (begin, end) that have an element k inside the array, and where those elements are.
         dilation: the distance of two elements of a window.
-        distinct: no element is in two windows.
+        distinct: whether no element is in two windows.
     """
 
     start: Array
@@ -48,7 +48,7 @@ class Windows(NamedTuple):
 
 
 def output_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Return how many windows there are; with `ceil_mode` also one that the array fills in part only.
+    """Return how many windows there are; with `ceil_mode`, counting one that extends beyond the array.
 
     Such a window must begin inside the array or the padding before it.
     """
@@ -60,7 +60,7 @@ def output_length(length: int, kernel: int, stride: int, padding: int, dilation:
 
 
 def sliding(length: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> Windows:
-    """Return `count` windows of `kernel` elements, each `stride` after the one before."""
+    """Return `count` windows of `kernel` elements, `stride` apart."""
     start = np.arange(count) * stride - padding
     parts = []
     for k in range(kernel):
@@ -78,7 +78,7 @@ def sliding(length: int, kernel: int, stride: int, padding: int, dilation: int, 
 
 
 def adaptive(length: int, count: int) -> Windows:
-    """Return `count` windows, of nearly one length, that cover the axis."""
+    """Return `count` windows, whose lengths differ by 1 at most, that cover the axis."""
     if count and length % count == 0:
         kernel = length // count
         return sliding(length, kernel, kernel, 0, 1, count)
@@ -90,7 +90,7 @@ def adaptive(length: int, count: int) -> Windows:
 
 
 def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
-    """Return windows that begin at pseudo-random places, by plane.
+    """Return windows that begin at pseudo-random places, which differ between planes.
 
     Graham, "Fractional Max-Pooling", 2014: u is a random number in [0, 1), and window i begins at
     floor((i + u) a) - floor(u a), the last one at the end.
@@ -120,11 +120,11 @@ def _part(v: Array, axis: int, where: Any) -> Array:
 
 
 def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool) -> tuple[Array, list[Array]]:
-    """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
+    """Return the maxima of windows along one axis, and arrays of the k at which they are, for this and earlier axes.
 
     Args:
-        codes: what is to be selected along with the elements of `v` (the numbers of the axes done already).
-        nan: there are NaNs: the last one of a window is its maximum.
+        codes: the arrays of k of the axes that have been reduced already, in which the maxima's are selected.
+        nan: whether there are NaNs: the maximum of a window is then its last NaN.
     """
     count, parts = windows.many, windows.parts
     code: Any
@@ -134,7 +134,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         where = parts[0][2]
         best, rest = _part(v, axis, where), range(1, len(parts))
         best = best.copy() if isinstance(where, slice) else best
-        found = [_part(code, axis, where).copy() for code in codes]
+        selected = [_part(code, axis, where).copy() for code in codes]
         code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
     else:
         at = windows.start + windows.first * windows.dilation
@@ -142,7 +142,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         best, rest = v.take(inside, axis), range(len(parts))
         if (at >= length).any():  # a window with all its elements in the padding
             best[(*cut, at >= length)] = _lowest(v.dtype)
-        found = [code.take(inside, axis) for code in codes]
+        selected = [code.take(inside, axis) for code in codes]
         code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
         code += windows.first.astype(code.dtype).reshape(-1, *[1] * (v.ndim - axis - 1))
     for k in rest:
@@ -159,9 +159,9 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         else:
             np.maximum(old, new, out=old)
         np.copyto(code[into], k, where=higher)
-        for source, target in zip(codes, found, strict=True):
+        for source, target in zip(codes, selected, strict=True):
             np.copyto(target[into], _part(source, axis, where), where=higher)
-    return best, [code, *found]
+    return best, [code, *selected]
 
 
 def _lowest(dtype: Any) -> Any:
@@ -189,9 +189,9 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
 
 @twin
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
-    """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
+    """Return the maximum of each window, and with `indexed` its index in the plane (int64), of equal ones the first."""
     planes, spatial = len(x), x.shape[1:]
-    counts = tuple([each.many for each in windows])
+    counts = tuple([axis.many for axis in windows])
     out = np.empty_like(x, shape=(planes, *counts), order="C")
     index = np.empty_like(x, dtype=np.int64, shape=out.shape, order="C") if indexed else None
     if not out.size:
@@ -199,17 +199,17 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
 
     def work(begin: int, end: int) -> None:
         block = widened(x[begin:end])
-        mine = tuple([_of_planes(each, begin, end) for each in windows])
+        block_windows = tuple([_of_planes(axis, begin, end) for axis in windows])
         if index is None:
-            for axis in range(len(mine), 0, -1):
-                block = _values(block, axis, mine[axis - 1])
+            for axis in range(len(block_windows), 0, -1):
+                block = _values(block, axis, block_windows[axis - 1])
             out[begin:end] = block
             return
-        best, codes = _maxima(block, mine, False)
+        best, codes = _maxima(block, block_windows, False)
         if best.dtype.kind in FLOATS and np.isnan(best).any():
-            best, codes = _maxima(block, mine, True)
+            best, codes = _maxima(block, block_windows, True)
         out[begin:end] = best
-        index[begin:end] = _index(codes, mine, spatial)
+        index[begin:end] = _index(codes, block_windows, spatial)
 
     blocks(work, planes, math.prod(spatial))
     return out, index
@@ -224,25 +224,25 @@ def _of_planes(windows: Windows, begin: int, end: int) -> Windows:
 
 def _maxima(x: Array, windows: tuple[Windows, ...], nan: bool) -> tuple[Array, list[Array]]:
     codes: list[Array] = []
-    for axis in range(len(windows), 0, -1):  # the last axis first: of equals the first one in memory wins
+    for axis in range(len(windows), 0, -1):  # the last axis first: of equal maxima the first one in memory is taken
         x, codes = _along(x, codes, axis, windows[axis - 1], nan)
     return x, codes
 
 
 def _index(codes: list[Array], windows: tuple[Windows, ...], spatial: tuple[int, ...]) -> Array:
-    """Return the indices in the plane of elements given by their numbers in the windows."""
+    """Return the indices in the plane of elements, given the k of each axis at which they are in their windows."""
     total: Any = None
-    for axis, (code, each) in enumerate(zip(codes, windows, strict=True)):
+    for axis, (code, along) in enumerate(zip(codes, windows, strict=True)):
         shape = [1] * code.ndim
-        shape[axis + 1] = each.many
-        if each.start.ndim == 2:
-            shape[0] = len(each.start)
+        shape[axis + 1] = along.many
+        if along.start.ndim == 2:
+            shape[0] = len(along.start)
         at = code.astype(np.int64)
-        if each.dilation != 1:
-            at *= each.dilation
-        at += each.start.reshape(shape)
-        if each.last is not None:
-            np.minimum(at, each.last.reshape(shape), out=at)
+        if along.dilation != 1:
+            at *= along.dilation
+        at += along.start.reshape(shape)
+        if along.last is not None:
+            np.minimum(at, along.last.reshape(shape), out=at)
         if total is None:
             total = at
         else:
@@ -263,7 +263,7 @@ def pick(x: Array, index: Array) -> Array:
 
 @twin
 def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> Array:
-    """Return planes of zeros with the elements of `g` added at indices, of which no two are equal if `distinct`."""
+    """Return planes of zeros with the elements of `g` added at indices; `distinct` promises that no two are equal."""
     planes, size = len(g), math.prod(spatial)
     out = np.zeros_like(g, shape=(planes, *spatial), order="C")
     if not g.size:
@@ -284,44 +284,34 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
 
 
 # Windows of 2 x 2 that do not overlap -------------------------------------------------------------
-# A corner is kept as two truth values: whether it is the right one, and whether it is the lower one.
+# A corner is kept as two booleans: whether it is in the right column, and whether it is in the lower row.
+
+
+def _corners(x: Array, height: int, width: int) -> tuple[Array, ...]:
+    """Return views of the corners of squares: upper left, upper right, lower left, lower right."""
+    return tuple([x[:, row : 2 * height : 2, column : 2 * width : 2] for row in (0, 1) for column in (0, 1)])
 
 
 @twin
 def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
-    """Return the maxima of squares of 2 x 2 of planes, and if `known` which corner each is: right, lower."""
-    planes, height, width = x.shape
-    height, width = height // 2, width // 2
-    if x.shape[1:] != (2 * height, 2 * width):
-        x = x[:, : 2 * height, : 2 * width]
+    """Return the maxima of squares of 2 x 2, and with `known` two masks that say which corner each is: right, lower."""
+    planes, height, width = len(x), x.shape[1] // 2, x.shape[2] // 2
     out = np.empty_like(x, shape=(planes, height, width), order="C")
-    right = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
-    lower = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
+    right, lower = (np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None for _ in range(2))
 
     def work(begin: int, end: int) -> None:
-        block = widened(x[begin:end])
-        if not block.flags.c_contiguous:
-            block = block.copy()
-        pairs = block.reshape(-1)
-        a, b = pairs[0::2], pairs[1::2]
-        rows = np.maximum(a, b).reshape(end - begin, height, 2, width)
-        upper, under = rows[:, :, 0], rows[:, :, 1]
-        best = out[begin:end]
-        if best.dtype == rows.dtype:
-            np.maximum(upper, under, out=best)
-        else:
-            best[...] = np.maximum(upper, under)
+        a, b, c, d = _corners(widened(x[begin:end]), height, width)
+        upper, under = np.maximum(a, b), np.maximum(c, d)
+        out[begin:end] = np.maximum(upper, under)
         if right is None or lower is None:
             return
-        second, down = np.greater(b, a), lower[begin:end]
-        np.greater(under, upper, out=down)
-        if best.dtype.kind in FLOATS and np.isnan(best).any():  # the last NaN of a square is its maximum
+        second, fourth, down = b > a, d > c, under > upper
+        if x.dtype.kind in FLOATS and np.isnan(out[begin:end]).any():  # the last NaN of a square is its maximum
             second |= np.isnan(b)
+            fourth |= np.isnan(d)
             down |= np.isnan(under)
-        sides = second.reshape(rows.shape)
-        differ = sides[:, :, 0] ^ sides[:, :, 1]
-        differ &= down
-        np.bitwise_xor(sides[:, :, 0], differ, out=right[begin:end])
+        lower[begin:end] = down
+        np.bitwise_xor(second, (second ^ fourth) & down, out=right[begin:end])
 
     if out.size:
         blocks(work, planes, 4 * height * width)
@@ -332,42 +322,14 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
 def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) -> Array:
     """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
     planes, height, width = g.shape
-    whole = spatial == (2 * height, 2 * width)
-    make = np.empty_like if whole else np.zeros_like
-    out = make(g, shape=(planes, *spatial), order="C")
-    kind = np.dtype(f"i{g.dtype.itemsize}")
-    if not g.flags.c_contiguous:
-        g = g.copy()
-    bits = g.view(kind)
+    out = np.zeros_like(g, shape=(planes, *spatial), order="C")
 
     def work(begin: int, end: int) -> None:
-        target = out[begin:end].view(kind)
-        if not whole:
-            target = target[:, : 2 * height, : 2 * width]
-        down = np.negative(lower[begin:end].view(np.int8)).astype(kind)
-        below = down & bits[begin:end]
-        above = below ^ bits[begin:end]
-        side = np.negative(right[begin:end].view(np.int8)).astype(kind)
-        for row, values in ((0, above), (1, below)):
-            moved = values & side
-            target[:, row::2, 1::2] = moved
-            np.bitwise_xor(values, moved, out=target[:, row::2, 0::2])
+        block, down, side = g[begin:end], lower[begin:end], right[begin:end]
+        masks = [up & left for up in (~down, down) for left in (~side, side)]
+        for corner, mask in zip(_corners(out[begin:end], height, width), masks, strict=True):
+            corner[...] = keep(block, mask)
 
-    def work_in_pairs(begin: int, end: int) -> None:
-        # Two neighbours are one integer of twice their width: to choose one of them is to shift.
-        target = out[begin:end].view(wide).reshape(end - begin, height, 2, width)
-        pair = bits[begin:end].view(narrow).astype(wide)
-        shift = right[begin:end].view(np.uint8).astype(wide)
-        shift *= 8 * g.dtype.itemsize
-        pair <<= shift
-        down = np.negative(lower[begin:end].view(np.int8)).astype(wide_signed).view(wide)
-        np.bitwise_and(pair, down, out=target[:, :, 1])
-        np.bitwise_xor(pair, target[:, :, 1], out=target[:, :, 0])
-
-    if whole and g.dtype.itemsize < 8:
-        narrow = np.dtype(f"<u{g.dtype.itemsize}")
-        wide, wide_signed = (np.dtype(f"<u{2 * g.dtype.itemsize}"), np.dtype(f"<i{2 * g.dtype.itemsize}"))
-        work = work_in_pairs
     if g.size:
         blocks(work, planes, 4 * height * width)
     return out
@@ -375,12 +337,8 @@ def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) 
 
 def corner_pick(x: Array, right: Array, lower: Array) -> Array:
     """Return the elements of planes at the corners of squares of 2 x 2."""
-    _, height, width = right.shape
-    x = x[:, : 2 * height, : 2 * width]
-    if not x.flags.c_contiguous:
-        x = x.copy()
-    rows = choose(np.repeat(lower, 2, -1), x[:, 1::2].copy(), x[:, 0::2].copy())  # (planes, height, 2 * width)
-    return choose(right, rows[:, :, 1::2].copy(), rows[:, :, 0::2].copy())
+    a, b, c, d = [corner.copy() for corner in _corners(x, *right.shape[1:])]
+    return choose(lower, choose(right, d, c), choose(right, b, a))
 
 
 # Averages -----------------------------------------------------------------------------------------
@@ -388,17 +346,17 @@ def corner_pick(x: Array, right: Array, lower: Array) -> Array:
 
 def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
     """Return the sum of each window."""
-    for axis in range(1, len(windows) + 1):  # rows first: they are contiguous
-        each = windows[axis - 1]
+    for axis in range(1, len(windows) + 1):  # the first axis first: its rows are contiguous
+        along = windows[axis - 1]
         cut = (slice(None),) * axis
-        count = each.many
-        whole = [part for part in each.parts if part[:2] == (0, count)]
-        rest = [part for part in each.parts if part[:2] != (0, count) and part[0] < part[1]]
+        count = along.many
+        whole = [part for part in along.parts if part[:2] == (0, count)]
+        rest = [part for part in along.parts if part[:2] != (0, count) and part[0] < part[1]]
         if len(whole) > 1:
             out = np.add(_part(x, axis, whole[0][2]), _part(x, axis, whole[1][2]))
         elif whole:
             out = _part(x, axis, whole[0][2])
-            out = out if len(each.parts) == 1 else out.copy()
+            out = out if len(along.parts) == 1 else out.copy()
         else:
             out = np.zeros_like(x, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]), order="C")
         for begin, end, where in whole[2:] + rest:
@@ -410,7 +368,7 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
 
 def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
     """Return the sum of each window over `divisor`: a number, or an array of one number per window."""
-    counts = tuple([each.many for each in windows])
+    counts = tuple([axis.many for axis in windows])
     out = np.empty_like(x, shape=(len(x), *counts), order="C")
 
     def work(begin: int, end: int) -> None:
@@ -428,7 +386,7 @@ def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
 
 
 def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
-    """Return planes to each element of which `g / divisor` of all its windows is added: the transpose of `average`."""
+    """Return planes whose elements are the sums of `g / divisor` over their windows: the transpose of `average`."""
     out = np.empty_like(g, shape=(len(g), *spatial), order="C")
 
     def work(begin: int, end: int) -> None:

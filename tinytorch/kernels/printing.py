@@ -1,9 +1,9 @@
 """An array as the text that PyTorch prints for a tensor: arrays in, text out.
 
-The text is made in three steps. `_shown` turns the array into nested lists of Python numbers, with
-`...` where a long dimension is cut. `_float_format` looks at all the numbers that will be shown and
-decides on one way to write them, so that they line up. `_body` lays the written numbers out in
-rows. `format_tensor` puts the frame around: `tensor(`, and what follows (`dtype=...`).
+The text is made in three steps. `_shown` converts the array to nested lists of Python numbers, with
+`...` where a long dimension is abbreviated. `_float_format` chooses one format for all numbers that
+are shown, so that they line up. `_body` arranges the formatted numbers in rows. `format_tensor` adds
+the frame: `tensor(`, and the suffixes (`dtype=...`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed from now on; what is None stays as it is, except `sci_mode`.
+    """Set how tensors are printed; options that are None keep their value, except `sci_mode`.
 
     Args:
         precision: digits after the decimal point, 4 at first.
         threshold: a tensor of more elements than this is shown by its edges only, 1000 at first.
         edgeitems: how many elements are shown at either end of a long dimension, 3 at first.
         linewidth: characters per line, 80 at first.
-        profile: "default", "short" or "full" (never cut), a set of the four above.
+        profile: "default", "short" or "full" (never abbreviated), which set the four options above.
         sci_mode: whether to write 1.0000e+00; None lets the magnitudes decide. Every call sets it, as in PyTorch.
 
     Example:
@@ -51,8 +51,8 @@ def set_printoptions(
     """
     if profile is not None:
         _options.update(_PROFILES.get(profile, {}))
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _options.update({name: value for name, value in given.items() if value is not None})
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options.update({name: value for name, value in options.items() if value is not None})
     _options["sci_mode"] = sci_mode
 
 
@@ -69,7 +69,7 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Set the options of `set_printoptions` inside a `with` block, and restore them after it.
+    """Set the options of `set_printoptions` inside a `with` block, and restore the previous ones after it.
 
     Example:
         >>> import numpy as np
@@ -101,12 +101,13 @@ def format_tensor(
     """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
 
     Args:
-        dtype: their type; named in the text when the numbers do not say it.
-        name: what stands before the bracket: "tensor", or the name of a subclass.
-        requires_grad: whether to say so, where no `grad_fn` does.
-        grad_fn: the name of the node that made the tensor, such as "AddBackward0".
-        device: the device when it is not the default one, such as "cuda:0".
-        tangent, contents: the texts of a dual tensor's tangent, and to write in the place of the elements.
+        dtype: the dtype of the elements; it is printed unless the elements imply it.
+        name: the text before the bracket: "tensor", or the name of a subclass.
+        requires_grad: whether to print `requires_grad=True` if there is no `grad_fn`.
+        grad_fn: the name of the node that produced the tensor, such as "AddBackward0".
+        device: the device if it is not the default one, such as "cuda:0".
+        tangent: the text of a dual tensor's tangent.
+        contents: a text to print in place of the elements.
 
     Example:
         >>> import numpy as np
@@ -150,9 +151,9 @@ def _format_elements(array: np.ndarray[Any, Any], dtype: dtypes.dtype, indent: i
 
 
 def _shown(array: np.ndarray[Any, Any], dtype: dtypes.dtype, cut: bool, values: list[Any]) -> Any:
-    """Return the elements to show as nested lists, `...` for what is cut; add them to `values`.
+    """Return the elements to show as nested lists, with `...` for omitted ones; append them to `values`.
 
-    Only the edges of a large array are ever converted, so printing it costs nothing.
+    Only the edges of a large array are converted, so that printing it takes little time.
     """
     edge = _options["edgeitems"]
     if array.ndim == 0 or not cut:
@@ -169,10 +170,10 @@ def _shown(array: np.ndarray[Any, Any], dtype: dtypes.dtype, cut: bool, values: 
 
 
 def _float_format(values: list[float]) -> tuple[int, Callable[[float], str]]:
-    """Return the width of a column and the way to write a number in it, decided by all `values`.
+    """Return the width of a column and the function that formats a number, chosen for all `values`.
 
-    Zeros, infinities and NaN have no say, neither in the notation nor in the width: in PyTorch
-    they stick out where they are longer than the rest.
+    Zeros, infinities and NaN affect neither the notation nor the width: as in PyTorch, they are
+    wider than their column if they are longer than the other numbers.
     """
     precision, scientific = _options["precision"], _options["sci_mode"]
     telling = [value for value in values if math.isfinite(value) and value != 0]
@@ -197,11 +198,11 @@ def _write_whole(value: float) -> str:
 
 
 def _body(shown: Any, ndim: int, indent: int, width: int, write: Callable[[Any], str]) -> str:
-    """Return the numbers in brackets: vectors fill their lines, ndim - 1 newlines between rows."""
+    """Return the numbers in brackets: vectors are wrapped at the line width, rows separated by ndim - 1 newlines."""
     if ndim == 0:
         return write(shown)
     if ndim == 1:
-        # In a vector the ellipsis has a space before it, unless nothing else is there.
+        # In a vector the ellipsis has a space before it, unless it is the only entry.
         ellipsis = " ..." if len(shown) > 1 else "..."
         cells = [ellipsis if value is ... else write(value) for value in shown]
         per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
@@ -212,7 +213,7 @@ def _body(shown: Any, ndim: int, indent: int, width: int, write: Callable[[Any],
 
 
 def _join_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append the suffixes, each on a new line where the last line would get too long."""
+    """Append the suffixes, each on a new line if the last line would become too long."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if length + len(suffix) + 2 > _options["linewidth"]:

@@ -13,27 +13,27 @@ __all__ = ["linear", "product"]
 
 Array = Any
 
-#: Multiplications below which a product of matrices is BLAS's alone (`LEAST` of native/products.c).
+#: Multiplications below which a product of matrices is computed by BLAS (`LEAST` in native/products.c).
 SMALL = 1 << 15
 
 
 @twin
 def product(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return `a b`, of matrices (m, k) and (k, n) of floats, laid out in any way, of vectors, or of stacks of matrices.
+    """Return the product of float matrices (m, k) and (k, n) with any strides, of vectors, or of stacks of matrices.
 
     Args:
         a, b: the factors. Leading dimensions broadcast.
         out: takes the result, and shares no memory with the factors.
     """
     if a.ndim < 3 > b.ndim and (out is None or out.flags.c_contiguous):
-        # One call of BLAS, without a copy of transposed views. To `dot` a matrix of one zero is a factor that leaves
-        # nothing of infinities.
+        # One call of BLAS, without a copy of transposed views. (`dot` treats a matrix of one zero as a scalar factor,
+        # which turns infinities into 0 instead of NaN.)
         return a.dot(b, out=out) if a.size != 1 != b.size else np.matmul(a, b, out=out)
     return np.matmul(_regular(a), _regular(b), out=out)
 
 
 def _regular(a: Array) -> Array:
-    """Return `a`, copied if BLAS cannot read it (NumPy's own loop is many times slower)."""
+    """Return `a`, copied if BLAS cannot read its strides (NumPy's loop for these is many times slower)."""
     row, column = a.strides[-2:]
     size = a.itemsize
     if (column == size and row >= size * a.shape[-1]) or (row == size and column >= size * a.shape[-2]):
@@ -43,7 +43,7 @@ def _regular(a: Array) -> Array:
 
 @twin
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
-    """Return `x weight.T + bias`, of matrices (m, k) and (n, k) of floats and what broadcasts to n of them, or None."""
+    """Return `x weight.T + bias` of matrices (m, k) and (n, k) of floats; the bias broadcasts to (n,), or is None."""
     out = product(x, weight.T)
     if bias is not None:
         add_to_rows(out, bias)

@@ -1,16 +1,16 @@
-"""PyTorch's CPU random numbers, bit for bit: the generator, and what fills arrays.
+"""PyTorch's CPU random numbers, bit for bit: the generator, and the distributions that fill arrays.
 
-PyTorch draws 32-bit words from MT19937, the Mersenne Twister; NumPy has the same engine. What is
-made of the words follows PyTorch's x86 build to the last bit, which takes more than the formulas:
+PyTorch draws 32-bit words from MT19937, the Mersenne Twister; NumPy has the same engine. The numbers
+computed from the words equal those of PyTorch's x86 build to the last bit, for which the formulas do not suffice:
 
 - Its compiler fuses `x * y + z` into one operation that rounds once (`_fma32`, `_fma64`).
-- 16 or more float32 normals come out of Cephes's single-precision log, sine and cosine, which round
-  differently from the C library's (`_log32`, `_cos_sin32`); float64 ones use the C library's own (`_libm`).
+- 16 or more float32 normals are computed with Cephes's single-precision log, sine and cosine, which round
+  differently from the C library's (`_log32`, `_cos_sin32`); float64 ones with the C library's (`_libm`).
 - An array is filled in the order of its memory, not of its indices (`_fill`).
 
-One thing PyTorch itself leaves to the machine: on Intel processors its `bernoulli_(p)` with a
-number for `p` (and so dropout) and `exponential_` draw from a generator of Intel's MKL. Here every
-machine gives what PyTorch gives on all the others.
+PyTorch's results depend on the machine in one case: on Intel processors `bernoulli_(p)` with a number
+for `p` (and so dropout) and `exponential_` draw from a generator of Intel's MKL. Here the results on
+every machine are those of PyTorch on all other processors.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Array = Any
 
 _MASK24 = (1 << 24) - 1
 _MASK53 = (1 << 53) - 1
-_BLOCK = 1 << 16  # numbers made at a time: the temporaries stay in the processor's cache
-_FEW = 4  # so many are made as Python's numbers: each takes less time than the shortest call of NumPy
+_BLOCK = 1 << 16  # numbers drawn at a time, so that the temporaries stay in the processor's cache
+_FEW = 4  # up to so many are computed as Python numbers, which is faster than calling NumPy
 
-# The bytes of PyTorch's generator state, `torch.get_rng_state()`: C's layout of a struct from its early days.
+# The layout of the bytes of `torch.get_rng_state()`, a legacy C struct.
 _STATE = np.dtype(
     [
         ("seed", "<u8"),
-        ("left", "<i4"),  # words until the engine makes the next 624, plus one
+        ("left", "<i4"),  # words until the engine generates the next 624, plus one
         ("seeded", "<i4"),
         ("next", "<u8"),  # which of the 624 words comes next
         ("words", "<u8", 624),
@@ -50,26 +50,26 @@ STATE_BYTES = _STATE.itemsize  # 5056
 
 
 class Source:
-    """The generator: MT19937, its seed, and the second of a pair of normals while it waits.
+    """The generator: MT19937, its seed, and the cached second normal of a pair.
 
     Attributes:
-        seed: what it was last seeded with, 0 <= seed < 2**64 (the engine takes the lower 32 bits).
-        normal: the waiting normal, or None.
-        lock: held by who fills an array, so that its numbers come from one stretch of the stream.
+        seed: the last seed, 0 <= seed < 2**64 (the engine uses the lower 32 bits).
+        normal: the second normal of a pair, to be returned next, or None.
+        lock: held while an array is filled, so that its numbers are consecutive in the stream.
     """
 
     __slots__ = ("_bits", "_fresh", "_numbers", "lock", "normal", "seed")
 
     def __init__(self, seed: int) -> None:
         self.lock = threading.RLock()  # held while an array is filled
-        self._bits: Any = None  # made for the first draw: `numpy.random` takes 15 ms to import
+        self._bits: Any = None  # created at the first draw: importing `numpy.random` takes 15 ms
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
         """Start again from `seed`."""
         self.seed = seed
         self.normal: float | None = None
-        # Nothing drawn yet: PyTorch's state tells this from "all 624 words are used up".
+        # Nothing has been drawn: PyTorch's state distinguishes this from "all 624 words are used".
         self._fresh = True
         if self._bits is not None:
             self._numbers.seed(seed & 0xFFFFFFFF)
@@ -82,11 +82,11 @@ class Source:
         return self._bits
 
     def mark(self) -> tuple[Any, bool]:
-        """Return where the engine is, for `restore`."""
+        """Return the state of the engine, for `restore`."""
         return self._engine().state, self._fresh
 
     def restore(self, mark: tuple[Any, bool], drawn: int = 0) -> None:
-        """Go back to where the engine was at `mark`, and on by `drawn` words."""
+        """Restore the engine's state at `mark`, and advance it by `drawn` words."""
         self._engine().state, self._fresh = mark
         if drawn:
             self._bits.random_raw(drawn, output=False)
@@ -96,7 +96,7 @@ class Source:
         """Return the next n 32-bit words, as uint32."""
         engine = self._engine()
         self._fresh = False
-        if n < 1024:  # eight times faster to call, but it makes them 64 bits wide
+        if n < 1024:  # an eighth of the overhead, but the words are 64 bits wide
             return engine.random_raw(n).astype(np.uint32)
         return self._numbers.randint(0, 1 << 32, n, np.uint32)
 
@@ -110,7 +110,7 @@ class Source:
         return self._numbers.randint(0, 1 << 64, n, np.uint64)
 
     def one(self, double: bool) -> float:
-        """Return the next number of `doubles` or `floats`, as Python's."""
+        """Return the next number of `doubles` or `floats` as a Python float."""
         word = (self._bits or self._engine()).random_raw
         self._fresh = False
         if double:
@@ -118,19 +118,19 @@ class Source:
         return (word() & _MASK24) * 2.0**-24
 
     def few(self, n: int, double: bool = False) -> list[float]:
-        """Return the next n numbers of `floats` or `doubles`, as Python's."""
+        """Return the next n numbers of `floats` or `doubles` as Python floats."""
         if double:
             return [(word & _MASK53) * 2.0**-53 for word in self.few_words64(n)]
         return [(word & _MASK24) * 2.0**-24 for word in self.few_words(n)]
 
     def few_words(self, n: int) -> list[int]:
-        """Return the next n 32-bit words, as Python's numbers."""
+        """Return the next n 32-bit words as Python ints."""
         word = self._engine().random_raw
         self._fresh = False
         return [word() for _ in range(n)]
 
     def few_words64(self, n: int) -> list[int]:
-        """Return the next n 64-bit words, as Python's numbers."""
+        """Return the next n 64-bit words as Python ints."""
         word = self._engine().random_raw
         self._fresh = False
         return [word() << 32 | word() for _ in range(n)]
@@ -164,10 +164,10 @@ class Source:
         return np.frombuffer(state.tobytes(), np.uint8).copy()
 
     def set_state(self, state: Array) -> None:
-        """Put back what `state` returned, here or in PyTorch.
+        """Set the state to one returned by `state`, or by PyTorch.
 
         Raises:
-            RuntimeError: these are not the bytes of a generator's state.
+            RuntimeError: the bytes are not a generator's state.
         """
         if state.size != STATE_BYTES:
             raise RuntimeError(
@@ -191,10 +191,12 @@ class Source:
 
 
 def _fill(out: Array, make: Callable[[int], Array], few: Callable[[int], list[Any]] | None = None) -> None:
-    """Fill `out` with what `make(n)` returns for piece after piece, in the order of its memory.
+    """Fill `out` with the numbers that `make(n)` returns for one piece after another, in the order of its memory.
 
     Args:
-        few: returns the same numbers as Python's, where `out` can hold these as they are.
+        out: the array to fill.
+        make: returns the next n numbers.
+        few: returns the same numbers as a list of Python numbers, which are stored without rounding; or None.
     """
     contiguous = out.flags.c_contiguous
     if few is not None and 0 < out.size <= _FEW and contiguous:
@@ -218,27 +220,27 @@ def _fill(out: Array, make: Callable[[int], Array], few: Callable[[int], list[An
 
 
 def _memory_order(out: Array, like: Array | None = None) -> Array:
-    """Return `out` transposed so that its memory (that of `like`) is walked from first to last."""
+    """Return `out` transposed so that its elements are in the order of its memory (of that of `like`)."""
     strides = (out if like is None else like).strides
     return out.transpose(sorted(range(out.ndim), key=lambda dim: -strides[dim]))
 
 
 def _fma32(x: Array, y: Array, z: Array) -> Array:
-    """Return x * y + z of float32 rounded once: the product is exact in float64."""
+    """Return x * y + z of float32, rounded once: the product is exact in float64."""
     wide = np.multiply(x, y, dtype=np.float64)
     wide += z
     return wide.astype(np.float32)
 
 
 def _split(x: Array) -> tuple[Array, Array]:
-    """Return float64 x as high + low, so short that their products are exact (Veltkamp)."""
+    """Return float64 x as high + low, with so few bits that products are exact (Veltkamp)."""
     scaled = x * 134217729.0  # 2**27 + 1
     high = scaled - (scaled - x)
     return high, x - high
 
 
 def _sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return x + y rounded, and what rounding took away (Knuth)."""
+    """Return x + y rounded, and the rounding error (Knuth)."""
     total = x + y
     back = total - x
     return total, (x - (total - back)) + (y - back)
@@ -247,9 +249,9 @@ def _sum(x: Array, y: Array) -> tuple[Array, Array]:
 def _fma64(x: Array, y: Any, z: Any) -> Array:
     """Return x * y + z of float64 rounded once.
 
-    Product and sums are kept with their errors; the last but one sum rounds to the odd neighbour,
-    so that the last one sees on which side of a tie the exact result lies (Boldo and Melquiond,
-    Emulation of FMA and correctly rounded sums, 2008).
+    Product and sums are computed with their errors; the last but one sum is rounded to odd, so that
+    the last one is rounded correctly in case of a tie (Boldo and Melquiond, Emulation of FMA and
+    correctly rounded sums, 2008).
     """
     product = x * y
     (x_high, x_low), (y_high, y_low) = _split(x), _split(y)
@@ -270,19 +272,19 @@ def fused(x: Array, y: Any, z: Any) -> Array:
 
 def _scale(x: Array, y: float, z: float) -> Array:
     """Return x * y + z rounded once."""
-    # Where one of the two operations is exact there is nothing to fuse; 1e290 could not be split.
+    # If one of the two operations is exact, fusing changes nothing; above 1e290 `_split` would overflow.
     if y == 1 or z == 0 or abs(y) > 1e290:
         return x * y + z
     return fused(x, y, z)
 
 
 def _libm(function: Callable[[float], float], x: Array) -> Array:
-    """Return `function` of each x: the C library's; NumPy's differs in the last bit at times."""
+    """Return `function` of each x, by the C library: NumPy's sometimes differs in the last bit."""
     return np.fromiter(map(function, x.tolist()), np.float64, x.size)
 
 
 def _map(out: Array, function: Callable[[float], float], fast: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return how to map numbers for `out`: NumPy's way unless in float64, where it shows."""
+    """Return the function to map numbers for `out`: NumPy's, or for float64, where they differ, the C library's."""
     return (lambda x: _libm(function, x)) if out.dtype == np.float64 else fast
 
 
@@ -306,7 +308,7 @@ def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> 
 
     def make(n: int) -> Array:
         numbers = _scale(draw(n), width, start).astype(kind, copy=False)
-        if start != 0 or kind.itemsize == 2:  # what was rounded up to `high` becomes `low`
+        if start != 0 or kind.itemsize == 2:  # numbers rounded up to `high` become `low`
             numbers[numbers == high] = low
         return numbers
 
@@ -316,7 +318,7 @@ def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> 
 def normal(out: Array, source: Source, mean: float = 0.0, std: float = 1.0) -> None:
     """Fill `out` with normally distributed numbers, by the method of Box and Muller.
 
-    Contiguous arrays of at least 16 numbers are made in blocks of 16, others in pairs.
+    Contiguous arrays of at least 16 numbers are filled in blocks of 16, others in pairs.
     """
     if out.size >= 16 and out.flags.c_contiguous:
         _normal_blocks(out.reshape(-1), source, mean, std)
@@ -325,7 +327,7 @@ def normal(out: Array, source: Source, mean: float = 0.0, std: float = 1.0) -> N
 
 
 def _normal_pairs(source: Source, n: int) -> Array:
-    """Return n standard normals as float64; the second one of a pair begun waits in `source`."""
+    """Return n standard normals as float64; a second normal that is left over is kept in `source`."""
     waiting = [] if source.normal is None else [source.normal]
     pairs = (n - len(waiting) + 1) // 2
     if n <= _FEW:
@@ -345,10 +347,10 @@ def _normal_pairs(source: Source, n: int) -> Array:
 
 
 def _normal_blocks(out: Array, source: Source, mean: float, std: float) -> None:
-    """Fill flat `out` with blocks of 16 normals, each made of 16 uniforms.
+    """Fill flat `out` with blocks of 16 normals, each computed from 16 uniforms.
 
-    What does not fill a block is drawn anew together with the numbers before it, as the last 16.
-    (Float32 and float64 draw the numbers of the part block first, and drop them.)
+    If the size is no multiple of 16, the last 16 numbers are drawn again as one block. (Float32 and float64 first draw
+    the uniforms of the incomplete block, and discard them.)
     """
     draw, transform = source.floats, _box_muller32
     if out.dtype == np.float64:
@@ -372,7 +374,7 @@ def _normal_blocks(out: Array, source: Source, mean: float, std: float) -> None:
 
 
 def _box_muller64(u: Array) -> Array:
-    """Return normals of float64 uniforms: of each 16 the first 8 give radii, the last 8 angles."""
+    """Return normals from float64 uniforms: of each 16 the first 8 give radii, the last 8 angles."""
     first, last = np.moveaxis(u.reshape(-1, 2, 8), 1, 0)
     radius = np.sqrt(-2 * _libm(math.log, (1 - first).ravel())).reshape(-1, 8)
     angle = 2 * math.pi * last
@@ -380,8 +382,8 @@ def _box_muller64(u: Array) -> Array:
 
 
 def _box_muller32(u: Array) -> Array:
-    """Return normals of float32 uniforms, as `_box_muller64`."""
-    # 8 floats as 2 items of 16 bytes: such halves of blocks are picked out and put back fastest.
+    """Return normals from float32 uniforms, as `_box_muller64`."""
+    # Half a block, 8 floats, is viewed as 2 items of 16 bytes, which NumPy copies fastest.
     halves = u.view(np.complex128).reshape(-1, 2, 2)
     radius = 1 - np.ascontiguousarray(halves[:, 0]).view(np.float32).ravel()
     angle = np.ascontiguousarray(halves[:, 1]).view(np.float32).ravel()
@@ -397,7 +399,7 @@ def _box_muller32(u: Array) -> Array:
 
 
 def _coefficients(*values: float) -> list[float]:
-    """Return numbers rounded to float32, as float64 holds them."""
+    """Return numbers rounded to float32, as Python floats."""
     return [float(np.float32(value)) for value in values]
 
 
@@ -414,7 +416,7 @@ _ROOT_HALF_BITS = 0x3F3504F3  # of float32 sqrt(1/2)
 
 
 def _polynomial32(coefficients: list[Any], x: Array, y: Array) -> Array:
-    """Return the polynomial of float32 x, highest coefficient first, in y; each step is fused."""
+    """Return the polynomial of float32 x, highest coefficient first, in y; each step rounds once."""
     wide_x = x.astype(np.float64)
     wide = wide_x * coefficients[0]
     wide += coefficients[1]
@@ -466,7 +468,7 @@ def _cos_sin32(x: Array) -> Array:
     y *= z
     y = _fma32(y, np.stack([z, x]), np.stack([z * -0.5, x]))
     y[0] += 1
-    # In octants 2 and 6 the two change places; sine is negative from 4 on, cosine in 2 and 4.
+    # In octants 2 and 6 sine and cosine are exchanged; sine is negative from 4 on, cosine in 2 and 4.
     cos, sin = bits = y.view(np.int32)
     swap = cos ^ sin
     swap &= (octant << 30) >> 31
@@ -495,7 +497,7 @@ def log_normal(out: Array, source: Source, mean: float = 1.0, std: float = 2.0) 
 
 
 def geometric(out: Array, source: Source, p: float) -> None:
-    """Fill `out` with how many trials it takes to succeed, each with probability p."""
+    """Fill `out` with the number of trials until the first success, of probability p."""
     scale = math.log(1 - p)
     _fill(out, lambda n: np.ceil(np.log(source.doubles(n)) / scale))
 
@@ -504,17 +506,17 @@ def geometric(out: Array, source: Source, p: float) -> None:
 
 
 def integers(out: Array, source: Source, low: int, count: int) -> None:
-    """Fill `out` with integers of [low, low + count); from 2**28 on `count` takes 64-bit words."""
+    """Fill `out` with integers of [low, low + count); if `count` is 2**28 or more, from 64-bit words."""
     exact = out.dtype.kind in "iu"
     if count >= 1 << 28:
         few = (lambda n: [word % count + low for word in source.few_words64(n)]) if exact else None
-        _fill(out, lambda n: _moved(source.words64(n) % np.uint64(count), low), few)
+        _fill(out, lambda n: _shifted(source.words64(n) % np.uint64(count), low), few)
     else:
         few = (lambda n: [word % count + low for word in source.few_words(n)]) if exact else None
-        _fill(out, lambda n: _moved(source.words(n) % np.uint32(count), low), few)
+        _fill(out, lambda n: _shifted(source.words(n) % np.uint32(count), low), few)
 
 
-def _moved(numbers: Array, low: int) -> Array:
+def _shifted(numbers: Array, low: int) -> Array:
     """Return unsigned integers plus `low` as int64, which wraps around."""
     numbers = numbers.astype(np.int64)
     numbers += low
@@ -541,13 +543,13 @@ def integers_of_dtype(out: Array, source: Source, digits: int) -> None:
 
 def bernoulli(out: Array, source: Source, p: float) -> None:
     """Fill `out` with ones, each with probability p, and zeros."""
-    # u < p for u = k / 2^53 without making u: k < p 2^53, which float64 holds exactly.
+    # u < p for u = k / 2^53 is computed as k < p 2^53, which float64 represents exactly.
     bound = np.uint64(math.ceil(p * 2.0**53))
     _fill(out, lambda n: (source.words64(n) & np.uint64(_MASK53)) < bound)
 
 
 def bernoulli_each(out: Array, source: Source, p: Array) -> None:
-    """Fill `out` with ones, each with its probability in `p`, floats of its shape, and zeros."""
+    """Fill `out` with ones, with the probabilities `p`, floats of the same shape, and zeros."""
     in_memory = _memory_order(out)
     draw = source.doubles if p.dtype == np.float64 else source.floats
     in_memory[...] = draw(out.size).reshape(in_memory.shape) < _memory_order(p, like=out)
@@ -556,11 +558,11 @@ def bernoulli_each(out: Array, source: Source, p: Array) -> None:
 def permutation(source: Source, n: int) -> Array:
     """Return a random order of 0 … n-1, as int64.
 
-    It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i. Done step by step that
-    is slow in Python, so: what is in place s when step s reaches it was put there by the last step i < s with j[i] = s,
-    which brought what place i then held; following these links from step to step, all at once and twice as far each
-    time, tells what every place held at its step. And step i picks up from place j[i] what the step before it with the
-    same j brought there.
+    It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i. A loop over the steps
+    is slow in Python, so all are computed together. The content of place s at step s was put there by the last step
+    i < s with j[i] = s, and is the content of place i at step i. These links are followed for all steps at once, by
+    pointer doubling, which gives the content of each place at its step. The result of step i, the content of place
+    j[i], was put there by the previous step with the same j.
     """
     if n >= 214748364:  # there PyTorch draws 64-bit words in another order
         raise NotImplementedError("randperm of 214748364 or more numbers")
@@ -571,20 +573,20 @@ def permutation(source: Source, n: int) -> Array:
     j[:-1] += source.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)
     moved = np.flatnonzero(j != places)
     held = places.copy()
-    held[j[moved]] = moved  # of steps with the same j the last one stays
+    held[j[moved]] = moved  # of steps with the same j the last one counts
     while True:
         further = held[held]
         if np.array_equal(further, held):
             break
         held = further
-    # Sort the steps by (j, step): in front of each is the step before it with the same j.
+    # Sort the steps by (j, step): each comes right after the previous step with the same j.
     bits = n.bit_length()
     order = np.sort((j << bits) | places)
     step, picked = order & ((1 << bits) - 1), order >> bits
     same = np.flatnonzero(picked[1:] == picked[:-1])
     stays = step == picked
     picked[same + 1] = held[step[same]]
-    picked[stays] = held[step[stays]]  # a step with j[i] = i keeps what the place held
+    picked[stays] = held[step[stays]]  # a step with j[i] = i leaves the content in its place
     result = np.empty_like(places)
     result[step] = picked
     return result
@@ -594,13 +596,13 @@ def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
     """Return n indices per row of weights `p`, (rows, categories) or (categories,).
 
     They are drawn in proportion to the weights. With replacement they are looked up in the
-    cumulative weights. Without, they are those of the n greatest p / e with exponentially
-    distributed e: the first to happen of events of these rates.
+    cumulative weights. Without, they are the indices of the n greatest p / e, with exponentially
+    distributed e: the first n of events that happen at these rates.
     """
     if not replacement or n == 1:
-        # In the order of p's memory, which is the order of the draws (expanded memory has none).
-        turned = p.ndim == 2 and 0 < p.strides[0] < p.strides[1]
-        waits = np.empty_like(p, order="F" if turned else "C")
+        # The draws are in the order of p's memory (for expanded memory, in that of its indices).
+        transposed = p.ndim == 2 and 0 < p.strides[0] < p.strides[1]
+        waits = np.empty_like(p, order="F" if transposed else "C")
         exponential(waits, source)
         speed = p / waits
         if n == 1:
@@ -608,10 +610,10 @@ def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
         return np.argsort(-speed, -1, kind="stable")[..., :n].copy("C")
     rows = np.ascontiguousarray(p.astype(np.promote_types(p.dtype, np.float32), copy=False))
     rows = rows.reshape(-1, p.shape[-1])
-    chosen = np.empty((len(rows), n), np.int64)
-    for row, indices in zip(rows, chosen, strict=True):
+    drawn = np.empty((len(rows), n), np.int64)
+    for row, indices in zip(rows, drawn, strict=True):
         cumulative = np.add.accumulate(row)
         cumulative /= cumulative[-1]
         cumulative[-1] = 1
         indices[...] = np.searchsorted(cumulative.astype(np.float64), source.doubles(n))
-    return chosen.reshape(*p.shape[:-1], n)
+    return drawn.reshape(*p.shape[:-1], n)

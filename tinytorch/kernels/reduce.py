@@ -18,13 +18,13 @@ _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 
-_ROWS = 32  # that many numbers are added one after another; blocks of them are then added in turn
-_SHORT = 32  # rows up to this length are multiplied by a square of ones to be summed
-_SMALL = 1024  # arrays up to this size are summed as they come: the care below would cost more
+_ROWS = 32  # rows that are added one after another; the sums of such blocks are then added likewise
+_SHORT = 32  # rows up to this length are summed by a product with a square matrix of ones
+_SMALL = 1024  # arrays up to this size are summed without regard to rounding, which `total` controls for larger ones
 
 
 def axis_of(dim: Any, ndim: int, name: str) -> int:
-    """Return one dimension as a number from 0; 0-d tensors allow 0 and -1, as in PyTorch."""
+    """Return a dimension counted from 0, given one that may be negative; 0-d tensors allow 0 and -1, as in PyTorch."""
     if type(dim) is not int:
         dim = int_of(dim, name, "dim")
     bound = ndim or 1
@@ -34,7 +34,7 @@ def axis_of(dim: Any, ndim: int, name: str) -> int:
 
 
 def int_of(value: Any, name: str, argument: str) -> int:
-    """Return as an int what is one to Python, but for a bool, which PyTorch refuses."""
+    """Return the int that `value` is by `__index__`; a bool raises an error, as in PyTorch."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -44,20 +44,20 @@ def int_of(value: Any, name: str, argument: str) -> int:
 
 
 def axes_of(dim: Any, ndim: int, name: str) -> tuple[int, ...] | None:
-    """Return dimensions as numbers from 0 in a tuple; None for all (also where `dim` is empty).
+    """Return a tuple of dimensions counted from 0; None for all of them (also if `dim` is empty).
 
     Raises:
         IndexError: a dimension is out of range.
-        RuntimeError: one is given twice.
+        RuntimeError: a dimension appears twice.
         TypeError: `dim` is neither None, an int nor a sequence of ints.
     """
     if dim is None:
         return None
     if isinstance(dim, (tuple, list)):
-        axes = tuple([axis_of(each, ndim, name) for each in dim])
-        for each in axes:
-            if axes.count(each) > 1:
-                raise RuntimeError(f"dim {each} appears multiple times in the list of dims")
+        axes = tuple([axis_of(axis, ndim, name) for axis in dim])
+        for axis in axes:
+            if axes.count(axis) > 1:
+                raise RuntimeError(f"dim {axis} appears multiple times in the list of dims")
     elif isinstance(dim, (float, str, bool)):
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), "
@@ -76,8 +76,8 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     if isinstance(dim, (tuple, list)):
         if not dim:
             return (1,) * ndim
-        gone = {each % ndim for each in dim} if ndim else set()
-        return tuple([1 if i in gone else length for i, length in enumerate(shape)])
+        reduced = {axis % ndim for axis in dim} if ndim else set()
+        return tuple([1 if i in reduced else length for i, length in enumerate(shape)])
     if not ndim:
         return ()
     dim %= ndim
@@ -85,25 +85,26 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def count_of(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
-    """Return how many elements go into one element of the reduction."""
+    """Return how many elements are reduced to one."""
     return math.prod(shape) if axes is None else math.prod([shape[axis] for axis in axes])
 
 
 def spread(x: Any, shape: tuple[int, ...], dim: Any) -> Any:
-    """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
+    """Return `x`, the result of reducing an array of `shape` over `dim`, repeated along the reduced dimensions."""
     x = x.reshape(kept_shape(shape, dim))
     if math.prod(shape) > 1 << 14:
-        return np.broadcast_to(x, shape)  # for a small array this view takes longer than a copy
+        return np.broadcast_to(x, shape)  # for a small array creating this view takes longer than copying
     out = np.empty_like(x, shape=shape)
     out[...] = x
     return out
 
 
 def in_rows(out: Any) -> Any:
-    """Return an array in row-major order, in which PyTorch leaves reductions of tensors of any layout.
+    """Return an array in row-major order, the layout of PyTorch's reductions of tensors of any layout.
 
-    Where dimensions are kept NumPy's order is left as it is, that of the operand: the result is going to be broadcast
-    with it, and NumPy gives what is computed of two different orders in rows, PyTorch in the first one's order.
+    It is not called where dimensions are kept: there the result keeps the operand's order in memory, as it is going to
+    be broadcast with the operand, and NumPy's result of operands in two different orders is in row-major order, where
+    PyTorch's is in the order of the first.
     """
     return out if out.flags.c_contiguous else out.copy("C")
 
@@ -112,9 +113,9 @@ def in_rows(out: Any) -> Any:
 def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
 
-    NumPy adds pairwise only along contiguous axes; over the others it adds row after row, and errors grow with the
-    number of rows. It is also slow where the axis in its innermost loop is short. So: contiguous rows are summed by
-    BLAS (as a product with ones, several times faster), and columns in blocks whose sums are added in turn.
+    NumPy adds pairwise only along contiguous axes; over other axes it adds row after row, so that the error grows with
+    the number of rows. It is also slow if the axis of its innermost loop is short. Therefore contiguous rows are summed
+    by BLAS (a product with ones, several times faster), and columns in blocks, whose sums are added likewise.
     """
     kind = x.dtype
     if (kind is _F32 or kind is _F64) and x.size <= _SMALL and type(x) is np.ndarray:
@@ -159,13 +160,13 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
 
 @twin
 def column_sums(x: Any) -> Any:
-    """Return the sums of floats (..., n) over all dimensions but the last: a product with ones is fastest."""
+    """Return the sums of floats (..., n) over all dimensions but the last, as a product with ones, which is fastest."""
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     return np.ones(rows.shape[0], rows.dtype, like=rows).dot(rows)
 
 
 def ones(n: int, kind: Any) -> Any:
-    """Return a vector of `n` ones, made once; nobody may write to it."""
+    """Return a cached, read-only vector of `n` ones."""
     known = _ONES[kind]
     vector = known.get(n)
     if vector is None:
@@ -176,9 +177,9 @@ def ones(n: int, kind: Any) -> Any:
 
 @functools.lru_cache(256)
 def square(n: int, value: float, kind: Any) -> Any:
-    """Return an array (n, n) of one number, made once; nobody may write to it.
+    """Return a cached, read-only array (n, n) of one number.
 
-    A product with it puts the sums of rows into all places of them, where they need not be broadcast.
+    A product with it gives the sums of rows already broadcast along the rows.
     """
     array = np.full((n, n), value, kind)
     array.flags.writeable = False
@@ -191,9 +192,9 @@ _ONES: dict[Any, dict[int, Any]] = {_F32: {}, _F64: {}}
 
 @twin
 def add_to_rows(out: Any, row: Any) -> None:
-    """Add a vector to each row of `out`, in place: to several rows at a time where they are short.
+    """Add a vector to each row of `out`, in place: short rows are joined to long ones.
 
-    NumPy's loop runs over a row, and takes as long for 10 numbers as for 100.
+    NumPy's inner loop runs over one row, and takes as long for 10 numbers as for 100.
     """
     rows, columns = out.shape
     several = _WIDE // columns if columns else 0
@@ -209,7 +210,7 @@ def add_to_rows(out: Any, row: Any) -> None:
         out[whole:] += row
 
 
-_WIDE = 1000  # numbers in a row from which on a loop costs little beside them
+_WIDE = 1000  # length of a row from which on the overhead of a loop is negligible
 
 
 def _dense(x: Any) -> bool:
@@ -217,8 +218,8 @@ def _dense(x: Any) -> bool:
 
 
 def _total(x: Any, reduced: list[bool]) -> Any:
-    """Return the sum over the axes flagged in `reduced`; the array's axes are in memory order."""
-    while True in reduced:  # run after run of neighbouring axes, the innermost first
+    """Return the sum over the axes flagged in `reduced`, of an array whose axes are in memory order."""
+    while True in reduced:  # each run of adjacent reduced axes at once, the innermost run first
         last = len(reduced) - 1 - reduced[::-1].index(True)
         first = last
         while first and reduced[first - 1]:
@@ -226,7 +227,7 @@ def _total(x: Any, reduced: list[bool]) -> Any:
         before, after = x.shape[:first], x.shape[last + 1 :]
         length = math.prod(x.shape[first : last + 1])
         if not after and length > _SMALL and not x.flags.c_contiguous:
-            x = _add(x, axis=-1)  # long rows with gaps between them: one axis, without a copy
+            x = _add(x, axis=-1)  # long rows with gaps between them: one axis at a time needs no copy
             reduced = reduced[:-1]
             continue
         x = _middle(x.reshape((math.prod(before), length, math.prod(after))))
@@ -246,7 +247,7 @@ def _middle(x: Any) -> Any:
         return _add(x, axis=1)
     blocks, rest = divmod(n, _ROWS)
     body = x[:, : blocks * _ROWS]
-    if a == 1 and m < 512:  # short rows: far blocks side by side make long ones
+    if a == 1 and m < 512:  # short rows: blocks side by side make long rows
         sums = _add(body.reshape(_ROWS, blocks * m), axis=0).reshape(1, blocks, m)
     else:
         sums = _add(body.reshape(a, blocks, _ROWS, m), axis=2)
@@ -257,7 +258,7 @@ def _middle(x: Any) -> Any:
 
 
 def divided(sums: Any, count: float) -> Any:
-    """Return `sums / count`: infinities and NaN where nothing was counted, without a warning."""
+    """Return `sums / count`; infinities and NaN for a count of 0, without a warning."""
     if count > 0:
         if type(sums) is np.ndarray and sums.ndim and sums.dtype.kind == "f":
             return sums / number(count, sums.dtype)
@@ -267,7 +268,7 @@ def divided(sums: Any, count: float) -> Any:
 
 
 def _sum_of_dense(x: Any) -> Any:
-    """Return the sum of a long vector: of rows of `_SMALL` by BLAS, and of these sums pairwise."""
+    """Return the sum of a long vector: BLAS sums rows of `_SMALL` elements, whose sums are added pairwise."""
     rows = x.size // _SMALL
     if x.dtype not in _ONES:
         return _add(x)
@@ -278,12 +279,12 @@ def _sum_of_dense(x: Any) -> Any:
 
 @functools.lru_cache(256)
 def _full(n: int, value: float, kind: Any) -> Any:
-    """Return a vector of one number, made once; nobody may write to it."""
+    """Return a cached vector of one number, not to be written to."""
     return np.full(n, value, kind)
 
 
 def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
-    """Return the mean over `axes`; NaN of nothing."""
+    """Return the mean over `axes`; NaN if there are no elements."""
     if x.dtype.itemsize < 4:  # the sum may be beyond float16 where the mean is not
         return mean(x.astype(np.float32), axes, keepdims).astype(x.dtype)
     count = x.size if axes is None else count_of(x.shape, axes)
@@ -291,7 +292,7 @@ def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
 
 
 def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: bool) -> Any:
-    """Return the sum of squared distances from the mean over `axes`, divided by `degrees`."""
+    """Return the sum over `axes` of squared differences from the mean, divided by `degrees` (of freedom)."""
     if x.dtype.itemsize < 4:
         return variance(x.astype(np.float32), axes, degrees, keepdims).astype(x.dtype)
     kind = x.dtype
@@ -315,7 +316,7 @@ def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: boo
 def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
     """Return the p-norm over `axes`."""
     if p == 2:
-        if axes is None and _dense(x):  # one pass, and of higher accuracy than PyTorch's
+        if axes is None and _dense(x):  # one pass, and more accurate than PyTorch's
             vector = x.ravel("K")
             out = np.sqrt(vector.dot(vector))
             return out.reshape((1,) * x.ndim) if keepdims else out
@@ -325,7 +326,7 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
         out = (_largest if p > 0 else _smallest)(size, axis=axes, keepdims=keepdims)
         return out if keepdims else in_rows(out)
     if p == 0:
-        # (Not np.count_nonzero, which before NumPy 2.3 gave one number as Python's int.)
+        # (Not np.count_nonzero, whose result before NumPy 2.3 is a Python int if all axes are reduced.)
         return (x != 0).sum(axis=axes, keepdims=keepdims)
     if p == 1:
         return total(size, axes, keepdims)
@@ -333,7 +334,7 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
 
 
 def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
-    """Return `log(sum(exp(x)))` over `axes`, the largest element taken out: nothing overflows."""
+    """Return `log(sum(exp(x)))` over `axes`; the largest element is subtracted first, so that nothing overflows."""
     top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
     out = np.log(total(np.exp(x - top), axes, keepdims))
@@ -342,20 +343,20 @@ def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
 
 
 def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
-    """Return the running sums (or products) of floating-point numbers, kept in float64, as PyTorch's, on the way."""
+    """Return the running sums (or products) of floating-point numbers, accumulated in float64 as in PyTorch."""
 
-    def of(some: Any) -> Any:
-        wide = some.astype(np.float64, "C")  # (accumulate's own conversion takes longer than the sums)
-        return ufunc.accumulate(wide, axis, None, wide).astype(some.dtype, copy=False)
+    def accumulate(block: Any) -> Any:
+        wide = block.astype(np.float64, "C")  # (the conversion inside `accumulate` takes longer than the sums)
+        return ufunc.accumulate(wide, axis, None, wide).astype(block.dtype, copy=False)
 
     if axis and x.size >= parallel.LARGE:
-        return parallel.rows(of, x)
-    return of(x)
+        return parallel.rowwise(accumulate, x)
+    return accumulate(x)
 
 
 @twin
 def running_sums(x: Any, axis: int, reverse: bool) -> Any:
-    """Return the running sums of floating-point numbers, or if `reverse` those from the end."""
+    """Return the running sums of floating-point numbers; with `reverse`, from the end."""
     if reverse:
         return np.flip(running_sums(np.flip(x, axis), axis, False), axis).copy("C")
     return accumulated(np.add, x, axis)
@@ -364,7 +365,7 @@ def running_sums(x: Any, axis: int, reverse: bool) -> Any:
 def median_index(x: Any, axis: int, skip_nan: bool) -> Any:
     """Return the index of the lower median along `axis` (kept, of length 1).
 
-    A NaN makes the result NaN (the first one's index), unless `skip_nan`.
+    If there is a NaN, the result is the index of the first one, unless `skip_nan`.
     """
     length = x.shape[axis]
     if x.dtype.kind == "V":
@@ -386,7 +387,7 @@ def scan(x: Any, y: Any, axis: int) -> Any:
     out = np.empty_like(x)
     if not x.shape[axis]:
         return out
-    xs, ys, outs = (np.moveaxis(each, axis, 0) for each in (x, y, out))
+    xs, ys, outs = (np.moveaxis(array, axis, 0) for array in (x, y, out))
     outs[0] = xs[0]
     for k in range(1, len(xs)):
         outs[k] = xs[k] + ys[k] * outs[k - 1]

@@ -1,8 +1,8 @@
 """PyTorch's numbers of the gamma, Poisson and binomial distributions, by rejection.
 
-How many words of the generator a number takes depends on which candidates are rejected, and so where the next number
-starts: such numbers are made one after the other, in Python's loop. What does not depend on the draws is computed for
-the whole array before it. The numbers are PyTorch's, in float64 to within the last bit.
+How many words of the generator a number consumes depends on which candidates are rejected, and so does the start of
+the next number: the numbers are computed one after the other, in a Python loop. Whatever does not depend on the draws
+is computed for the whole array before the loop. The numbers equal PyTorch's, in float64 up to the last bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SQUEEZE = float(np.float32(0.0331))
 
 
 class _Stream:
-    """Doubles of a generator one by one; `close` gives back those that were not used."""
+    """The doubles of a generator one by one; `close` returns unused ones to the generator."""
 
     def __init__(self, source: Source, guess: int) -> None:
         self.source = source
@@ -72,7 +72,7 @@ def gamma(alpha: Array, source: Source) -> Array:
             continue
         scale = (1 - uniform()) ** powers[k] if boost else 1.0
         d_k, c_k = d[k], c[k]
-        if not d_k > 0:  # not a number, or negative: PyTorch finds none either
+        if not d_k > 0:  # NaN or negative: the result is NaN, as in PyTorch
             c_k = math.nan
         while True:
             y = 0.0
@@ -102,7 +102,8 @@ def gamma(alpha: Array, source: Source) -> Array:
 def poisson(rate: Array, source: Source) -> Array:
     """Return numbers of the Poisson distributions of the given float64 rates, as float64.
 
-    Below 10 uniforms are multiplied until they are under exp(-rate); from 10 on it is Hörmann's transformed rejection.
+    For rates below 10 uniforms are multiplied until the product is below exp(-rate); from 10 on it is Hörmann's
+    transformed rejection.
 
     Source: Hörmann, "The Transformed Rejection Method for Generating Poisson Random Variables", 1993.
     """
@@ -112,31 +113,31 @@ def poisson(rate: Array, source: Source) -> Array:
     a = -0.059 + 0.02483 * b
     inverse = np.log(1.1239 + 1.1328 / (b - 3.4))
     box = 0.9277 - 3.6224 / (b - 2)
-    columns = zip(*(each.tolist() for each in (rate, b, a, inverse, box)), strict=True)
+    columns = zip(*(column.tolist() for column in (rate, b, a, inverse, box)), strict=True)
     log, floor, lgamma = math.log, math.floor, math.lgamma
     stream = _Stream(source, 3 * rate.size)
     uniform = stream.next
     out = []
-    for each, b_k, a_k, inverse_k, box_k in columns:
-        if each >= 10:
-            log_rate = log(each)
+    for mean, b_k, a_k, inverse_k, box_k in columns:
+        if mean >= 10:
+            log_rate = log(mean)
             while True:
                 u, v = uniform() - 0.5, uniform()
                 to_edge = 0.5 - abs(u)
                 if to_edge == 0:
                     continue
-                number = floor((2 * a_k / to_edge + b_k) * u + each + 0.43)
+                number = floor((2 * a_k / to_edge + b_k) * u + mean + 0.43)
                 if to_edge >= 0.07 and v <= box_k:
                     break
                 if number < 0 or (to_edge < 0.013 and v > to_edge):
                     continue
-                bound = -each + number * log_rate - lgamma(number + 1)
+                bound = -mean + number * log_rate - lgamma(number + 1)
                 if v == 0 or log(v) + inverse_k - log(a_k / (to_edge * to_edge) + b_k) <= bound:
                     break
-        elif each == 0:
+        elif mean == 0:
             number = 0
         else:
-            least, product, number = math.exp(-each), uniform(), 0
+            least, product, number = math.exp(-mean), uniform(), 0
             while product > least:
                 product *= uniform()
                 number += 1
@@ -145,7 +146,7 @@ def poisson(rate: Array, source: Source) -> Array:
     return np.array(out, np.float64).reshape(shape)
 
 
-# log(k!) less Stirling's formula, for k from 0 to 9; further on its series.
+# log(k!) minus Stirling's formula, for k from 0 to 9; for larger k `_tail` uses its series.
 _TAILS = [math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi)) for k in range(10)]
 
 
@@ -189,7 +190,7 @@ def _many_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
 
 
 def _few_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
-    """Return a binomial number by summing the geometric waits between successes."""
+    """Return a binomial number by summing the geometrically distributed waiting times between successes."""
     scale = math.log1p(-p)
     total, successes = 0.0, 0
     if scale == 0:
@@ -204,24 +205,24 @@ def _few_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
 
 
 def binomial(count: Array, p: Array, source: Source) -> Array:
-    """Return numbers of successes in `count` trials of probability `p`, float64 of one shape.
+    """Return numbers of successes in `count` trials of probability `p`, float64 arrays of one shape.
 
-    Source: Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waits between successes:
+    Source: Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waiting times:
         Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.3.
     """
     stream = _Stream(source, 3 * count.size)
     out = []
-    for n, each in zip(count.ravel().tolist(), p.ravel().tolist(), strict=True):
-        if n <= 0 or each <= 0:
+    for n, p_k in zip(count.ravel().tolist(), p.ravel().tolist(), strict=True):
+        if n <= 0 or p_k <= 0:
             number = 0.0
-        elif each >= 1:
+        elif p_k >= 1:
             number = n
-        elif each != each or n != n:
+        elif p_k != p_k or n != n:
             number = math.nan
         else:
-            q = each if each <= 0.5 else 1 - each
+            q = p_k if p_k <= 0.5 else 1 - p_k
             number = (_many_trials if n * q >= 10 else _few_trials)(n, q, stream.next)
-            number = number if each <= 0.5 else n - number
+            number = number if p_k <= 0.5 else n - number
         out.append(number)
     stream.close()
     return np.array(out, np.float64).reshape(count.shape)

@@ -1,8 +1,8 @@
 """Resampling: linear maps along the axes of an array.
 
-To resize an image is to multiply it by a matrix from the left, for its columns, and by one from the right, for its
-rows. The matrices are bands: an element of the output depends on few of the input, which lie side by side. So they
-are kept as a list of entries, and multiplied block by block.
+Resizing an image multiplies it by one matrix from the left, for its columns, and by one from the right, for its rows.
+They are band matrices: an element of the output depends on a few adjacent elements of the input. So a matrix is kept as
+a list of its entries, and the product is computed block by block.
 
 Sources: Keys, "Cubic convolution interpolation for digital image processing", 1981; for windows that grow with the
 scale (antialiasing) Turkowski, "Filters for common resampling tasks", 1990.
@@ -21,7 +21,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.parallel import blocks
 
 Array = Any
-_DENSE = 128  # how long an axis may be for a product with the whole matrix
+_DENSE = 128  # length of an axis up to which the product is one with the dense matrix
 
 
 class Map:
@@ -30,8 +30,8 @@ class Map:
     Attributes:
         rows, cols, weights: the entries, by row.
         shape: (length of the output, length of the input).
-        pick: per row the column of its only entry, a 1, if all rows are like that.
-        factor: this repeats each element `factor` times (positive), or sums as many neighbours (negative), or neither.
+        pick: per row the column of its only entry, if every row has one entry, which is 1; else None.
+        factor: n > 0 if the map repeats each element n times, -n if it sums n neighbours, 0 if it does neither.
     """
 
     def __init__(self, rows: Array, cols: Array, weights: Array, shape: tuple[int, int]) -> None:
@@ -64,17 +64,17 @@ class Map:
         return back
 
     def dense(self, dtype: Any) -> Array:
-        """Return the matrix, zeros and all."""
-        found = self._dense.get(dtype)
-        if found is None:
-            found = np.zeros(self.shape, dtype)
-            np.add.at(found, (self.rows, self.cols), self.weights.astype(dtype))
-            self._dense[dtype] = found
-        return found
+        """Return the dense matrix."""
+        matrix = self._dense.get(dtype)
+        if matrix is None:
+            matrix = np.zeros(self.shape, dtype)
+            np.add.at(matrix, (self.rows, self.cols), self.weights.astype(dtype))
+            self._dense[dtype] = matrix
+        return matrix
 
     @functools.cached_property
     def taps(self) -> tuple[Array, Array]:
-        """Per row the columns and weights of its entries, filled up with weights of 0 and the row's first column."""
+        """The columns and weights of the entries of each row, (rows, taps), padded with weights of 0."""
         count = self.shape[0]
         lengths = np.bincount(self.rows, minlength=count)
         width = int(lengths.max()) if len(lengths) else 0
@@ -97,7 +97,7 @@ def _from_taps(index: Array, weights: Array, length: int) -> Map:
 
 
 def _scale(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Any:
-    """Return the distance of two elements of the output, in elements of the input."""
+    """Return the distance between adjacent elements of the output, in elements of the input."""
     if align_corners:
         return kind(length - 1) / kind(count - 1) if count > 1 else kind(0)
     if factor is not None and factor > 0:
@@ -107,9 +107,9 @@ def _scale(length: int, count: int, align_corners: bool, factor: float | None, k
 
 @functools.lru_cache(256)
 def nearest(length: int, count: int, factor: float | None, exact: bool, short: bool) -> Map:
-    """Return the map that takes the element below the place of each, or with `exact` the nearest one.
+    """Return the map that takes the element at the rounded-down place, or with `exact` the nearest element.
 
-    With `short`, lengths that are the same, or twice the other, count for more than `factor`.
+    With `short`, `factor` is ignored if the output is as long as the input or twice as long.
     """
     places = np.arange(count)
     if short and count in (length, 2 * length):
@@ -124,7 +124,7 @@ def nearest(length: int, count: int, factor: float | None, exact: bool, short: b
 
 @functools.lru_cache(256)
 def linear(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
-    """Return linear interpolation between the two nearest elements, the border repeated outside."""
+    """Return linear interpolation between the two nearest elements; outside, the border is repeated."""
     if length == count:
         return Map(np.arange(count), np.arange(count), np.ones(count), (count, length))
     scale = _scale(length, count, align_corners, factor, kind)
@@ -137,7 +137,7 @@ def linear(length: int, count: int, align_corners: bool, factor: float | None, k
 
 
 def cubic_weights(t: Any, a: float) -> list[Any]:
-    """Return Keys' weights of the four elements around a place, t after the second one."""
+    """Return Keys' weights of the four elements around a place, which is at a distance t from the second."""
     return [_outer(t + 1, a), _inner(t, a), _inner(1 - t, a), _outer(2 - t, a)]
 
 
@@ -151,7 +151,7 @@ def _outer(x: Any, a: float) -> Any:
 
 @functools.lru_cache(256)
 def cubic(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
-    """Return cubic convolution of the four nearest elements, with a = -0.75, the border repeated outside."""
+    """Return cubic convolution of the four nearest elements, with a = -0.75; outside, the border is repeated."""
     scale = _scale(length, count, align_corners, factor, kind)
     at = np.arange(count).astype(kind)
     at = at * scale if align_corners else scale * (at + kind(0.5)) - kind(0.5)
@@ -187,7 +187,7 @@ _FILTERS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], in
 
 @functools.lru_cache(256)
 def filtered(mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
-    """Return interpolation with a filter that is as wide as the scale asks for, so that nothing is skipped."""
+    """Return interpolation with a filter whose width grows with the scale, so that every element contributes."""
     index, weights = _filter_taps(mode, length, count, align_corners, factor, kind, True)
     return _from_taps(index, weights, length)
 
@@ -195,7 +195,7 @@ def filtered(mode: str, length: int, count: int, align_corners: bool, factor: fl
 def _filter_taps(
     mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any, antialias: bool
 ) -> tuple[Array, Array]:
-    """Return the columns and weights of a filter. Without antialiasing the border is repeated outside."""
+    """Return the columns and weights of a filter, (rows, taps). Without antialiasing the border is repeated outside."""
     wide, narrow, width = _FILTERS[mode]
     scale = _scale(length, count, align_corners, factor, kind)
     stretch = scale if antialias and scale >= 1 else kind(1)
@@ -220,7 +220,7 @@ def _filter_taps(
 def fixed_point(
     mode: str, length: int, count: int, align_corners: bool, factor: float | None, antialias: bool
 ) -> tuple[Map, int]:
-    """Return a filter with 16-bit weights for images of bytes, and how many of their bits are after the point."""
+    """Return a filter with 16-bit fixed-point weights for images of bytes, and the number of fractional bits."""
     index, weights = _filter_taps(mode, length, count, align_corners, factor, np.float64, antialias)
     whole = _from_taps(index, weights, length)
     matrix = np.zeros((count, length))
@@ -235,7 +235,7 @@ def fixed_point(
 
 
 def apply_to_bytes(x: Array, maps: tuple[tuple[Map, int] | None, ...]) -> Array:
-    """Return planes of bytes (planes, *spatial) mapped along their axes, the last one first, each rounded to bytes."""
+    """Return planes of bytes (planes, *spatial) mapped along their axes, the last first; results are rounded."""
     for axis in range(len(maps), 0, -1):
         pair = maps[axis - 1]
         if pair is None:
@@ -254,7 +254,7 @@ def apply_to_bytes(x: Array, maps: tuple[tuple[Map, int] | None, ...]) -> Array:
 
 @functools.lru_cache(256)
 def averages(length: int, count: int) -> Map:
-    """Return the averages of `count` windows, of nearly one length, that cover the axis."""
+    """Return the averages of `count` windows, whose lengths differ by 1 at most, that cover the axis."""
     start = np.arange(count) * length // max(count, 1)
     lengths = -(-(np.arange(1, count + 1) * length) // max(count, 1)) - start
     rows = np.repeat(np.arange(count), lengths)
@@ -267,14 +267,14 @@ def averages(length: int, count: int) -> Map:
 
 def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
     """Return planes (planes, *spatial) mapped along their axes; None leaves an axis as it is."""
-    counts = tuple([length if each is None else each.shape[0] for length, each in zip(x.shape[1:], maps, strict=True)])
-    if all(each is None or each.pick is not None for each in maps):
+    counts = tuple([n if axis is None else axis.shape[0] for n, axis in zip(x.shape[1:], maps, strict=True)])
+    if all(axis is None or axis.pick is not None for axis in maps):
         return _pick(x, maps, counts)
     if not x.size or 0 in counts:
         return np.zeros_like(x, shape=(len(x), *counts), order="C")
-    # First where it makes the array smallest; of those that make it larger, the last axis first.
+    # The axes that shrink the array most come first; of those that enlarge it, the last axis first.
     order = sorted(
-        [k for k, each in enumerate(maps) if each is not None],
+        [k for k, axis in enumerate(maps) if axis is not None],
         key=lambda k: (min(counts[k] / max(x.shape[k + 1], 1), 1.0), -k),
     )
 
@@ -282,7 +282,7 @@ def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
     out = _apply(wide, maps, order, False)
     flat = out.reshape(-1)
     if np.isnan(np.dot(flat, flat)):
-        # What does not belong to an element is multiplied by 0, which makes NaN of infinities and of NaN.
+        # Elements outside a tap's support were multiplied by 0, which gives NaN for infinities and NaN.
         out = _apply(wide, maps, order, True)
     return out.astype(x.dtype, copy=False)
 
@@ -294,11 +294,11 @@ def _apply(x: Array, maps: tuple[Map | None, ...], order: list[int], exact: bool
 
 
 def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
-    """Return an array multiplied by a map along one axis; `exact`: nothing is multiplied by 0."""
+    """Return an array multiplied by a map along one axis; with `exact`, no element is multiplied by a weight of 0."""
     count, length = map.shape
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if axis == x.ndim - 1 and length <= _DENSE and not map.factor and not exact:
-        # A product with the whole matrix: BLAS multiplies by many zeros in the time of gathering a few elements.
+        # A product with the dense matrix: BLAS multiplies by many zeros in the time of gathering a few elements.
         return np.matmul(x.reshape(math.prod(x.shape[:-1]), length), map.dense(x.dtype).T).reshape(shape)
     out = np.empty_like(x, shape=shape, order="C")
 
@@ -313,7 +313,7 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
 
 
 def _neighbours(x: Array, out: Array, factor: int, axis: int) -> None:
-    """Write into `out` each element of `x` as often as `factor` says, or the sums of minus as many."""
+    """Write into `out` each element of `x` repeated `factor` times, or if that is negative the sums of neighbours."""
     if factor > 0:
         for k in range(factor):
             out[(*(slice(None),) * axis, slice(k, None, factor))] = x
@@ -324,12 +324,12 @@ def _neighbours(x: Array, out: Array, factor: int, axis: int) -> None:
         out[...] = parts[0]
         return
     np.add(parts[0], parts[1], out=out)
-    for each in parts[2:]:
-        out += each
+    for part in parts[2:]:
+        out += part
 
 
 def _by_taps(x: Array, out: Array, map: Any, axis: int, exact: bool) -> None:
-    """Write an array multiplied by a map along one axis into `out`, entry by entry."""
+    """Write the product of an array with a map along one axis into `out`, tap by tap."""
     index, weights = map.taps
     shape = [1] * x.ndim
     shape[axis] = len(index)
@@ -347,22 +347,21 @@ def _by_taps(x: Array, out: Array, map: Any, axis: int, exact: bool) -> None:
 
 
 def _pick(x: Array, maps: tuple[Map | None, ...], counts: tuple[int, ...]) -> Array:
-    """Return elements of planes, of any dtype, copied."""
-    factors = [1 if each is None else each.factor for each in maps]
+    """Return planes mapped by maps that only pick elements, of any dtype."""
+    factors = [1 if axis is None else axis.factor for axis in maps]
     if all(factor > 0 for factor in factors):
         out = np.empty_like(x, shape=(len(x), *counts), order="C")
         if out.size:
             _repeat(x, out, factors)
         return out
     for k in sorted(range(len(maps)), key=lambda k: (counts[k] / max(x.shape[k + 1], 1), -k)):
-        each = maps[k]
-        if each is not None:
-            x = x.take(each.pick, k + 1)
+        if (axis := maps[k]) is not None:
+            x = x.take(axis.pick, k + 1)
     return x
 
 
 def _repeat(x: Array, out: Array, factors: list[int]) -> None:
-    """Write the elements of planes into `out`, each as often as the factors say."""
+    """Write into `out` the elements of planes, repeated along each axis by its factor."""
     target_shape, source_shape = [len(x)], [len(x)]
     for length, factor in zip(x.shape[1:-1], factors[:-1], strict=True):
         target_shape += [length, factor]
@@ -372,7 +371,7 @@ def _repeat(x: Array, out: Array, factors: list[int]) -> None:
 
     def work(begin: int, end: int) -> None:
         part = x[begin:end]
-        if factors[-1] > 1:  # along the last axis with strides, then whole rows
+        if factors[-1] > 1:  # the last axis first, by strided copies, then whole rows
             rows = np.empty_like(part, shape=(*part.shape[:-1], width), order="C")
             for k in range(factors[-1]):
                 rows[..., k :: factors[-1]] = part

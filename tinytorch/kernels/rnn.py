@@ -1,17 +1,18 @@
 """Recurrent layers: one layer in one direction over whole sequences, and its gradients.
 
-Arrays are kept with features before the batch: a step's gates are a matrix (gates, batch). So each gate is one
-contiguous block, which ufuncs work on in place, and a step's product has the weights as its first factor.
+The features are the first dimension and the batch the last: a step's gates are a matrix (gates, batch). So each gate is
+one contiguous block, which ufuncs compute in place, and the weights are the first factor of a step's product.
 
-All steps' inputs lie side by side in one matrix, its columns the steps one after another, its rows
+The inputs of all steps form one matrix. Its columns are the sequences of the first step, then of the second, and so on;
+its rows are
 
     the input's features,  ones (for the bias),  the hidden state before the step.
 
-One product with the weights `[W_ih | b | W_hh]` per step gives the gates, and one product of all steps' gradients of
-the gates with it gives the gradients of all weights and biases.
+The product of the weights `[W_ih | b | W_hh]` with a step's columns gives the gates, and one product of the gates'
+gradients in all steps with the whole matrix gives the gradients of all weights and biases.
 
-`widths` says how many sequences each step has. Those of a packed sequence only become fewer: sequences end. In the
-reverse direction they begin one after another.
+`widths` says how many sequences each step has. In a packed sequence they can only decrease: sequences end. In the
+reverse direction sequences begin at different steps.
 
 Sources: Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to
     forget", 2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the
@@ -32,28 +33,27 @@ from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import get_threads, share
+from tinytorch.kernels.parallel import get_threads, parallel_for
 from tinytorch.kernels.products import product
 
 Array = Any
 
 
 def spans(widths: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
-    """Return the first column and the one after the last of each step, in the order of processing."""
-    found = [(end - width, end) for end, width in zip(accumulate(widths), widths, strict=True)]
-    return found[::-1] if reverse else found
+    """Return the columns (begin, end) of each step, in the order of processing."""
+    columns = [(end - width, end) for end, width in zip(accumulate(widths), widths, strict=True)]
+    return columns[::-1] if reverse else columns
 
 
-# A step is a dozen calls on small arrays, of which the product alone is shared among threads by BLAS. So two threads
-# take half of the sequences each, through all steps, and meet at the end. (More of them would wait for the
-# interpreter's lock.)
+# A step is a dozen calls on small arrays, of which BLAS divides only the product among threads. So two threads take
+# half of the sequences each through all steps. (More threads would wait for the interpreter's lock.)
 
-# Numbers in a step's state, and steps, from which on that pays.
+# Elements of a step's state, and steps, from which on two threads are used.
 _WIDE, _LONG = 1 << 13, 8
 
 
 def _bounds(widths: Sequence[int], size: int) -> Array:
-    """Return where the sequences are cut that threads work on side by side, `size` states each: [0, …, batch]."""
+    """Return the bounds [0, …, batch] of the parts of the batch that threads compute; states have `size` elements."""
     batch = max(widths)
     cut = (
         get_threads() == 2
@@ -66,21 +66,21 @@ def _bounds(widths: Sequence[int], size: int) -> Array:
     return np.array([0, (batch + 1) // 2, batch] if cut else [0, batch])
 
 
-def _side_by_side(
+def _in_parts(
     work: Callable[[int, int, list[tuple[int, int]]], None], bounds: Array, steps: list[tuple[int, int]]
 ) -> None:
-    """Call `work(low, high, steps)` for the sequences between two bounds, with their columns of each step."""
+    """Call `work(low, high, steps)` for each part of the batch, in several threads, with its columns of each step."""
     cuts = bounds.tolist()
     if len(cuts) == 2:
         work(cuts[0], cuts[1], steps)
         return
 
-    def some(begin: int, end: int) -> None:
+    def parts(begin: int, end: int) -> None:
         for low, high in zip(cuts[begin:end], cuts[begin + 1 : end + 1], strict=True):
             work(low, high, [(at + low, at + high) for at, _ in steps])
 
     with blas.one_thread():
-        share(some, len(cuts) - 1)
+        parallel_for(parts, len(cuts) - 1)
 
 
 def _empty(like: Array, *shape: int) -> Array:
@@ -88,14 +88,14 @@ def _empty(like: Array, *shape: int) -> Array:
 
 
 def _block(flat: Array, rows: int, begin: int, end: int) -> Array:
-    """Return a step's matrix of `rows` rows: contiguous, in memory that holds the steps' one after another."""
+    """Return the contiguous matrix of `rows` rows of one step, in memory that holds those of all steps."""
     return flat[rows * begin : rows * end].reshape(rows, end - begin)
 
 
-def _hand_on(state: Array, to: Array, initial: Array, final: Array) -> None:
-    """Copy the columns of a step's state to the next step's.
+def _advance(state: Array, to: Array, initial: Array, final: Array) -> None:
+    """Copy the columns of a step's state to the state of the next step.
 
-    The columns that the next step has in addition come from `initial`, those that it has no more go to `final`.
+    Columns of sequences that begin come from `initial`, those of sequences that end are copied to `final`.
     """
     had, has = state.shape[1], to.shape[1]
     both = min(had, has)
@@ -108,7 +108,7 @@ def _hand_on(state: Array, to: Array, initial: Array, final: Array) -> None:
 
 
 def _with_inputs(x: Array, h0: Array, first: tuple[int, int]) -> Array:
-    """Return the matrix of all steps' inputs, the hidden states left open but for that of the first step."""
+    """Return the matrix of all steps' inputs, in which only the hidden state of the first step is filled in."""
     features = x.shape[-1]
     columns = x.shape[0] * x.shape[1] if x.ndim == 3 else x.shape[0]
     matrix = _empty(x, features + 1 + h0.shape[1], columns)
@@ -122,8 +122,8 @@ def _with_inputs(x: Array, h0: Array, first: tuple[int, int]) -> Array:
     return matrix
 
 
-def _zeros_unless(given: Array, like: Array, *shape: int) -> Array:
-    return np.zeros_like(like, order="C", shape=shape) if given is None else widened(given)
+def _or_zeros(x: Array | None, like: Array, *shape: int) -> Array:
+    return np.zeros_like(like, order="C", shape=shape) if x is None else widened(x)
 
 
 def _of_inputs(
@@ -132,11 +132,12 @@ def _of_inputs(
     """Return the gradients of x, W_ih, W_hh, b_ih and b_hh, from those of the gates of all steps.
 
     Args:
-        slopes: of the gates before their nonlinearity, (gates, columns), as far as they come from the input.
-        recurrent: the same, as far as they come from the hidden state; often the same array.
+        slopes: the gradients of the gates before their nonlinearity, (gates, columns), with respect to the products
+            with the input.
+        recurrent: the same with respect to the products with the hidden state; often the same array.
         matrix: all steps' inputs.
         biased: whether there are biases.
-        needs: of x, the weights and the biases.
+        needs: which of the gradients of x, the weights and the biases are needed.
     """
     features = x.shape[-1]
     grads: list[Array] = [None] * 5
@@ -166,7 +167,7 @@ def _of_inputs(
 
 
 def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
-    """Return `[W_ih | b | W_hh]` in the order i, f, o, g, the first three of them negated: sigmoids take exp(-x)."""
+    """Return `[W_ih | b | W_hh]` in the order i, f, o, g, the first three negated, as the sigmoid needs exp(-x)."""
     features, size = w_ih.shape[1], w_hh.shape[0] // 4
     whole = _empty(w_ih, 4 * size, features + 1 + w_hh.shape[1])
     # PyTorch's order is i, f, g, o.
@@ -198,7 +199,7 @@ def lstm(
         reverse: begin with the last step.
     """
     dtype, leading = x.dtype, x.shape[:-1]
-    x, h0, c0, w_ih, w_hh = (widened(each) for each in (x, h0, c0, w_ih, w_hh))
+    x, h0, c0, w_ih, w_hh = (widened(array) for array in (x, h0, c0, w_ih, w_hh))
     if b_ih is not None:
         b_ih, b_hh = widened(b_ih), widened(b_hh)
     w_hr = None if w_hr is None else widened(w_hr)
@@ -213,7 +214,7 @@ def lstm(
     out = out.reshape(*leading, out.shape[1])
     results = (out, h_n, c_n)
     if dtype != out.dtype:
-        results = tuple(each.astype(dtype) for each in results)
+        results = tuple(array.astype(dtype) for array in results)
     return (*results, matrix, gates, before, squashed, bounds)
 
 
@@ -222,14 +223,14 @@ def lstm_steps(
     weights: Array, w_hr: Array | None, h0: Array, c0: Array, widths: Sequence[int], reverse: bool, bounds: Array,
     matrix: Array, gates: Array, before: Array, squashed: Array, out: Array, h_n: Array, c_n: Array,
 ) -> None:  # fmt: skip
-    """Do the steps of `lstm`, from the matrix of their inputs, of which hidden states after the first are open.
+    """Compute the steps of `lstm`, and fill in the hidden states in the matrix of their inputs.
 
     Args:
-        weights: of the product of a step, (4 * size, rows of the matrix), the rows of i, f and o negated.
-        bounds: the sequences that are treated side by side, the steps of each in one piece of memory.
+        weights: (4 * size, rows of the matrix), the rows of i, f and o negated.
+        bounds: the bounds of the parts of the batch; the steps of each part are contiguous in memory.
         matrix: (features + 1 + hidden, columns).
-        gates, before, squashed: take i, f, o and n of all steps, c before each, and the tanh of c after it.
-        out, h_n, c_n: take the hidden states of all steps, (columns, hidden), and the last states.
+        gates, before, squashed: outputs: i, f, o and n of all steps, c before each step, and tanh(c) after it.
+        out, h_n, c_n: outputs: the hidden states of all steps, (columns, hidden), and the last states.
         the others: as for `lstm`.
     """
     size = c0.shape[1]
@@ -261,10 +262,10 @@ def lstm_steps(
                 np.matmul(w_hr, three[2 * size :] * t, out=h)
             out[begin:end] = h.T
             if not same:
-                _hand_on(h, next_h, h0[low:high].T, h_n[low:high].T)
-                _hand_on(c, next_c, c0[low:high].T, c_n[low:high].T)
+                _advance(h, next_h, h0[low:high].T, h_n[low:high].T)
+                _advance(c, next_c, c0[low:high].T, c_n[low:high].T)
 
-    _side_by_side(run, bounds, spans(widths, reverse))
+    _in_parts(run, bounds, spans(widths, reverse))
 
 
 def lstm_grad(
@@ -274,7 +275,7 @@ def lstm_grad(
     """Return the gradients of `lstm`'s x, h0, c0, W_ih, W_hh, b_ih, b_hh and W_hr, as far as needed.
 
     Args:
-        g: the gradients of the output and of the last h and c, each possibly None.
+        g: the gradients of the output and of the last h and c, or None for any of them.
         needs: which of the eight are needed.
         biased: whether there are biases.
         the others: as for `lstm`, and what it returned.
@@ -283,7 +284,7 @@ def lstm_grad(
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
     batch = max(widths)
     g_out = None if g[0] is None else widened(g[0]).reshape(columns, width)
-    g_h, g_c = (_zeros_unless(each, matrix, batch, n) for each, n in zip(g[1:], (width, size), strict=True))
+    g_h, g_c = (_or_zeros(grad, matrix, batch, n) for grad, n in zip(g[1:], (width, size), strict=True))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
     projection = None
@@ -303,89 +304,52 @@ def lstm_steps_grad(
     widths: Sequence[int], reverse: bool, bounds: Array, gates: Array, before: Array, squashed: Array, slopes: Array,
     grad_h0: Array, grad_c0: Array,
 ) -> None:  # fmt: skip
-    """Do the steps of `lstm_grad`, from the last to the first.
+    """Compute the steps of `lstm_grad`, from the last to the first.
 
     Args:
-        projection: W_hr, and what takes the hidden states before it, and the gradients of those after it; or None.
+        projection: W_hr and two outputs, the hidden states before the projection and the gradients of those after it;
+            or None.
         g_out, g_h, g_c: the gradients of all hidden states, (columns, hidden), or None, and of the last states.
-        slopes: takes the gradients of the gates before their nonlinearity, in PyTorch's order, (4 * size, columns).
-        grad_h0, grad_c0: take the gradients of the first states.
-        the others: as `lstm_steps` has left them.
+        slopes: output: the gradients of the gates before their nonlinearity, in PyTorch's order, (4 * size, columns).
+        grad_h0, grad_c0: outputs: the gradients of the first states.
+        the others: as filled in by `lstm_steps`.
     """
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], slopes.shape[1]
-    steps, batch = spans(widths, reverse)[::-1], max(widths)
+    steps = spans(widths, reverse)[::-1]
     by_gate = slopes.reshape(4, size, columns)
-    back, even = w_hh.T, min(widths) == batch
-
-    def factors(begin: int, end: int, count: int) -> tuple[Array, Array]:
-        """Return `_lstm_factors` of a step's columns; or of those of the first of `count` steps, and of all others."""
-
-        def block(flat: Array, parts: int) -> Array:
-            rows = parts * size
-            whole = flat.reshape(count, flat.size // count)[:, rows * begin : rows * end]
-            return whole.reshape(count, parts, size, end - begin)
-
-        return _lstm_factors(block(gates, 4), block(before, 1)[:, 0], block(squashed, 1)[:, 0])
+    back, one = w_hh.T, number(1, gates.dtype)
 
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
-        dh, dc = (each[low : low + end - begin].T.copy("C") for each in (g_h, g_c))
-        upstream = None
-        if even:
-            of_gates, of_c = factors(low, high, len(steps))
-            if g_out is not None:
-                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
+        dh, dc = (grad[low : low + end - begin].T.copy("C") for grad in (g_h, g_c))
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
-            step = begin // batch if even and batch else 0
+            t = _block(squashed, size, begin, end)
+            i, f, o, n = four.reshape(4, size, end - begin)
             if g_out is not None:
-                np.add(dh, g_out[begin:end].T if upstream is None else upstream[step], out=dh)
+                np.add(dh, g_out[begin:end].T, out=dh)
             if projection is not None:
                 w_hr, unprojected, projected = projection
                 projected[:, begin:end] = dh
-                t = _block(squashed, size, begin, end)
-                np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
+                np.multiply(o, t, out=unprojected[:, begin:end])
                 dh = np.matmul(w_hr.T, dh)
-            if not even:
-                of_gates, of_c = factors(begin, end, 1)
-            np.add(dc, of_c[step] * dh, out=dc)
-            into = by_gate[:, :, begin:end]
-            np.multiply(of_gates[step, :3], dc, out=into[:3])
-            np.multiply(of_gates[step, 3], dh, out=into[3])
-            np.multiply(dc, four[size : 2 * size], out=dc)
+            dc += (one - t * t) * o * dh  # the derivative of tanh is 1 - tanh²
+            three = four[: 3 * size].reshape(3, size, end - begin)
+            sigmoids = (one - three) * three  # the derivatives of the sigmoids
+            into = by_gate[:, :, begin:end]  # i, f, n, o
+            np.multiply(sigmoids[0] * n, dc, out=into[0])
+            np.multiply(sigmoids[1] * _block(before, size, begin, end), dc, out=into[1])
+            np.multiply((one - n * n) * i, dc, out=into[2])
+            np.multiply(sigmoids[2] * t, dh, out=into[3])
+            dc *= f
             dh = np.matmul(back, slopes[:, begin:end])
             if last - first != end - begin:
                 h, c = _empty(slopes, width, last - first), _empty(slopes, size, last - first)
-                _hand_on(dh, h, g_h[low:high].T, grad_h0[low:high].T)
-                _hand_on(dc, c, g_c[low:high].T, grad_c0[low:high].T)
+                _advance(dh, h, g_h[low:high].T, grad_h0[low:high].T)
+                _advance(dc, c, g_c[low:high].T, grad_c0[low:high].T)
                 dh, dc = h, c
 
-    _side_by_side(run, bounds, steps)
-
-
-def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
-    """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
-
-    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
-    the factor that takes the gradient of h to that of c.
-
-    Args:
-        gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
-        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
-    """
-    one = number(1, gates.dtype)
-    three, n = gates[:, :3], gates[:, 3]
-    work = one - three
-    np.multiply(work, three, out=work)  # the slopes of the sigmoids
-    out = _empty(gates, *gates.shape)
-    for to, gate, other in ((0, 0, n), (1, 1, before), (3, 2, squashed)):
-        np.multiply(work[:, gate], other, out=out[:, to])
-    of_n, of_c = out[:, 2], squashed * squashed  # the slope of tanh is 1 - tanh²
-    np.multiply(n, n, out=of_n)
-    for slope, gate in ((of_n, 0), (of_c, 2)):
-        np.subtract(one, slope, out=slope)
-        np.multiply(slope, three[:, gate], out=slope)
-    return out, of_c
+    _in_parts(run, bounds, steps)
 
 
 # GRU ----------------------------------------------------------------------------------------------
@@ -396,20 +360,20 @@ def gru(
 ) -> tuple[Array, ...]:
     """Return a layer's output, its last state, and what `gru_grad` needs; arguments as of `lstm`, gates r, z, n."""
     dtype, leading = x.dtype, x.shape[:-1]
-    x, h0, w_ih, w_hh = (widened(each) for each in (x, h0, w_ih, w_hh))
+    x, h0, w_ih, w_hh = (widened(array) for array in (x, h0, w_ih, w_hh))
     size, features = w_hh.shape[1], x.shape[-1]
     steps = spans(widths, reverse)
     matrix = _with_inputs(x, h0, steps[0])
     columns = matrix.shape[1]
-    # The new gate's parts of input and state are wanted apart; r and z are negated, for sigmoids take exp(-x).
+    # The new gate needs its products with input and state separately. r and z are negated: sigmoids need exp(-x).
     of_input, of_state = _empty(x, 3 * size, features + 1), _empty(x, 3 * size, 1 + size)
     of_input[:, :features], of_state[:, 1:] = w_ih, w_hh
     if b_ih is None:
         of_input[:, features] = of_state[:, 0] = 0
     else:
         of_input[:, features], of_state[:, 0] = widened(b_ih), widened(b_hh)
-    for each in (of_input, of_state):
-        np.negative(each[: 2 * size], out=each[: 2 * size])
+    for weights in (of_input, of_state):
+        np.negative(weights[: 2 * size], out=weights[: 2 * size])
     inputs = product(of_input, matrix[: features + 1])
     gates, new = _empty(x, 3 * size * columns), _empty(x, size * columns)
     out, h_n = _empty(x, columns, size), _empty(x, *h0.shape)
@@ -435,7 +399,7 @@ def gru(
         np.add(change, n, out=h)  # (1 - z) n + z h
         out[begin:end] = h.T
         if not same:
-            _hand_on(h, next_h, h0.T, h_n.T)
+            _advance(h, next_h, h0.T, h_n.T)
     out = out.reshape(*leading, size)
     if dtype != out.dtype:
         out, h_n = out.astype(dtype), h_n.astype(dtype)
@@ -452,9 +416,9 @@ def gru_grad(
     steps = spans(widths, reverse)[::-1]
     batch = max(widths)
     g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
-    g_h = _zeros_unless(g[1], matrix, batch, size).T
+    g_h = _or_zeros(g[1], matrix, batch, size).T
     grad_h0 = _empty(matrix, batch, size)
-    # Rows: n as far as it comes from the input, r, z, n as far as it comes from the state.
+    # Rows: n with respect to the product with the input, r, z, and n with respect to the product with the state.
     slopes = _empty(matrix, 4 * size, columns)
     hidden = matrix[-size:]
     back = w_hh.T
@@ -485,7 +449,7 @@ def gru_grad(
         np.add(dh, through, out=dh)
         if last - first != end - begin:
             h = _empty(matrix, size, last - first)
-            _hand_on(dh, h, g_h, grad_h0.T)
+            _advance(dh, h, g_h, grad_h0.T)
             dh = h
     turned = np.concatenate([w_ih[2 * size :], w_ih[: 2 * size]])
     grads = _of_inputs(slopes[: 3 * size], slopes[size:], x, matrix, turned, biased, (needs[0], *needs[2:]))
@@ -502,9 +466,9 @@ def rnn(
     x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array,
     widths: Sequence[int], reverse: bool, relu: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Return a layer's output, its last state, and what `rnn_grad` needs; `relu` instead of tanh."""
+    """Return a layer's output, its last state, and what `rnn_grad` needs; the nonlinearity is ReLU or tanh."""
     dtype, leading = x.dtype, x.shape[:-1]
-    x, h0, w_ih, w_hh = (widened(each) for each in (x, h0, w_ih, w_hh))
+    x, h0, w_ih, w_hh = (widened(array) for array in (x, h0, w_ih, w_hh))
     size, features = w_hh.shape[1], x.shape[-1]
     steps = spans(widths, reverse)
     matrix = _with_inputs(x, h0, steps[0])
@@ -523,7 +487,7 @@ def rnn(
         else:
             np.tanh(h, out=h)
         out[begin:end] = h.T
-        _hand_on(h, hidden[:, first:last], h0.T, h_n.T)
+        _advance(h, hidden[:, first:last], h0.T, h_n.T)
     out = out.reshape(*leading, size)
     if dtype != out.dtype:
         out, h_n = out.astype(dtype), h_n.astype(dtype)
@@ -540,7 +504,7 @@ def rnn_grad(
     steps = spans(widths, reverse)[::-1]
     batch = max(widths)
     g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
-    g_h = _zeros_unless(g[1], matrix, batch, size).T
+    g_h = _or_zeros(g[1], matrix, batch, size).T
     grad_h0 = _empty(matrix, batch, size)
     slopes = _empty(matrix, size, columns)
     back = w_hh.T
@@ -560,7 +524,7 @@ def rnn_grad(
         dh = product(back, into)
         if last - first != end - begin:
             before = _empty(matrix, size, last - first)
-            _hand_on(dh, before, g_h, grad_h0.T)
+            _advance(dh, before, g_h, grad_h0.T)
             dh = before
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[2:]))
     return [grads[0], grad_h0, *grads[1:]]

@@ -17,15 +17,15 @@ Array = Any
 
 
 def full(sizes: Sequence[int]) -> list[int]:
-    """Return sizes as PyTorch's messages show them."""
+    """Return sizes as a list of ints, for PyTorch's messages."""
     return [int(size) for size in sizes]
 
 
 def inferred(size: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return `shape` with the one -1 in it worked out for `size` elements.
+    """Return `shape` with its -1, if any, replaced by the length that gives `size` elements.
 
     Raises:
-        RuntimeError: the shape does not fit, or leaves more than one length open.
+        RuntimeError: the shape does not fit, or has more than one -1.
     """
     known, unknown = 1, None
     for i, length in enumerate(shape):
@@ -60,8 +60,8 @@ def view(x: Array, shape: tuple[int, ...]) -> Array:
         RuntimeError: the shape does not fit, or the strides do not allow it.
     """
     try:
-        if not shape or min(shape) >= -1:  # NumPy takes any negative length for the open one
-            # A contiguous array is never copied, and the plain call is the faster one.
+        if not shape or min(shape) >= -1:  # (NumPy accepts any negative length as -1)
+            # A contiguous array is never copied, and `reshape` without `copy` is faster.
             return x.reshape(shape) if x.flags.c_contiguous else x.reshape(shape, copy=False)
     except ValueError:
         pass
@@ -70,7 +70,7 @@ def view(x: Array, shape: tuple[int, ...]) -> Array:
         raise TypeError(
             f"view() received an invalid combination of arguments - got ({kinds}), but expected a shape or a dtype"
         ) from None
-    inferred(x.size, shape)  # raises if the shape is at fault
+    inferred(x.size, shape)  # raises an error if the shape does not fit
     raise RuntimeError(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
         "contiguous subspaces). Use .reshape(...) instead."
@@ -78,7 +78,7 @@ def view(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def can_view(x: Array, shape: tuple[int, ...]) -> bool:
-    """Return whether `x` can have that shape (which fits) on the same memory."""
+    """Return whether `x` can have a shape, which has the right number of elements, on the same memory."""
     if not x.flags.c_contiguous:
         try:
             x.reshape(shape, copy=False)
@@ -88,7 +88,7 @@ def can_view(x: Array, shape: tuple[int, ...]) -> bool:
 
 
 def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
-    """Return the bytes of `x` read as another dtype; the last dimension takes up a difference of sizes."""
+    """Return the bytes of `x` as another dtype; if the item sizes differ, the length of the last dimension changes."""
     mine = dtypes.from_numpy_dtype(x.dtype)
     if mine.itemsize != kind.itemsize:
         what = f"to view {mine.tensor_name} as {kind.tensor_name} (different element sizes)"
@@ -109,15 +109,15 @@ def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
     return x.view(kind.numpy)
 
 
-def writable(made: Array, x: Array) -> Array:
-    """Return the view `made` of `x`, which NumPy gave as read-only, writable if `x` is."""
-    if isinstance(made, np.ndarray) and x.flags.writeable:
-        made.flags.writeable = True
-    return made
+def writable(view: Array, x: Array) -> Array:
+    """Return a view of `x`, which NumPy made read-only, writable if `x` is writable."""
+    if isinstance(view, np.ndarray) and x.flags.writeable:
+        view.flags.writeable = True
+    return view
 
 
 def expand(x: Array, sizes: Sequence[int]) -> Array:
-    """Return `x` with dimensions of length 1 repeated, and new ones in front, by strides of 0; -1 keeps a length."""
+    """Return a view with dimensions of length 1 expanded to `sizes`, and new ones in front; -1 keeps a length."""
     extra = len(sizes) - x.ndim
     if extra < 0:
         kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
@@ -143,7 +143,7 @@ def expand(x: Array, sizes: Sequence[int]) -> Array:
                 f"dimension {i}.  Target sizes: {full(sizes)}.  Tensor sizes: {full(x.shape)}"
             )
     if type(x) is np.ndarray and x.flags.c_contiguous and x.flags.writeable:
-        return np.ndarray(shape, x.dtype, x, 0, strides)  # a tenth of what broadcast_to costs
+        return np.ndarray(shape, x.dtype, x, 0, strides)  # in a tenth of the time of `broadcast_to`
     return writable(np.broadcast_to(x, shape), x)
 
 
@@ -166,7 +166,7 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
 
 
 def overlap_add(windows: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
-    """Return zeros of `shape` with each element of the windows added where `window` took it from."""
+    """Return zeros of `shape` with the elements of windows added at the places that `window` reads: its transpose."""
     out = np.zeros(shape, windows.dtype, like=windows)
     if not shape:
         out[...] = windows.sum()
@@ -179,7 +179,7 @@ def overlap_add(windows: Array, shape: tuple[int, ...], dim: int, size: int, ste
 
 
 def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return the diagonals of the planes of two dimensions, as a view with the diagonal as its last dimension."""
+    """Return a view of the diagonals of the planes of two dimensions; its last dimension runs along the diagonals."""
     axis1, axis2 = axis_of(dim1, x.ndim, "diagonal"), axis_of(dim2, x.ndim, "diagonal")
     if axis1 == axis2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -187,7 +187,7 @@ def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 
 def embed_diagonal(x: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
-    """Return zeros of `shape` with `x` on the diagonals that `diagonal` names."""
+    """Return zeros of `shape` with `x` on the diagonals that `diagonal` returns."""
     out = np.zeros(shape, x.dtype, like=x)
     places = np.arange(x.shape[-1], like=x)
     planes = np.moveaxis(out, (dim1, dim2), (-2, -1))
@@ -206,7 +206,7 @@ def promoted(xs: Sequence[Array]) -> list[Array]:
 
 
 def _as_joined(out: Array, xs: Sequence[Array]) -> Array:
-    """Return what NumPy made of joining `xs` in PyTorch's order: rows, unless all of them have their channels last."""
+    """Return NumPy's concatenation of `xs` in PyTorch's layout: row-major, unless all of them are channels-last."""
     if out.flags.c_contiguous or all(channels_last(x) for x in xs):
         return out
     return out.copy("C")
@@ -214,13 +214,13 @@ def _as_joined(out: Array, xs: Sequence[Array]) -> Array:
 
 @twin
 def concatenated(xs: Sequence[Array], dim: int) -> Array:
-    """Return arrays joined along `dim`; empty ones of one dimension fit everywhere, as ever in PyTorch."""
+    """Return arrays joined along `dim`; one-dimensional empty arrays are skipped, as in PyTorch."""
     if xs:
         kind = xs[0].dtype
         for x in xs:
             if x.dtype is not kind:
                 break
-        else:  # the usual case; what is left is looked at below if NumPy refuses it
+        else:  # the most frequent case; if NumPy raises an error, the code below handles it
             try:
                 out = np.concatenate(xs, dim)
             except (ValueError, TypeError, IndexError):
@@ -233,9 +233,9 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
         if not x.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     arrays = promoted(xs)
-    some = [x for x in arrays if x.shape != (0,)]
-    if len(some) != len(arrays) and some and some[0].ndim > 1:
-        arrays = some
+    filled = [x for x in arrays if x.shape != (0,)]
+    if len(filled) != len(arrays) and filled and filled[0].ndim > 1:
+        arrays = filled
     first = arrays[0]
     axis = axis_of(dim, first.ndim, "cat")
     try:
@@ -257,7 +257,7 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
 
 
 def stacked(xs: Sequence[Array], dim: int) -> Array:
-    """Return arrays of one shape side by side along a new dimension."""
+    """Return arrays of one shape stacked along a new dimension."""
     if not xs:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape, kind = xs[0].shape, xs[0].dtype
@@ -265,7 +265,7 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
         for x in xs:
             if x.shape != shape or x.dtype is not kind:
                 break
-        else:  # the usual case: joined along what is there
+        else:  # the most frequent case: a concatenation along the first dimension
             out = np.concatenate(xs)
             if not out.flags.c_contiguous:
                 out = _as_joined(out, xs)
@@ -287,7 +287,7 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
 
 
 def split_sizes(length: int, size: int) -> list[int]:
-    """Return the lengths of the pieces of `size` (the last may be shorter) that `length` is cut into."""
+    """Return the lengths of the pieces when `length` is split into pieces of `size`; the last may be shorter."""
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and length:
@@ -299,7 +299,7 @@ def split_sizes(length: int, size: int) -> list[int]:
 
 
 def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
-    """Return views of `x` cut along `dim` (from 0) into pieces of these lengths."""
+    """Return views of `x`, split along `dim` (from 0) into pieces of these lengths."""
     parts, at = [], 0
     before = (slice(None),) * dim
     for size in sizes:
@@ -309,7 +309,7 @@ def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
 
 
 def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
-    """Return a copy turned k times by 90 degrees, from `dim0` towards `dim1`, in memory as PyTorch leaves it."""
+    """Return a copy rotated k times by 90 degrees, from `dim0` towards `dim1`, with PyTorch's memory layout."""
     k %= 4
     if k == 0:
         return x.copy("C")
@@ -319,7 +319,7 @@ def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
 
 
 def flip(x: Array, axes: Sequence[int]) -> Array:
-    """Return a copy in reverse order along `axes` (from 0), the axes in the same order in memory."""
+    """Return a copy in reverse order along `axes` (from 0), with the axes in the same order in memory."""
     key = [slice(None)] * x.ndim
     for axis in axes:
         key[axis] = slice(None, None, -1)
@@ -327,9 +327,9 @@ def flip(x: Array, axes: Sequence[int]) -> Array:
 
 
 def formatted(out: Array, x: Array) -> Array:
-    """Return `out` with its channels last in memory if those of `x` are: as PyTorch's kernels hand on a format.
+    """Return `out` in channels-last format if `x` is: PyTorch's kernels propagate the memory format.
 
-    Both have the shape (N, C, *). Where single channels or places leave it open, the format is the usual one.
+    Both have the shape (N, C, *). If one channel or one place makes the format ambiguous, it is the contiguous one.
     """
     if x.flags.c_contiguous or not channels_last(x):
         return out
@@ -337,22 +337,22 @@ def formatted(out: Array, x: Array) -> Array:
 
 
 def with_channels_last(out: Array) -> Array:
-    """Return an array (N, C, *) with its channels last in memory."""
+    """Return an array (N, C, *) in channels-last format."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(out, 1, -1)), -1, 1)
 
 
 def channels_last(x: Array) -> bool:
-    """Return whether an array (N, C, *) suggests that format by its strides, as PyTorch looks at them."""
+    """Return whether the strides of an array (N, C, *) are channels-last by PyTorch's criterion."""
     shape, strides, least = x.shape, x.strides, 0
     if len(shape) not in (4, 5):
         return False
     if 0 in strides:
-        # NumPy's for a new dimension: PyTorch's goes by the next one, as `Tensor.stride` says.
-        found = [*strides, x.itemsize]
+        # NumPy's stride of a new dimension is 0, where PyTorch derives it from the next dimension (`Tensor.stride`).
+        by_next = [*strides, x.itemsize]
         for dim in range(x.ndim - 1, -1, -1):
-            if shape[dim] == 1 and not found[dim]:
-                found[dim] = found[dim + 1] * (*shape, 1)[dim + 1]
-        strides = tuple(found)
+            if shape[dim] == 1 and not by_next[dim]:
+                by_next[dim] = by_next[dim + 1] * (*shape, 1)[dim + 1]
+        strides = tuple(by_next)
     for dim in (1, *range(x.ndim - 1, 1, -1), 0):
         if not shape[dim] or strides[dim] < least or (not dim and least == strides[1]):
             return False

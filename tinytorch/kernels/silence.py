@@ -1,9 +1,10 @@
-"""NumPy's floating-point warnings, of which PyTorch gives none: this package's own calls stay silent, users' do not.
+"""Suppression of NumPy's floating-point warnings for this package's calls only; PyTorch gives no such warnings.
 
-`np.errstate` around each operation would cost it half a microsecond, and `np.seterr` would silence users' own NumPy. A
-warnings filter costs nothing, but later ones go before it (pytest's "error"), and where the package is imported inside
-of a `catch_warnings` (pytest's collection) its end takes the filter away. So it is put first again whenever filters
-change: the module `warnings` tells itself of that by a function that it looks up by name.
+`np.errstate` would add half a microsecond to each operation, and `np.seterr` would silence users' NumPy calls, too. A
+warnings filter costs nothing, but filters that are added later take precedence (pytest's "error"), and if the package
+is imported inside a `catch_warnings` block (pytest's collection), the end of the block removes the filter. So the
+filter is moved to the front whenever filters change: the module `warnings` then calls a function that it looks up by
+name.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ def keep_silent() -> None:
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
     ours = warnings.filters[0]
     for name in ("_filters_mutated", "_filters_mutated_lock_held"):  # before Python 3.14, and since
-        if tell := getattr(warnings, name, None):
-            setattr(warnings, name, _first(ours, tell))
+        if notify := getattr(warnings, name, None):
+            setattr(warnings, name, _first(ours, notify))
 
 
-def _first(ours: object, tell: Callable[[], None]) -> Callable[[], None]:
+def _first(ours: object, notify: Callable[[], None]) -> Callable[[], None]:
     def mutated() -> None:
         filters: Any = getattr(warnings, "_get_filters", lambda: warnings.filters)()
         if not filters or filters[0] is not ours:
-            filters[:] = [ours, *[each for each in filters if each is not ours]]
-        tell()
+            filters[:] = [ours, *[entry for entry in filters if entry is not ours]]
+        notify()
 
     return mutated

@@ -2,7 +2,7 @@
 
 erf and erfc are two polynomials each, interpolated at Chebyshev points with 50 digits: `erf(x) / x` as a function of
 x² in [0, 1], and `(1 + 2x) exp(x²) erfc(x)` as a function of t = (x - 2) / (x + 2) from 1 to infinity. Their relative
-errors are below 1e-17 (float64) and 5e-8 (float32): what remains is rounding.
+approximation errors are below 1e-17 (float64) and 5e-8 (float32), less than the rounding errors.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.parallel import writes
+from tinytorch.kernels.parallel import takes_out
 
-# Coefficients by ascending power of u in [-1, 1], to which x² and t are mapped.
+# Coefficients by ascending power of u in [-1, 1], the interval that x² and t are mapped to.
 _SMALL_64 = (
     0.9654687386698673, -0.1405360890227171, 0.019852496688984218, -0.0022854855611440855, 0.00021751715603563488,
     -1.75371694412802e-05, 1.2233827638093572e-06, -7.51156925108609e-08, 4.115751500265885e-09,
@@ -41,7 +41,7 @@ _LARGE_32 = (
 
 
 def polynomial(u: Any, coefficients: tuple[float, ...]) -> Any:
-    """Return the polynomial at u, by Horner's rule in one buffer."""
+    """Return the polynomial at u, coefficients by ascending power, by Horner's rule in one buffer."""
     value = u * coefficients[-1]
     for coefficient in coefficients[-2:0:-1]:
         value += coefficient
@@ -60,8 +60,8 @@ def _both(x: Any) -> tuple[Any, Any, Any, Any]:
     """Return |x|, whether it is at most 1, erf of x where it is, and erfc of |x| where it is not."""
     small, large = (_SMALL_32, _LARGE_32) if x.dtype == np.float32 else (_SMALL_64, _LARGE_64)
     a = np.abs(x)
-    near = ~(a > 1)  # NaN goes with the small ones, and stays NaN
-    far = np.clip(a, 1, 40)  # beyond 40 erfc is 0 in every dtype; infinities would make NaN
+    near = ~(a > 1)  # also for NaN, whose result is NaN
+    far = np.clip(a, 1, 40)  # beyond 40 erfc is 0 in every dtype; infinities would give NaN
     x = np.where(near, x, 0)
     return a, near, x * polynomial(2 * (x * x) - 1, small), _large(far, large)  # x² in [0, 1] to u in [-1, 1]
 
@@ -76,7 +76,7 @@ def erf(x: Any) -> Any:
 
 
 def erfc(x: Any) -> Any:
-    """Return 1 - erf(x), accurate also where it is small."""
+    """Return 1 - erf(x), with a small relative error even where it is small."""
     if x.dtype.itemsize < 4:
         return erfc(x.astype(np.float32)).astype(x.dtype)
     x = x[...]
@@ -90,9 +90,9 @@ _F32 = np.dtype(np.float32)
 _LOG2_OF_TEN = np.array(math.log2(10), np.float32)
 
 
-@writes
+@takes_out
 def _log10_by_log2(x: Any, out: Any = None) -> Any:
-    """Return the logarithm to base 10, in float32 by that to base 2: exact for 1e-10 … 1e10."""
+    """Return the logarithm to base 10; of float32 as log2(x) / log2(10), which is exact for 1e-10 … 1e10."""
     if x.dtype is not _F32:
         return np.log10(x, out)
     if out is None:
@@ -105,11 +105,11 @@ def _exact_at_powers_of_ten(log10: Any) -> bool:
     return np.array_equal(log10((10.0**whole).astype(np.float32)), whole)
 
 
-# With AVX-512 NumPy gives 2.0000002 for 100; its other loops, and PyTorch, give 2.
+# With AVX-512, NumPy returns 2.0000002 for 100; on other processors NumPy, and PyTorch everywhere, return 2.
 log10 = np.log10 if _exact_at_powers_of_ten(np.log10) else _log10_by_log2
 
 
-# What the families of special functions share ------------------------------------------------------
+# Shared by the families of special functions ------------------------------------------------------
 
 
 def mapped(x: Any, low: float, high: float, coefficients: tuple[float, ...]) -> Any:
@@ -118,17 +118,17 @@ def mapped(x: Any, low: float, high: float, coefficients: tuple[float, ...]) -> 
 
 
 def fill(out: Any, mask: Any, function: Callable[..., Any], *arrays: Any) -> None:
-    """Set `out[mask]` to the function of the arrays there."""
+    """Set `out[mask]` to `function` of the arrays' elements at the mask."""
     if not mask.any():
         return
     if mask.all():
         out[...] = function(*arrays)
     else:
-        out[mask] = function(*[each[mask] for each in arrays])
+        out[mask] = function(*[array[mask] for array in arrays])
 
 
 def by_parts(arrays: tuple[Any, ...], *cases: tuple[Any, Callable[..., Any]]) -> Any:
-    """Return what functions give where conditions hold, the last one that does; NaN where none does."""
+    """Return a function defined by cases (mask, function): the last case whose mask holds counts; else it is NaN."""
     out = np.full_like(arrays[-1], np.nan)
     for mask, function in cases:
         fill(out, mask, function, *arrays)
@@ -139,43 +139,41 @@ _BLOCK = 16384  # elements: many temporary arrays of this size stay in the proce
 
 
 def in_double(function: Callable[..., Any], doc: str | None = None) -> Callable[..., Any]:
-    """Return the kernel that computes in float64, of arrays that broadcast and numbers, and gives their own dtype.
+    """Return a kernel that computes a function in float64, of arrays that broadcast or numbers, and keeps their dtype.
 
-    PyTorch computes float32 in float32; the result here is the correctly rounded one or its neighbour.
+    PyTorch computes float32 in float32; the result here has an error of at most one unit in the last place.
     """
 
     def kernel(*operands: Any) -> Any:
-        first = next(each for each in operands if hasattr(each, "dtype"))
+        first = next(x for x in operands if hasattr(x, "dtype"))
         if len(operands) == 1:
             arrays = list(operands)
         else:
-            arrays = [
-                each if hasattr(each, "dtype") else np.full_like(first, each, dtype=np.float64) for each in operands
-            ]
+            arrays = [x if hasattr(x, "dtype") else np.full_like(first, x, dtype=np.float64) for x in operands]
             if arrays[0].shape != arrays[1].shape:
                 arrays = list(np.broadcast_arrays(*arrays))
         shape = arrays[0].shape
         if len(arrays) == 1 and not first.flags.c_contiguous and 0 not in first.strides:
-            out = np.empty_like(first)  # in the order of memory of the argument
+            out = np.empty_like(first)  # with the memory layout of the argument
             out[...] = kernel(first.copy("C"))
             return out
-        wide = [each.astype(np.float64, copy=False).reshape(-1) for each in arrays]
+        wide = [x.astype(np.float64, copy=False).reshape(-1) for x in arrays]
         size = wide[0].size
         if size <= 2 * _BLOCK:
             return function(*wide).astype(first.dtype, copy=False).reshape(shape)
         out = np.empty_like(first, shape=(size,))
         for start in range(0, size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            out[part] = function(*[each[part] for each in wide])
+            out[part] = function(*[x[part] for x in wide])
         return out.reshape(shape)
 
     kernel.__doc__ = doc or function.__doc__
     return kernel
 
 
-# The normal distribution's ------------------------------------------------------------------------
+# The normal distribution --------------------------------------------------------------------------
 
-# Inverse of erf (M. Giles, "Approximating the erfinv function", 2012, has the variables): erfinv(x) / x by
+# Inverse of erf, in the variables of M. Giles, "Approximating the erfinv function", 2012: erfinv(x) / x by
 # w = -log(1 - x²) on [0, 2.75] and [2.75, 6.25], by sqrt(w) on [2.5, 4] and [4, 6.2]. The normal quantile
 # -ndtri(p) / z by z = sqrt(-2 log(p)) on [2, 4], [4, 10] and [10, 39].
 _ERFINV_1 = (
@@ -248,7 +246,7 @@ def _erfinv(x: Any) -> Any:
     return out
 
 
-erfinv = in_double(_erfinv, "Return the inverse of `erf`.")
+erfinv = in_double(_erfinv, "Return the inverse function of `erf`.")
 
 
 def _tail(p: Any) -> Any:
@@ -272,7 +270,7 @@ def _ndtri(p: Any) -> Any:
     return out
 
 
-ndtri = in_double(_ndtri, "Return the argument at which the normal distribution function is p.")
+ndtri = in_double(_ndtri, "Return the quantile of the standard normal distribution for probability p.")
 
 
 def _scaled_tail(a: Any) -> Any:

@@ -17,7 +17,7 @@ _INT64 = np.dtype(np.int64)
 def mode_index(x: Array, axis: int) -> Array:
     """Return the index of the most frequent element along `axis` (kept, of length 1).
 
-    Of those equally frequent the smallest one is taken, and of its places the last. Every NaN is different.
+    Of equally frequent elements it is the smallest one, at its last index. NaNs are not equal to each other.
     """
     x = widened(x)
     order = np.argsort(x, axis=axis, kind="stable")
@@ -26,7 +26,7 @@ def mode_index(x: Array, axis: int) -> Array:
     fresh = np.ones(ranked.shape, np.bool_, like=x)
     fresh[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
     begin = np.maximum.accumulate(np.where(fresh, steps, 0), axis=-1)
-    # Where an element is the n-th of its equals: the first largest n ends the longest run.
+    # `steps - begin` counts equal elements before each: its first maximum is the end of the longest run.
     last = np.argmax(steps - begin, axis=-1, keepdims=True).swapaxes(axis, -1)
     return np.take_along_axis(order, last.copy("C"), axis)
 
@@ -41,18 +41,18 @@ def kth_index(x: Array, k: int, axis: int) -> Array:
 
 
 def outer_edges(columns: list[Array], bounds: Any, name: str, widen: float) -> list[tuple[float, float]]:
-    """Return the least and the largest value that is counted, per column.
+    """Return the lower and the upper bound of the values that are counted, per column.
 
     Args:
-        columns: the vectors of which there will be a histogram.
-        bounds: (least, largest) per column; None to find them in the data.
-        name: what the message is to begin with.
-        widen: how far to move both where they are equal.
+        columns: the vectors to compute the histogram of.
+        bounds: (lower, upper) per column; None for the minimum and maximum of the data.
+        name: the function, for error messages.
+        widen: the amount by which equal bounds are moved apart on both sides.
 
     Raises:
         RuntimeError: they are not finite, or in the wrong order.
     """
-    found = []
+    edges = []
     for d, column in enumerate(columns):
         if bounds is not None:
             low, high = bounds[d]
@@ -69,25 +69,25 @@ def outer_edges(columns: list[Array], bounds: Any, name: str, widen: float) -> l
             raise RuntimeError(f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}")
         if low == high:
             low, high = low - widen, high + widen
-        found.append((low, high))
-    return found
+        edges.append((low, high))
+    return edges
 
 
 def counted(columns: list[Array], edges: list[Array], weight: Array | None, dtype: Any) -> Array:
-    """Return how many points (or the sum of their weights) fall between the edges, the last of which belongs."""
-    shape = tuple([len(each) - 1 for each in edges])
+    """Return the number of points (or sum of weights) in each bin between edges; the last bin includes both edges."""
+    shape = tuple([len(edge) - 1 for edge in edges])
     inside: Any = True
     place: Any = 0
     for column, edge in zip(columns, edges, strict=True):
         inside = inside & (column >= edge[0]) & (column <= edge[-1])
-        found = np.searchsorted(edge, column, side="right") - 1
-        place = place * (len(edge) - 1) + np.clip(found, 0, len(edge) - 2)
+        bin_index = np.searchsorted(edge, column, side="right") - 1
+        place = place * (len(edge) - 1) + np.clip(bin_index, 0, len(edge) - 2)
     return _total(place, inside, weight, shape, dtype)
 
 
 def counted_evenly(x: Array, bins: int, low: float, high: float) -> Array:
-    """Return how many elements fall into each of `bins` equal parts of [low, high], in the dtype of `x`."""
-    real = x.dtype.type  # 16-bit floats are rounded at each step, as PyTorch's
+    """Return the number of elements in each of `bins` equal parts of [low, high], in the dtype of `x`."""
+    real = x.dtype.type  # 16-bit floats are rounded after each operation, as in PyTorch
     low, high = real(low), real(high)
     inside = (x >= low) & (x <= high)
     place = ((x[inside] - low) * real(bins) / (high - low)).astype(_INT64)

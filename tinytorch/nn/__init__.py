@@ -1,4 +1,4 @@
-"""Layers, losses and models: `nn.Module` and what is built on it."""
+"""Neural networks: `nn.Module`, layers, losses, `functional`, `init`."""
 
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,20 @@ from tinytorch.nn import modules as modules
 from tinytorch.nn import parallel as parallel
 from tinytorch.nn import parameter as parameter
 from tinytorch.nn import utils as utils
-from tinytorch.nn.modules import *  # noqa: F403
+from tinytorch.nn._distributed import lazy_names as _lazy_names
 from tinytorch.nn.parameter import Buffer as Buffer
 from tinytorch.nn.parameter import Parameter as Parameter
 from tinytorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from tinytorch.nn.parameter import UninitializedParameter as UninitializedParameter
 
-vars(functional)["grad"] = grad  # PyTorch's has it, too
+vars(functional)["grad"] = grad  # as in PyTorch
 
-if not TYPE_CHECKING:  # as in `modules`
+__getattr__, __dir__ = _lazy_names(__name__, "SyncBatchNorm")
+
+if TYPE_CHECKING:
+    from tinytorch.nn.modules import *  # noqa: F403
+else:  # a star would import the names that are lazy
+    globals().update({name: vars(modules)[name] for name in modules.__all__ if name in vars(modules)})
     __all__ = [
         *modules.__all__, "Buffer", "Parameter", "attention", "common_types", "functional", "grad", "init", "modules",
         "parallel", "parameter", "utils",

@@ -1,4 +1,4 @@
-"""`torch.nn.common_types`: names for annotations of sizes, one number or one for each dimension."""
+"""`torch.nn.common_types`: type aliases for sizes, one number or one per dimension."""
 
 from __future__ import annotations
 

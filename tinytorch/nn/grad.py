@@ -1,4 +1,4 @@
-"""`torch.nn.grad`: gradients of the convolutions, as functions of the output's gradient."""
+"""`torch.nn.grad`: gradients of convolutions with respect to input and weight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinytorch.ops.nn.conv import _conv_input, _conv_weight
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
-def _fitting(
+def _check_sizes(
     n: int,
     input: Sequence[int],
     weight: Sequence[int],
@@ -22,7 +22,7 @@ def _fitting(
     dilation: Any,
     groups: int,
 ) -> tuple[Any, ...]:
-    """Return the settings for each of `n` dimensions, if with them the sizes are those of a convolution."""
+    """Return the settings as tuples of length `n`; raise an error unless the sizes are those of such a convolution."""
     stride, padding, dilation = map(_ntuple(n), (stride, padding, dilation))
     if len(input) == len(weight) == n + 2:
         lengths = [
@@ -38,7 +38,7 @@ def _fitting(
     )
 
 
-def _of_input(n: int) -> Any:
+def _conv_input_function(n: int) -> Any:
     def gradient(
         input_size: Sequence[int],
         weight: Tensor,
@@ -57,7 +57,7 @@ def _of_input(n: int) -> Any:
             stride, padding, dilation, groups: those of the convolution.
 
         Raises:
-            RuntimeError: sizes do not fit.
+            RuntimeError: mismatched sizes.
 
         Example:
             >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
@@ -65,13 +65,13 @@ def _of_input(n: int) -> Any:
             >>> torch.nn.grad.conv1d_input(x.shape, w, g)
             tensor([[[ 1., 12., 20.]]])
         """
-        settings = _fitting(n, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
+        settings = _check_sizes(n, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
         return _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
 
-    return _named(f"conv{n}d_input", gradient)
+    return _with_name(f"conv{n}d_input", gradient)
 
 
-def _of_weight(n: int) -> Any:
+def _conv_weight_function(n: int) -> Any:
     def gradient(
         input: Tensor,
         weight_size: Sequence[int],
@@ -90,23 +90,23 @@ def _of_weight(n: int) -> Any:
             stride, padding, dilation, groups: those of the convolution.
 
         Raises:
-            RuntimeError: sizes do not fit.
+            RuntimeError: mismatched sizes.
 
         Example:
             >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])
             >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
             tensor([[[21., 32.]]])
         """
-        settings = _fitting(n, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
+        settings = _check_sizes(n, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
         return _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
 
-    return _named(f"conv{n}d_weight", gradient)
+    return _with_name(f"conv{n}d_weight", gradient)
 
 
-def _named(name: str, function: Any) -> Any:
+def _with_name(name: str, function: Any) -> Any:
     function.__name__ = function.__qualname__ = name
     return function
 
 
-conv1d_input, conv2d_input, conv3d_input = (_of_input(n) for n in (1, 2, 3))
-conv1d_weight, conv2d_weight, conv3d_weight = (_of_weight(n) for n in (1, 2, 3))
+conv1d_input, conv2d_input, conv3d_input = (_conv_input_function(n) for n in (1, 2, 3))
+conv1d_weight, conv2d_weight, conv3d_weight = (_conv_weight_function(n) for n in (1, 2, 3))

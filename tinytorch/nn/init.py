@@ -1,7 +1,7 @@
-"""Filling parameters with their first values; every function writes into its tensor and returns it.
+"""Initialization of parameters; all functions write into their tensor and return it.
 
-None is recorded by autograd. The random ones draw the numbers that PyTorch draws from the same
-seed, and take `generator=`. The names without underscore are deprecated.
+Autograd does not record them. Random functions draw the same numbers as PyTorch from the same seed, and take
+`generator=`. The names without underscore are deprecated.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _GAINS = {
     "sigmoid": 1,
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),
-    "selu": 3.0 / 4,  # the value found to be stable in practice (Klambauer et al. derive 1)
+    "selu": 3.0 / 4,  # stable in practice (Klambauer et al. derive 1)
 }
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor that makes up for what an activation function takes off the deviation.
+    """Return the factor that compensates for the reduction of the standard deviation by an activation function.
 
     1 for linear functions, convolutions and sigmoid, 5/3 for tanh, sqrt(2) for relu, sqrt(2 / (1 +
     slope²)) for leaky_relu, 3/4 for selu.
@@ -49,7 +49,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         param: the negative slope of leaky_relu, 0.01 by default.
 
     Raises:
-        ValueError: no gain is known for the name, or the slope is no number.
+        ValueError: unknown function, or the slope is not a number.
 
     Example:
         >>> from tinytorch import nn
@@ -68,7 +68,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @asking("nn.init.uniform_")
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with numbers from the uniform distribution U(a, b).
+    """Fill with samples of the uniform distribution U(a, b).
 
     Example:
         >>> w = torch.nn.init.uniform_(torch.empty(100), 2, 3)
@@ -81,7 +81,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 @asking("nn.init.normal_")
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with numbers from the normal distribution N(mean, std²).
+    """Fill with samples of the normal distribution N(mean, std²).
 
     Raises:
         RuntimeError: `std` is negative.
@@ -97,10 +97,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fill with numbers from N(mean, std²), drawn anew while they are outside [a, b].
+    """Fill with samples of N(mean, std²), truncated to [a, b].
 
     Args:
-        mean, std: of the distribution before it is cut off.
+        mean, std: those of the distribution before truncation.
         a, b: the bounds.
 
     Example:
@@ -114,8 +114,8 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
-    inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
-    draw = _draw_normals_within if inside > 0.3 else _draw_uniforms_under_the_bell
+    probability = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
+    draw = _redraw_outside if probability > 0.3 else _rejection_sample
     with no_grad():
         tensor.copy_(draw(tensor, mean, std, a, b, generator))
     return tensor
@@ -125,12 +125,12 @@ def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def _draw_normals_within(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
-    """Return normal numbers, those outside [a, b] drawn again: quick where most are inside.
+def _redraw_outside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """Return normal samples, redrawn while they are outside [a, b]: fast if most samples are inside.
 
-    The first ones are drawn into the tensor, in its order in memory, as in PyTorch.
+    As in PyTorch, the first samples are drawn into the tensor, in its memory order.
     """
-    low, high = (tensor._array.dtype.type(a), tensor._array.dtype.type(b))  # as the tensor would hold them
+    low, high = (tensor._array.dtype.type(a), tensor._array.dtype.type(b))  # rounded to the dtype of the tensor
     drawn: Tensor = tensor.normal_(mean, std, generator=generator)
     while True:
         outside = (drawn < low.item()) | (drawn > high.item())
@@ -139,21 +139,21 @@ def _draw_normals_within(tensor: Tensor, mean: float, std: float, a: float, b: f
         drawn = empty_like(tensor).normal_(mean, std, generator=generator).where(outside, drawn)
 
 
-def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
-    """Return uniforms from [a, b], kept with probability density / its peak: quick in a tail."""
+def _rejection_sample(like: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """Return uniform samples of [a, b], accepted with probability density / peak density: fast in a tail."""
     peak = max(a, min(mean, b))
     log_peak = -0.5 * ((peak - mean) / std) ** 2
 
-    def refused(drawn: Tensor) -> Tensor:
+    def rejected(drawn: Tensor) -> Tensor:
         log_density: Any = ((drawn - mean) / std) ** 2 * -0.5 - log_peak
         return empty_like(like).uniform_(generator=generator).log() > log_density
 
     drawn: Tensor = empty_like(like).uniform_(a, b, generator=generator)
-    pending = refused(drawn)
+    pending = rejected(drawn)
     while pending.any():
-        again = empty_like(like).uniform_(a, b, generator=generator)
-        drawn = again.where(pending, drawn)
-        pending = refused(again) & pending
+        redrawn = empty_like(like).uniform_(a, b, generator=generator)
+        drawn = redrawn.where(pending, drawn)
+        pending = rejected(redrawn) & pending
     return drawn
 
 
@@ -192,36 +192,36 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Make a matrix the identity: 1 on the diagonal, else 0.
+    """Fill a matrix with the identity: 1 on the diagonal, else 0.
 
     Raises:
-        ValueError: the tensor has not 2 dimensions.
+        ValueError: the tensor is not 2-dimensional.
 
     Example:
         >>> torch.nn.init.eye_(torch.empty(2, 3))
         tensor([[1., 0., 0.],
                 [0., 1., 0.]])
     """
-    _require_matrix(tensor)
+    _check_matrix(tensor)
     with no_grad():
         tensor.copy_(_eye(*tensor.shape, dtype=tensor.dtype))
     return tensor
 
 
-def _require_matrix(tensor: Tensor) -> None:
+def _check_matrix(tensor: Tensor) -> None:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Make a convolution hand its channels on: 1 in the middle of kernel (c, c), else 0.
+    """Fill the weight of a convolution so that it preserves its channels: 1 at the center of kernel (c, c), else 0.
 
     Args:
         tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel dimensions.
-        groups: of the convolution.
+        groups: the groups of the convolution.
 
     Raises:
-        ValueError: another number of dimensions, or `out_channels` is no multiple of `groups`.
+        ValueError: another number of dimensions, or `out_channels` is not a multiple of `groups`.
 
     Example:
         >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
@@ -233,22 +233,22 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     if out_channels % groups != 0:
         raise ValueError("dim 0 must be divisible by groups")
     per_group = out_channels // groups
-    middle = tuple(size // 2 for size in kernel)
+    center = tuple(size // 2 for size in kernel)
     with no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, in_channels)):
-                tensor[(group * per_group + channel, channel, *middle)] = 1
+                tensor[(group * per_group + channel, channel, *center)] = 1
     return tensor
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return how many inputs an output of the layer has, and how many outputs an input."""
+    """Return the number of inputs per output of the layer, and of outputs per input."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     outputs, inputs, *kernel = tensor.shape
-    field = math.prod(kernel)
-    return inputs * field, outputs * field
+    receptive_field = math.prod(kernel)
+    return inputs * receptive_field, outputs * receptive_field
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
@@ -259,7 +259,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)), also called Glorot's.
+    """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)): Glorot initialization.
 
     Args:
         tensor: the weight, `(out_features, in_features, *kernel)`.
@@ -281,7 +281,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill from N(0, std²) with std = gain * sqrt(2 / (fan_in + fan_out)), also called Glorot's.
+    """Fill from N(0, std²) with std = gain * sqrt(2 / (fan_in + fan_out)): Glorot initialization.
 
     Args, errors and source are those of `xavier_uniform_`.
 
@@ -301,13 +301,13 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Fill from U(-bound, bound) with bound = gain * sqrt(3 / fan), also called He's.
+    """Fill from U(-bound, bound) with bound = gain * sqrt(3 / fan): He initialization.
 
     Args:
         tensor: the weight, `(out_features, in_features, *kernel)`.
         a: the negative slope of leaky_relu.
-        mode: "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
-        nonlinearity: the function that follows, see `calculate_gain`.
+        mode: "fan_in" preserves the variance in the forward pass, "fan_out" in the backward pass.
+        nonlinearity: the activation function after the layer, see `calculate_gain`.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
@@ -321,7 +321,7 @@ def kaiming_uniform_(
         He et al., "Delving deep into rectifiers", 2015.
     """
     if 0 in tensor.shape:
-        return _nothing_to_fill(tensor)
+        return _warn_of_empty(tensor)
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
@@ -329,7 +329,7 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Fill from N(0, std²) with std = gain / sqrt(fan), also called He's.
+    """Fill from N(0, std²) with std = gain / sqrt(fan): He initialization.
 
     Args, errors and source are those of `kaiming_uniform_`.
 
@@ -338,11 +338,11 @@ def kaiming_normal_(
         torch.Size([3, 5])
     """
     if 0 in tensor.shape:
-        return _nothing_to_fill(tensor)
+        return _warn_of_empty(tensor)
     return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def _nothing_to_fill(tensor: Tensor) -> Tensor:
+def _warn_of_empty(tensor: Tensor) -> Tensor:
     warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
     return tensor
 
@@ -353,10 +353,10 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Make the rows (or columns, whichever are fewer) orthonormal, times `gain`.
+    """Fill with orthonormal rows (or columns, if these are fewer) times `gain`.
 
     Args:
-        tensor: at least 2-dimensional; the dimensions after the first count as one.
+        tensor: at least 2-dimensional; the dimensions after the first are flattened.
         gain: see `calculate_gain`.
 
     Raises:
@@ -382,7 +382,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
             raise NotImplementedError(f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'")
         wide = drawn.shape[0] < drawn.shape[1]
         q, r = np.linalg.qr(drawn.T if wide else drawn)
-        q = q * np.sign(np.diagonal(r))  # the signs that make it uniform over all orthogonal matrices
+        q = q * np.sign(np.diagonal(r))  # (makes the distribution uniform over the orthogonal matrices)
         tensor.copy_(wrap((q.T if wide else q).reshape(tensor.shape)))
         tensor.mul_(gain)
     return tensor
@@ -393,10 +393,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
     Args:
         sparsity: the fraction of zeros.
-        generator: where the numbers come from; which become 0 the default generator says, as in PyTorch.
+        generator: the generator of the values; as in PyTorch, the zeros are drawn by the default generator.
 
     Raises:
-        ValueError: the tensor has not 2 dimensions.
+        ValueError: the tensor is not 2-dimensional.
 
     Example:
         >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)
@@ -405,7 +405,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     Source:
         Martens, "Deep learning via Hessian-free optimization", 2010.
     """
-    _require_matrix(tensor)
+    _check_matrix(tensor)
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():
@@ -416,7 +416,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return `function` under its name without underscore, which warns."""
+    """Return `function` under its deprecated name without underscore, with a warning."""
     new = function.__name__
     old = new[:-1]
 
@@ -426,7 +426,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(*args, **kwargs)
 
     renamed.__name__ = renamed.__qualname__ = old
-    renamed.__doc__ = f"Do what `{new}` does; the name is deprecated."
+    renamed.__doc__ = f"Deprecated name of `{new}`."
     del renamed.__wrapped__
     return renamed
 

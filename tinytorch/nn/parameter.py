@@ -1,4 +1,4 @@
-"""`Parameter`, a tensor that a module trains, and `Buffer`, one that it only keeps."""
+"""`Parameter`, a trainable tensor of a module, and `Buffer`, a tensor of a module that is not trained."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _ParameterMeta(type):
-    """Makes `isinstance(t, Parameter)` true for what `Parameter` has marked, too."""
+    """Makes `isinstance(t, Parameter)` true also for instances of Tensor's subclasses that `Parameter` has marked."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -29,18 +29,18 @@ class _ParameterMeta(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that is trained: a `Module` registers it when it is assigned as an attribute.
+    """A trainable tensor: a `Module` registers it when it is assigned as an attribute.
 
-    It shares memory with `data`. Made from an instance of a user's subclass of Tensor it stays one,
-    and `isinstance(t, Parameter)` is true all the same.
+    It shares memory with `data`. If `data` is an instance of a user's subclass of Tensor, so is the result, and
+    `isinstance(t, Parameter)` is still true.
 
     Args:
         data: the values; an empty tensor by default.
         requires_grad: whether it is trained.
 
     Raises:
-        RuntimeError: `requires_grad` of a tensor that is not floating point.
-        AttributeError: `data` is no tensor.
+        RuntimeError: `requires_grad` for a dtype that is not floating point.
+        AttributeError: `data` is not a tensor.
 
     Example:
         >>> torch.nn.Parameter(torch.zeros(2))
@@ -48,28 +48,28 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         tensor([0., 0.], requires_grad=True)
     """
 
-    __torch_function__: Any = disabled  # what is computed from it are Tensors
+    __torch_function__: Any = disabled  # results of operations are plain Tensors
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        """Return the parameter, on the memory of `data`."""
+        """Return a parameter that shares the memory of `data`."""
         data = _empty() if data is None else data
-        kind = type(data)
-        plain = kind in (Tensor, Parameter, cls)
+        data_type = type(data)
+        plain = data_type in (Tensor, Parameter, cls)
         detached = data if plain else data.detach()
         if requires_grad and not detached.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if requires_grad and detached._cell is None and not local.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        made = wrap(detached._array, cls if plain else kind)
-        made._cell = detached._cell
-        made._requires_grad = bool(requires_grad)
+        parameter = wrap(detached._array, cls if plain else data_type)
+        parameter._cell = detached._cell
+        parameter._requires_grad = bool(requires_grad)
         if not plain:
-            made._is_param = True
-        return made
+            parameter._is_param = True
+        return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            # Without the gradient and the attributes, as in PyTorch: a copy starts its training afresh.
+            # As in PyTorch, without gradient and attributes.
             copied = type(self)(wrap(self._array.copy("K")), self._requires_grad)
             memo[id(self)] = copied
         return memo[id(self)]
@@ -81,7 +81,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class _BufferMeta(type):
-    """Makes `isinstance(t, Buffer)` true for the tensors that `Buffer` has marked."""
+    """Makes `isinstance(t, Buffer)` true for tensors that `Buffer` has marked."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and "_is_buffer" in instance.__dict__
@@ -90,14 +90,14 @@ class _BufferMeta(type):
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
-    What is made is a plain tensor on the memory of `data`, with a mark that `isinstance(t, Buffer)` sees.
+    The result is a plain tensor that shares the memory of `data`, with a mark for `isinstance(t, Buffer)`.
 
     Args:
         data: the values; an empty tensor by default.
-        persistent: whether `state_dict` has it.
+        persistent: whether `state_dict` includes it.
 
     Raises:
-        AttributeError: `data` is no tensor.
+        AttributeError: `data` is not a tensor.
 
     Example:
         >>> class Scale(torch.nn.Module):
@@ -108,38 +108,38 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         tensor([2.])
     """
 
-    __torch_function__: Any = disabled  # what is computed from it are Tensors
+    __torch_function__: Any = disabled  # results of operations are plain Tensors
 
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         """Return the marked tensor."""
         data = _empty() if data is None else data
-        made = data.detach().requires_grad_(data.requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
 
 
 def _empty() -> Tensor:
     return wrap(np.empty(0, dtypes.get_default_dtype().numpy))
 
 
-# Parameters and buffers whose shape is not known yet ----------------------------------------------
+# Uninitialized parameters and buffers, whose shape is not known yet -------------------------------
 
 
 class UninitializedTensorMixin:
-    """What parameters and buffers have in common that wait for their shape."""
+    """The base of uninitialized parameters and buffers, whose shape is not known yet."""
 
     cls_to_become: Any
     data: Any
     requires_grad: bool
 
     def materialize(self, shape: Any, device: Any = None, dtype: dtypes.dtype | None = None) -> None:
-        """Become a parameter (or buffer) of this shape, with memory that holds nothing yet.
+        """Become a parameter (or buffer) of this shape, with uninitialized memory.
 
         Args:
-            device, dtype: by default those that were given.
+            device, dtype: by default those of the constructor.
 
         Example:
             >>> p = torch.nn.UninitializedParameter()
@@ -149,14 +149,14 @@ class UninitializedTensorMixin:
         """
         if device is not None:
             as_device(device)
-        kind = dtypes.as_dtype(self.data.dtype if dtype is None else dtype)
+        new_dtype = dtypes.as_dtype(self.data.dtype if dtype is None else dtype)
         sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        self.data = wrap(np.empty(sizes, kind.numpy))
+        self.data = wrap(np.empty(sizes, new_dtype.numpy))
         self.__class__ = self.cls_to_become
 
     @property
     def shape(self) -> Any:
-        """Raise RuntimeError: it is not known yet."""
+        """Raise RuntimeError: the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
@@ -182,19 +182,19 @@ class UninitializedTensorMixin:
         return memo[id(self)]
 
 
-def _refusal(name: str) -> Any:
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def _raising_method(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a "
             f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using "
             "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
         )
 
-    refuse.__name__ = name
-    return refuse
+    method.__name__ = name
+    return method
 
 
-# What can be done without a shape: to ask for and to change dtype and device, and what modules do.
+# Methods that need no shape: queries and changes of dtype and device, and those that modules call.
 _ALLOWED = frozenset(
     "bfloat16 char copy_ cpu cuda double float get_device half int is_complex is_floating_point long requires_grad_ "
     "share_memory_ short size to type register_hook".split()
@@ -206,18 +206,18 @@ _OPERATORS = (
 
 
 @functools.cache
-def _refuse_operations() -> None:
-    """Give the mixin a refusal for every operation, once; the operations are bound after this module is read."""
+def _add_raising_methods() -> None:
+    """Give the mixin a raising method for every operation, once; called late, when all operations are bound."""
     for name in dir(Tensor):
         operator = name.startswith("__") and name.strip("_") in _OPERATORS
         public = not name.startswith("_") and name not in _ALLOWED
-        wanted = operator or (public and callable(getattr(Tensor, name)))
-        if wanted and name not in UninitializedTensorMixin.__dict__:
-            setattr(UninitializedTensorMixin, name, _refusal(name))
+        raising = operator or (public and callable(getattr(Tensor, name)))
+        if raising and name not in UninitializedTensorMixin.__dict__:
+            setattr(UninitializedTensorMixin, name, _raising_method(name))
 
 
 def is_lazy(param: Any) -> bool:
-    """Return whether a parameter or buffer waits for its shape.
+    """Return whether a parameter or buffer is uninitialized.
 
     Example:
         >>> torch.nn.parameter.is_lazy(torch.nn.LazyLinear(2).weight)
@@ -227,7 +227,7 @@ def is_lazy(param: Any) -> bool:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter whose shape a lazy module finds out at its first call.
+    """A parameter whose shape a lazy module infers at its first call.
 
     Example:
         >>> weight = torch.nn.parameter.UninitializedParameter()
@@ -240,16 +240,16 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
         """Return the parameter, with an empty array of its dtype."""
-        return _lazy(cls, requires_grad, device, dtype)
+        return _uninitialized(cls, requires_grad, device, dtype)
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
-    """A buffer whose shape a lazy module finds out at its first call.
+    """A buffer whose shape a lazy module infers at its first call.
 
     Args:
-        requires_grad: whether gradients flow to it.
-        device, dtype: of the buffer that it will be.
-        persistent: whether `state_dict` has it.
+        requires_grad: whether it requires grad.
+        device, dtype: those of the materialized buffer.
+        persistent: whether `state_dict` includes it.
 
     Example:
         >>> buffer = torch.nn.parameter.UninitializedBuffer()
@@ -258,7 +258,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         torch.Size([2, 3])
     """
 
-    __torch_function__: Any = disabled  # what is computed from it are Tensors
+    __torch_function__: Any = disabled  # results of operations are plain Tensors
 
     cls_to_become = Tensor
     persistent: bool
@@ -267,17 +267,17 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
         """Return the buffer, with an empty array of its dtype."""
-        made = _lazy(cls, requires_grad, device, dtype)
-        made._is_buffer = True
-        made.persistent = persistent
-        return made
+        buffer = _uninitialized(cls, requires_grad, device, dtype)
+        buffer._is_buffer = True
+        buffer.persistent = persistent
+        return buffer
 
 
-def _lazy(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
-    _refuse_operations()
+def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    _add_raising_methods()
     if device is not None:
         as_device(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    made = wrap(np.empty(0, kind.numpy), cls)
-    made._requires_grad = bool(requires_grad)
-    return made
+    tensor = wrap(np.empty(0, kind.numpy), cls)
+    tensor._requires_grad = bool(requires_grad)
+    return tensor

@@ -19,9 +19,10 @@
 It is `torch.ops`, too, where PyTorch has operators that programs define: see `tinytorch.library`.
 """
 
-from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
+
+from tinytorch.core.supplied import supplied
 
 
 class _Namespace:
@@ -36,12 +37,12 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
-#: Enters PyTorch's own operators, `torch.ops.aten`; the package sets it.
-enter_aten: Callable[[], Any] = dict
+__traced_as__ = "op"  # by `torch.compile`
 
 
-#: What enters operators in place of a compiled library, by the library's folder and name; the package sets it.
-libraries: dict[str, Callable[[], Any]] = {}
+def add_namespace(name: str, operators: _Namespace) -> None:
+    """Enter operators as `torch.ops.name`."""
+    _namespaces[name] = operators
 
 
 def load_library(path: Any) -> None:
@@ -51,15 +52,14 @@ def load_library(path: Any) -> None:
         OSError: it is another library: what is compiled for PyTorch cannot run here.
     """
     path = PurePath(path)
-    enter = libraries.get(f"{path.parent.name}/{path.name.partition('.')[0]}")
-    if enter is None:
+    if f"{path.parent.name}/{path.name.partition('.')[0]}" != "torchvision/_C":
         raise OSError(f"could not load {path}: it is compiled for PyTorch, not for tinytorch")
-    enter()
+    supplied("torchvision_operators")()
 
 
 def __getattr__(name: str) -> Any:
     if name == "aten":
-        enter_aten()
+        supplied(name)
     if name in _namespaces:
         return _namespaces[name]
     raise AttributeError(f"module 'tinytorch.ops' has no attribute {name!r}")

@@ -7,7 +7,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tinytorch.core.op import NUMPY_DIMS, op
+import numpy as np
+
+from tinytorch.core.declaration import NUMPY_DIMS
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -151,6 +154,28 @@ def check_some_dim(input: Tensor, name: str) -> None:
 def refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
     return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
+
+
+def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
+    """Return the fact `refuses` of an op whose kernel PyTorch does not call for arrays without elements.
+
+    Args:
+        name: the kernel's name; "{4}" in it stands for the fifth argument.
+        scalar: nor does PyTorch call it for a 0-d array.
+    """
+
+    def refuses(*args: Any) -> str | None:
+        arrays = [x for x in args if isinstance(x, np.ndarray)]
+        if not all([x.size for x in arrays]) or (scalar and not arrays[0].ndim):
+            return None
+        return name.format(*args)
+
+    return refuses
+
+
+def unless_scalar(name: str) -> Callable[..., str | None]:
+    """Return the fact `refuses` of an op whose kernel PyTorch does not call for a 0-d first argument."""
+    return lambda x, *args: name if x.ndim else None
 
 
 def check_floating(kernel: str, x: Any) -> None:

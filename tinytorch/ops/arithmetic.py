@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.call import refuse_booleans, translated
+from tinytorch.core.declaration import as_array
 from tinytorch.core.mode import tell_of_reading
-from tinytorch.core.op import as_array, op, refuse_booleans, translated
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import activation, arithmetic, dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, number
@@ -32,7 +34,7 @@ def zero_gradient(g: Tensor) -> Tensor:
     return constant(np.zeros_like(g._array))
 
 
-_keep = parallel.large(activation.keep)
+_keep = parallel.threaded(activation.keep)
 
 
 @op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
@@ -117,9 +119,17 @@ def _negative(a: Any) -> Any:
 
 
 _negative.ufunc = np.negative  # type: ignore[attr-defined]
-plus = pointwise("add", np.add, of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`.")
+plus = pointwise(
+    "add", np.add, refuses="add_stub", of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`."
+)
 minus = pointwise(
-    "sub", np.subtract, of_floats=arithmetic.subtract, x=lambda g: g, y=lambda g: -g, doc="Return `x - y`."
+    "sub",
+    np.subtract,
+    refuses="add_stub",
+    of_floats=arithmetic.subtract,
+    x=lambda g: g,
+    y=lambda g: -g,
+    doc="Return `x - y`.",
 )
 mul = multiply = pointwise(
     "mul", np.multiply, of_floats=arithmetic.multiply, in_float32=True,
@@ -148,7 +158,7 @@ true_divide = pointwise(
 )  # fmt: skip
 
 
-@elementwise(_negative, x=lambda g: -g, also="negative", **_OF_ONE)
+@elementwise(_negative, refuses="neg_cpu", x=lambda g: -g, also="negative", **_OF_ONE)
 def neg(x: Any) -> Any:
     """Return `-x`.
 
@@ -229,19 +239,19 @@ def _arrays(x: Any, y: Any) -> tuple[Any, Any]:
     return (x, y) if hasattr(y, "dtype") else (x, np.asarray(y).astype(x.dtype))
 
 
-@op(name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha)
+@op(refuses="add_stub", name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha)
 def _plus_scaled(x: Any, y: Any, alpha: Any) -> Any:
     x, y = _arrays(x, y)
     return x + y * _factor(alpha, y)
 
 
-@op(name="Sub", broadcasts=True, x=lambda g: g, y=lambda g, alpha: -g * alpha)
+@op(refuses="add_stub", name="Sub", broadcasts=True, x=lambda g: g, y=lambda g, alpha: -g * alpha)
 def _minus_scaled(x: Any, y: Any, alpha: Any) -> Any:
     x, y = _arrays(x, y)
     return x - y * _factor(alpha, y)
 
 
-@op(name="Rsub", broadcasts=True, x=lambda g, alpha: -g * alpha, y=lambda g: g)
+@op(refuses="add_stub", name="Rsub", broadcasts=True, x=lambda g, alpha: -g * alpha, y=lambda g: g)
 def _from_scaled(x: Any, y: Any, alpha: Any) -> Any:
     x, y = _arrays(x, y)
     return y - x * _factor(alpha, x)
@@ -381,7 +391,8 @@ def _trunc_divided(a: Any, b: Any) -> Any:
 
 floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
-        "floor_divide", _floor_divided, x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
+        "floor_divide", _floor_divided, refuses="div_floor_cpu",
+        x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
         doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
 
     Raises:
@@ -394,13 +405,15 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
     ),
     "NotImplemented",
 ))  # fmt: skip
-floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
-    renamed(pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)), "DivBackward2")
-    for kernel in (_trunc_divided, _floor_divided)
+    renamed(
+        pointwise("div", kernel, refuses=name, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
+        "DivBackward2",
+    )
+    for kernel, name in ((_trunc_divided, "div_trunc_cpu"), (_floor_divided, "div_floor_cpu"))
 )
 remainder = pointwise(
-    "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
+    "remainder", _remainder, refuses="remainder_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
     doc="""Return the remainder of `x / y` with the sign of `y`, as Python's `%`.
 
     Raises:
@@ -413,7 +426,7 @@ remainder = pointwise(
     method=True, in_place=True, out="promoted", operands="number first",
 )  # fmt: skip
 fmod = pointwise(
-    "fmod", _fmod, x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
+    "fmod", _fmod, refuses="fmod_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
     doc="""Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.
 
     Raises:
@@ -457,7 +470,7 @@ def _sign(a: Any) -> Any:
     return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
 
 
-@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+@elementwise(_sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
 def sign(x: Any) -> Any:
     """Return -1, 0 or 1: the sign of x.
 
@@ -467,7 +480,7 @@ def sign(x: Any) -> Any:
     """
 
 
-@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+@elementwise(_sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
 def sgn(x: Any) -> Any:
     """Return the sign of x, as `sign`.
 
@@ -477,7 +490,7 @@ def sgn(x: Any) -> Any:
     """
 
 
-@elementwise(_without("b", "abs_cpu", np.abs), x=lambda g, x: g * sgn(x), **_OF_ONE)
+@elementwise(_without("b", "abs_cpu", np.abs), refuses="abs_cpu", x=lambda g, x: g * sgn(x), **_OF_ONE)
 def abs(x: Any) -> Any:
     """Return the absolute value; its gradient at 0 is 0.
 
@@ -596,7 +609,13 @@ def _of_larger(g: Any, x: Any, y: Any) -> Any:
     return np.where(ties, part / 2, part) if ties.any() else part
 
 
-@elementwise(np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x), **_OF_TENSORS)
+@elementwise(
+    np.maximum,
+    refuses="maximum_cpu",
+    x=lambda g, y, x: _of_larger(g, x, y),
+    y=lambda g, x, y: _of_larger(g, y, x),
+    **_OF_TENSORS,
+)
 def maximum(x: Any, y: Any) -> Any:
     """Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
@@ -606,7 +625,13 @@ def maximum(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y), **_OF_TENSORS)
+@elementwise(
+    np.minimum,
+    refuses="minimum_cpu",
+    x=lambda g, y, x: _of_larger(g, y, x),
+    y=lambda g, x, y: _of_larger(g, x, y),
+    **_OF_TENSORS,
+)
 def minimum(x: Any, y: Any) -> Any:
     """Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
@@ -617,7 +642,7 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 fmax = pointwise(
-    "fmax", np.fmax,
+    "fmax", np.fmax, refuses="maximum_cpu",
     x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
     doc="""Return the larger of `x` and `y`, or the one that is not NaN.
 
@@ -628,7 +653,7 @@ fmax = pointwise(
     method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 fmin = pointwise(
-    "fmin", np.fmin,
+    "fmin", np.fmin, refuses="minimum_cpu",
     x=lambda g, x, y: kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))),
     doc="""Return the smaller of `x` and `y`, or the one that is not NaN.
 
@@ -673,7 +698,7 @@ def _bound(value: Any, x: Any) -> Any:
     return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
 
 
-@op(name="Clamp", x=lambda g, x, min, max: kept(g, _inside(x, min, max)))
+@op(refuses="clamp_scalar_cpu", name="Clamp", x=lambda g, x, min, max: kept(g, _inside(x, min, max)))
 @parallel.elementwise
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return _between(x, min, max)
@@ -682,30 +707,31 @@ def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
 renamed(_clamp, "ClampBackward1")
 
 
-@op(x=lambda g, x, min: kept(g, x >= min))
+@op(refuses="clamp_min_scalar_cpu", x=lambda g, x, min: kept(g, x >= min))
 @parallel.elementwise
 def _clamp_min(x: Any, min: Any) -> Any:
     return np.maximum(x, _bound(min, x))
 
 
-@op(x=lambda g, x, max: kept(g, x <= max))
+@op(refuses="clamp_max_scalar_cpu", x=lambda g, x, max: kept(g, x <= max))
 @parallel.elementwise
 def _clamp_max(x: Any, max: Any) -> Any:
     return np.minimum(x, _bound(max, x))
 
 
 _clamp_min_to, _clamp_max_to = (
-    renamed(pointwise(name, kernel, x=to_x, y=to_bound), f"{node}Backward1")
-    for name, node, kernel, to_x, to_bound in (
-        ("clamp_min", "ClampMin", np.maximum,
+    renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
+    for name, node, kernel, refuses, to_x, to_bound in (
+        ("clamp_min", "ClampMin", np.maximum, "maximum_cpu",
          lambda g, x, y: g.masked_fill(x < y, 0), lambda g, x, y: g.masked_fill(x >= y, 0)),
-        ("clamp_max", "ClampMax", np.minimum,
+        ("clamp_max", "ClampMax", np.minimum, "minimum_cpu",
          lambda g, x, y: g.masked_fill(x > y, 0), lambda g, x, y: g.masked_fill(x <= y, 0)),
     )
 )  # fmt: skip
 
 
 @op(
+    refuses="clamp_cpu",
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
     min=lambda g, x, min, max: g.masked_fill(~((x < min) if max is None else (x < min) & (min < max)), 0),
@@ -909,6 +935,7 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
+    refuses="addcmul_cpu_out",
     name="Addcmul", broadcasts=True, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value),
@@ -980,7 +1007,7 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
         )
 
 
-@public()
+@public(listed=False)
 @also_by(scalar1="tensor", scalar2="other")
 def result_type(tensor: Any, other: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two, tensors or numbers, gives.

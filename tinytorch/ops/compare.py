@@ -56,7 +56,7 @@ def ne(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.less, also="less", operands="tensor first", **_OF_TWO)
+@elementwise(np.less, refuses="lt_cpu", also="less", operands="tensor first", **_OF_TWO)
 def lt(x: Any, y: Any) -> Any:
     """Return whether `x < y`, elementwise.
 
@@ -66,7 +66,7 @@ def lt(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.less_equal, also="less_equal", operands="tensor first", **_OF_TWO)
+@elementwise(np.less_equal, refuses="le_cpu", also="less_equal", operands="tensor first", **_OF_TWO)
 def le(x: Any, y: Any) -> Any:
     """Return whether `x <= y`, elementwise.
 
@@ -76,7 +76,7 @@ def le(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.greater, also="greater", operands="tensor first", **_OF_TWO)
+@elementwise(np.greater, refuses="gt_cpu", also="greater", operands="tensor first", **_OF_TWO)
 def gt(x: Any, y: Any) -> Any:
     """Return whether `x > y`, elementwise.
 
@@ -86,7 +86,7 @@ def gt(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.greater_equal, also="greater_equal", operands="tensor first", **_OF_TWO)
+@elementwise(np.greater_equal, refuses="ge_cpu", also="greater_equal", operands="tensor first", **_OF_TWO)
 def ge(x: Any, y: Any) -> Any:
     """Return whether `x >= y`, elementwise.
 
@@ -96,7 +96,7 @@ def ge(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_and, operands="tensors", **_OF_TWO)
+@elementwise(np.logical_and, refuses="logical_and_cpu", operands="tensors", **_OF_TWO)
 def logical_and(x: Any, y: Any) -> Any:
     """Return whether both are not zero.
 
@@ -106,7 +106,7 @@ def logical_and(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_or, operands="tensors", **_OF_TWO)
+@elementwise(np.logical_or, refuses="logical_or_cpu", operands="tensors", **_OF_TWO)
 def logical_or(x: Any, y: Any) -> Any:
     """Return whether either is not zero.
 
@@ -116,7 +116,7 @@ def logical_or(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_xor, operands="tensors", **_OF_TWO)
+@elementwise(np.logical_xor, refuses="logical_xor_cpu", operands="tensors", **_OF_TWO)
 def logical_xor(x: Any, y: Any) -> Any:
     """Return whether exactly one is not zero.
 
@@ -126,7 +126,7 @@ def logical_xor(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_not, x=None, method=True, in_place=True, out="promoted")
+@elementwise(np.logical_not, refuses="logical_not_cpu", x=None, method=True, in_place=True, out="promoted")
 def logical_not(x: Any) -> Any:
     """Return whether `x` is zero.
 
@@ -166,7 +166,9 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(_of_bits("bitwise_not_cpu", np.invert), x=None, method=True, in_place=True, out="same")
+@elementwise(
+    _of_bits("bitwise_not_cpu", np.invert), refuses="bitwise_not_cpu", x=None, method=True, in_place=True, out="same"
+)
 def bitwise_not(x: Any) -> Any:
     """Return `~x` of integers or booleans.
 
@@ -176,7 +178,7 @@ def bitwise_not(x: Any) -> Any:
     """
 
 
-@elementwise(_of_shifts("lshift_cpu", np.left_shift), operands="number first", **_OF_TWO)
+@elementwise(_of_shifts("lshift_cpu", np.left_shift), refuses="lshift_cpu", operands="number first", **_OF_TWO)
 def bitwise_left_shift(x: Any, y: Any) -> Any:
     """Return `x << y` of integers.
 
@@ -186,7 +188,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(_of_shifts("rshift_cpu", np.right_shift), operands="number first", **_OF_TWO)
+@elementwise(_of_shifts("rshift_cpu", np.right_shift), refuses="rshift_cpu", operands="number first", **_OF_TWO)
 def bitwise_right_shift(x: Any, y: Any) -> Any:
     """Return `x >> y` of integers; the sign is kept.
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinytorch.core.inplace import copy_slices, restrided, strided
+from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
+from tinytorch.core.node import OpNode
 from tinytorch.core.op import op
+from tinytorch.core.strided import copy_slices, restrided, strided
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places
@@ -22,7 +24,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -30,23 +32,38 @@ from tinytorch.ops.register import members, public
 
 
 @functools.cache
-def _copy_class(view_class: type, name: str | None) -> type:
+def _copy_class(view_class: type[OpNode], name: str | None) -> type[OpNode]:
     """Return the class of nodes that PyTorch names as the view's, with "_copy"."""
     return type(name or f"{view_class.__name__}_copy", (view_class,), {"__slots__": ()})
 
 
-def _copied(made: Tensor, name: str | None = None) -> Tensor:
-    """Return a contiguous copy of what a view op has made, recorded as that op's own result (its node named `name`)."""
+def _node_of_copies(node: Any, name: str | None) -> Any:
+    """Return a node like that of a view op, for copies of the op's outputs."""
+    view_class: Any = type(node)
+    copy: Any = _copy_class(view_class, name)()
+    copy.edges, copy.plan, copy.saved = node.edges, node.plan, node.saved
+    copy.shape, copy.dtype, copy.hooks, copy.number = node.shape, node.dtype, None, next(numbers)
+    if not node.op.outputs:
+        copy.outputs = node.outputs
+    return copy
+
+
+def _copied(view: Tensor, name: str | None = None) -> Tensor:
+    """Return a contiguous copy of the result of a view op; its node, named `name`, has the formulas of that op."""
+    return _copies([view], name)[0]
+
+
+def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
+    """Return contiguous copies of all outputs of a view op: see `_copied`."""
     if local.state.modes is not None:
-        return views.clone(made, memory_format="torch.contiguous_format")
-    copied: Tensor = wrap(made._array.copy("C"))
-    edge = made._edge
+        return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
+    copies = [wrap(view._array.copy("C")) for view in outputs]
+    edge = outputs[0]._edge if outputs else None
     if edge is not None:
-        node = edge[0]
-        if not type(node).__name__.endswith("_copy"):
-            node.__class__ = _copy_class(type(node), name)
-        copied._edge, copied._requires_grad = edge, True
-    return copied
+        node = _node_of_copies(edge[0], name)
+        for number, copy in enumerate(copies):
+            copy._edge, copy._requires_grad = (node, number), True
+    return copies
 
 
 def _copying(view: Callable[..., Any]) -> Any:
@@ -54,8 +71,8 @@ def _copying(view: Callable[..., Any]) -> Any:
 
     @functools.wraps(view)
     def call(*args: Any, **kwargs: Any) -> Any:
-        made = view(*args, **kwargs)
-        return tuple([_copied(each) for each in made]) if type(made) is tuple else _copied(made)
+        result = view(*args, **kwargs)
+        return tuple(_copies(result)) if type(result) is tuple else _copied(result)
 
     return call
 
@@ -456,7 +473,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return constant_pad(input, widths, value)
 
 
-@op(name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
+@op(refuses=unless_empty("pixel_shuffle"), name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
 def _pixel_shuffle(x: Any, factor: int) -> Any:
     *batch, c, h, w = x.shape
     n = len(batch)
@@ -465,7 +482,7 @@ def _pixel_shuffle(x: Any, factor: int) -> Any:
     return formatted(split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x)
 
 
-@op(name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
+@op(refuses=unless_empty("pixel_unshuffle"), name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
 def _pixel_unshuffle(x: Any, factor: int) -> Any:
     *batch, c, h, w = x.shape
     n = len(batch)
@@ -474,7 +491,7 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
 
 
-@public(also="nn.functional.pixel_shuffle")
+@public(binds=False, also="nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
@@ -496,7 +513,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _pixel_shuffle(input, upscale_factor)
 
 
-@public(also="nn.functional.pixel_unshuffle")
+@public(binds=False, also="nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
@@ -529,14 +546,18 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
-@op(name="ChannelShuffle", x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups))
+@op(
+    refuses=unless_empty("channel_shuffle"),
+    name="ChannelShuffle",
+    x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
+)
 def _channel_shuffle(x: Any, groups: int) -> Any:
     batch, channels, *rest = x.shape
     split = x.reshape((batch, groups, channels // groups, *rest))
     return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
-@public(also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
+@public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
 

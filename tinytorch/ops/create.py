@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import dtypes, places
@@ -232,7 +232,8 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
-@public()
+@public(asks="modes", listed=False)
+@traced_as("creates")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -432,7 +433,8 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
-@public()
+@public(asks="modes", listed=False)
+@traced_as("refused")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, on the same memory where that can be.
 
@@ -460,7 +462,8 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else array.astype(kind.numpy, copy=False))
 
 
-@public()
+@public(listed=False)
+@traced_as("refused")
 def asarray(
     obj: Any,
     *,
@@ -548,7 +551,8 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
-@public()
+@public(asks="nobody")
+@traced_as("refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor on the memory of a NumPy array: writes to either show in both.
 
@@ -567,7 +571,8 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
-@public()
+@public(listed=False)
+@traced_as("refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor on the memory of an object with a buffer.
 
@@ -620,7 +625,8 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -641,7 +647,8 @@ def empty(
     return blank(shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -680,7 +687,8 @@ def zeros(
     return made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -702,7 +710,8 @@ def ones(
     return made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -745,7 +754,8 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def scalar_tensor(
     s: Any,
     *,
@@ -765,6 +775,7 @@ def scalar_tensor(
 
 
 @public()
+@traced_as("creates")
 def empty_like(
     input: Tensor,
     *,
@@ -785,6 +796,7 @@ def empty_like(
 
 
 @public()
+@traced_as("creates")
 def zeros_like(
     input: Tensor,
     *,
@@ -812,6 +824,7 @@ def zeros_like(
 
 
 @public()
+@traced_as("creates")
 def ones_like(
     input: Tensor,
     *,
@@ -834,6 +847,7 @@ def ones_like(
 
 
 @public()
+@traced_as("creates")
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -884,7 +898,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name)(new)
+    return public("", method=name, listed=False)(traced_as("creates")(new))
 
 
 new_empty = _new(
@@ -894,7 +908,8 @@ new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zer
 new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
-@public("", method="new_full")
+@public("", method="new_full", listed=False)
+@traced_as("creates")
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -917,7 +932,8 @@ def new_full(
     return _filled(blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value)
 
 
-@public("", method="new_tensor")
+@public("", method="new_tensor", listed=False)
+@traced_as("creates")
 def new_tensor(
     self: Tensor,
     data: Any,

@@ -15,7 +15,7 @@ from tinytorch.ops.register import public
 from tinytorch.ops.sequences import arange
 
 
-@public("fft.fftfreq")
+@public("fft.fftfreq", listed=False)
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """Return the frequencies of the `n` elements of a transform: those from 0 up first, then the negative ones.
 
@@ -31,7 +31,7 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     return _frequencies(n, d, (n + 1) // 2, -(n // 2), options)
 
 
-@public("fft.rfftfreq")
+@public("fft.rfftfreq", listed=False)
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """Return the frequencies of the transform of `n` real numbers, of which none is negative; see `fftfreq`.
 

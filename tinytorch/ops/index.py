@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -27,7 +28,7 @@ from tinytorch.ops.arguments import check_tensor, numpy_names, refused
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
-from tinytorch.ops.writing import on_one_memory, writing
+from tinytorch.ops.writing import writing
 
 _ALL = slice(None)
 #: Up to which number all can be written, by NumPy's letter for a dtype: whole numbers have 64 bits.
@@ -99,9 +100,6 @@ def _copy(x: Any, y: Any) -> None:
         raise
 
 
-_copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
-
-
 @writing(
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
@@ -161,7 +159,7 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
-@public()
+@public(listed=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
 
@@ -647,6 +645,7 @@ def _copy_in_order(x: Any, *_: Any) -> Any:
 
 
 @writing(
+    refuses="index_put",
     names=("IndexPutBackward0",),
     prepare=_copy_in_order,
     repeats=_deprecated_fill_or_put,
@@ -785,7 +784,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
     return rows if alpha == 1 else rows * alpha
 
 
-@writing(names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
+@writing(refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
 def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     axis = _rows_of("index_add", x, dim, index, source)
     _check_rows("index_add", x, axis, index, source)
@@ -828,6 +827,7 @@ index_add_ = public("", method="index_add_")(
 
 
 @writing(
+    refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
@@ -900,6 +900,7 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 @writing(
+    refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=_copy_in_order,
     repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),

@@ -46,7 +46,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
     return kernels.pieces(x, sizes, dim)
 
 
-@public(method=True)
+@public(python=True, method=True)
 @also_by(split_size="split_size_or_sections")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
@@ -448,7 +448,7 @@ def _block_diag(xs: Any) -> Any:
     return out
 
 
-@public()
+@public(python=True)
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
 
@@ -471,7 +471,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _block_diag(tensors)
 
 
-@public()
+@public(python=True)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: for each vector, its elements expanded along all other dimensions.
 
@@ -521,7 +521,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
-@public()
+@public(python=True)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all combinations of elements of the vectors, one of each, as rows.
 
@@ -538,7 +538,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)
 
 
-@public()
+@public(python=True, asks="nobody")
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape that tensors of these shapes broadcast to.
 
@@ -567,7 +567,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(result)
 
 
-@public()
+@public(python=True)
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return the tensors expanded to the shape that they broadcast to.
 
@@ -605,7 +605,7 @@ def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor
     return tuple([one(each) for each in _tensors(name, tensors)])
 
 
-@public()
+@public(python=True)
 def atleast_1d(*tensors: Any) -> Any:
     """Return numbers as tensors of one dimension, others as they are; a tuple for several.
 
@@ -616,7 +616,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _atleast("atleast_1d", tensors, lambda x: x if x._array.ndim else reshape(x, (1,)))
 
 
-@public()
+@public(python=True)
 def atleast_2d(*tensors: Any) -> Any:
     """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
 
@@ -632,7 +632,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _atleast("atleast_2d", tensors, one)
 
 
-@public()
+@public(python=True)
 def atleast_3d(*tensors: Any) -> Any:
     """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
 

@@ -14,7 +14,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.dtypes import RARE
-from tinytorch.ops.arguments import check_tensor, refused
+from tinytorch.ops.arguments import check_tensor, refused, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
@@ -46,6 +46,7 @@ def _check_fit(x: Any, mask: Any) -> None:
 
 
 @writing(
+    refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=_wide_copy,
     repeats=_deprecated_fill,
@@ -88,7 +89,13 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @public(method=True, out="index_select")
-@op(x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask), mask=None, broadcasts=True)
+@op(
+    data_dependent=True,
+    refuses=unless_empty("masked_select"),
+    x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask),
+    mask=None,
+    broadcasts=True,
+)
 def masked_select(x: Any, mask: Any) -> Any:
     """Return the elements where the mask, which broadcasts with `x`, is true, in one dimension.
 
@@ -123,6 +130,7 @@ def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Te
 
 
 @writing(
+    refuses="masked_scatter",
     names=("MaskedScatterBackward0",),
     prepare=_wide_copy,
     reads="same",

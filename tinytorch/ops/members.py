@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
@@ -37,6 +38,7 @@ def _put(self: Tensor, values: Any) -> Tensor:
 
 
 @public("", method="apply_")
+@traced_as("refused")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by what a function of Python numbers returns for it; slow.
 
@@ -52,6 +54,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 @public("", method="map_")
+@traced_as("refused")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and the other tensor's element returns; slow.
 
@@ -69,6 +72,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 
 
 @public("", method="map2_")
+@traced_as("refused")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and two other tensors' elements returns; slow.
 
@@ -98,7 +102,7 @@ def _mapped_with(self: Tensor, name: str, callable: Callable[..., Any], **others
 # What else programs ask a tensor ------------------------------------------------------------------
 
 
-@public("", method="new")
+@public("", method="new", listed=False)
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Make a tensor of this one's dtype PyTorch's legacy way: from sizes, data, or another tensor.
 
@@ -247,6 +251,7 @@ def _raises(error: type[Exception], text: str, what: str) -> Any:
     return method
 
 
+@traced_as("refused")
 def _volatile(self: Tensor) -> bool:
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
     return False
@@ -278,63 +283,76 @@ _ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
 _SPARSE = "it is a strided tensor, not a sparse one."
 
 #: Members of Tensor that are no names of this module, or that only say what a strided tensor on the CPU is not.
-MEMBERS: dict[str, Any] = {
-    "__array_wrap__": array_wrap,
-    "__contains__": contains,
-    "__cuda_array_interface__": property(_cuda_array),
-    "__dlpack__": dlpack,
-    "__dlpack_device__": dlpack_device,
-    "_cdata": property(lambda self: id(self)),  # programs compare it, to know a tensor from another
-    "_typed_storage": _typed_storage,
-    "const_data_ptr": const_data_ptr,
-    "dense_dim": dense_dim,
-    "sparse_dim": sparse_dim,
-    "grad_dtype": property(lambda self: self.dtype),
-    "name": property(lambda self: None),
-    "volatile": property(_volatile),
-    "xpu": _raises(AssertionError, "Torch not compiled with XPU enabled", "tensors live on the CPU."),
-    "mtia": _raises(AssertionError, "Torch not compiled with MTIA enabled", "tensors live on the CPU."),
-    "ipu": _raises(RuntimeError, "PyTorch is not linked with support for ipu devices", "tensors live on the CPU."),
-    "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
-    "reinforce": _raises(
-        RuntimeError, "reinforce() was removed. Use torch.distributions instead.", "PyTorch removed it."
-    ),
-    "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
-    "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
-}
-MEMBERS |= {f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE}
-MEMBERS |= {
-    name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
-    for name in ("coalesce", "indices", "is_coalesced")
-}
-MEMBERS |= {
+members(
+    {
+        "__array_wrap__": array_wrap,
+        "__contains__": contains,
+        "__cuda_array_interface__": property(_cuda_array),
+        "__dlpack__": dlpack,
+        "__dlpack_device__": dlpack_device,
+        "_cdata": property(lambda self: id(self)),  # programs compare it, to know a tensor from another
+        "_typed_storage": _typed_storage,
+        "const_data_ptr": const_data_ptr,
+        "dense_dim": dense_dim,
+        "sparse_dim": sparse_dim,
+        "grad_dtype": property(lambda self: self.dtype),
+        "name": property(lambda self: None),
+        "volatile": property(_volatile),
+        "xpu": _raises(AssertionError, "Torch not compiled with XPU enabled", "tensors live on the CPU."),
+        "mtia": _raises(AssertionError, "Torch not compiled with MTIA enabled", "tensors live on the CPU."),
+        "ipu": _raises(RuntimeError, "PyTorch is not linked with support for ipu devices", "tensors live on the CPU."),
+        "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
+        "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
+        "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+    }
+)
+members({f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE})
+members(
+    {
+        name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
+        for name in ("coalesce", "indices", "is_coalesced")
+    }
+)
+members({
     name: _raises(
         RuntimeError, f"{name} expected sparse {which} compressed tensor layout but got Strided", _SPARSE
     )
     for name, which in (
         ("crow_indices", "row"), ("col_indices", "row"), ("ccol_indices", "column"), ("row_indices", "column"),
     )
-}  # fmt: skip
-MEMBERS |= {
-    name: _raises(
-        NotImplementedError, f"tinytorch has strided tensors only: {name}()", "there is one layout."
-    )
-    for name in (
-        "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "to_mkldnn",
-    )
-}  # fmt: skip
-MEMBERS |= {
-    name: _raises(
-        NotImplementedError, f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.",
-        "PyTorch has it for other tensors than strided ones only.",
-    )
+})  # fmt: skip
+
+
+def _of_one_layout(name: str) -> Any:
+    return _raises(NotImplementedError, f"tinytorch has strided tensors only: {name}()", "there is one layout.")
+
+
+def _of_other_layouts(name: str) -> Any:
+    message = f"Could not run 'aten::{name}' with arguments from the 'CPU' backend."
+    return _raises(NotImplementedError, message, "PyTorch has it for other tensors than strided ones only.")
+
+
+members({name: _of_one_layout(name) for name in ("to_sparse", "to_mkldnn")})
+members(
+    {f"to_sparse_{kind}": _of_one_layout(f"to_sparse_{kind}") for kind in ("bsc", "bsr", "coo", "csc", "csr")}, False
+)
+members({
+    name: _of_other_layouts(name)
     for name in (
         "_indices", "_nnz", "_values", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
         "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "sparse_mask", "sparse_resize_",
-        "sparse_resize_and_clear_", "to_padded_tensor",
+        "sparse_resize_and_clear_",
     )
-}  # fmt: skip
-members(MEMBERS)
+})  # fmt: skip
+members({"to_padded_tensor": _of_other_layouts("to_padded_tensor")}, listed=False)
+members(
+    {
+        "reinforce": _raises(
+            RuntimeError, "reinforce() was removed. Use torch.distributions instead.", "PyTorch removed it."
+        )
+    },
+    listed=False,
+)
 
 
 def typename(obj: Any, /) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
 from tinytorch.kernels import dtypes, places
@@ -61,6 +61,7 @@ def _ints(values: Any) -> tuple[int, ...]:
 
 
 @public("", method="resize_")
+@traced_as("refused")
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape in place: on its memory where that suffices, else on new memory.
 
@@ -114,6 +115,7 @@ def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int
 
 
 @public(method=True)
+@traced_as("refused")
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another in place; see `resize_`. `torch.preserve_format` takes its strides too.
 
@@ -156,6 +158,7 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @public("", method="set_")
+@traced_as("refused")
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Put the tensor on other memory in place: that of a tensor or storage, all of it or a part.
 
@@ -234,6 +237,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 @public("", method="share_memory_")
+@traced_as("refused")
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor to memory that processes forked from this one share: all see what any of them writes.
 
@@ -254,6 +258,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 @public("", method="is_shared")
+@traced_as("refused")
 def is_shared(self: Tensor) -> bool:
     """Return whether other processes, forked from this one, see the same memory.
 
@@ -264,7 +269,7 @@ def is_shared(self: Tensor) -> bool:
     return _is_mapped(self._array)
 
 
-@public()
+@public(listed=False)
 def from_file(
     filename: Any,
     shared: bool | None = None,
@@ -304,7 +309,8 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def empty_strided(
     size: Any,
     stride: Any,
@@ -337,7 +343,7 @@ def empty_strided(
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 
-@public("", method="new_empty_strided")
+@public("", method="new_empty_strided", listed=False)
 def new_empty_strided(
     self: Tensor,
     size: Any,
@@ -358,7 +364,7 @@ def new_empty_strided(
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 
-@public()
+@public(listed=False)
 def empty_permuted(
     size: Any,
     physical_layout: Any,
@@ -465,7 +471,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     return (DLDeviceType(1), 0)
 
 
-@public()
+@public(listed=False)
 def to_dlpack(tensor: Tensor, /) -> Any:
     """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
 
@@ -517,7 +523,8 @@ def _writable(array: Array, owner: Any) -> Array:
     return array if said else np.asarray(_Writable(array))
 
 
-@public()
+@public(binds=True, asks="nobody", listed=False)
+@traced_as("refused")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor on the memory of another library's array, or of a capsule.
 

@@ -102,6 +102,7 @@ class Rule(NamedTuple):
         check_several: the check where there are several results.
         of_several: the check where there are several tensors among the arguments.
         strict: elements of `out` must not share memory even where it has another shape, and is resized.
+        copied: PyTorch computes the result first, with recording, and copies it into `out`: gradients go through it.
     """
 
     check: Check = _castable
@@ -110,6 +111,7 @@ class Rule(NamedTuple):
     check_several: Check | None = None
     of_several: Check | None = None
     strict: bool = False
+    copied: bool = False
 
 
 _EXACT = _same("Expected out tensor to have dtype {have_c}, but got {want_c} instead")
@@ -128,9 +130,9 @@ def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         _ONLY_BOOL(name, have, want)
 
 
-def _like(text: str, overlap: int = PARTS, strict: bool = False) -> Rule:
+def _like(text: str, overlap: int = PARTS, strict: bool = False, copied: bool = False) -> Rule:
     """Return the rule of a function whose `out` has the result's dtype."""
-    return Rule(_same(text), overlap, strict=strict)
+    return Rule(_same(text), overlap, strict=strict, copied=copied)
 
 
 #: The rules by the names that declarations give (`out=` of `register.public`).
@@ -161,7 +163,7 @@ RULES: dict[str, Rule] = {
     "heaviside": _like("heaviside is not yet implemented for tensors with different dtypes."),
     "kthvalue": _like("output values must be of same type as input", ALL),
     "mode": _like("expected scalar type '{have}' but got '{want}'", NOTHING),
-    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING),
+    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING, copied=True),
     "exact": Rule(_EXACT, NOTHING),
     "histogram": _like(
         "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
@@ -189,13 +191,15 @@ RULES: dict[str, Rule] = {
     "cat": Rule(_castable_inputs, ALL),
     "addbmm": _like("self and mat2 must have the same dtype, but got {want} and {have}", NOTHING),
     "chain_matmul": _like("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}", NOTHING),
-    "nuclear_norm": _like("linalg.matrix_norm expected out tensor dtype {have} but got: {want}", NOTHING),
+    "nuclear_norm": _like("linalg.matrix_norm expected out tensor dtype {have} but got: {want}", NOTHING, copied=True),
     "dot": _like("result dtype {want} does not match input dtype {have}", NOTHING),
     "tensordot": _like(
         "tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}",
         NOTHING,
+        copied=True,
     ),
     "safe": Rule(_safely("{name}"), NOTHING),
+    "safe, copied": Rule(_safely("{name}"), NOTHING, copied=True),
     "geqrf": Rule(_safely("torch.geqrf", "a"), NOTHING),
     "householder": Rule(_safely("torch.linalg.householder_product"), NOTHING),
     "ormqr": _like(
@@ -206,18 +210,14 @@ RULES: dict[str, Rule] = {
     "narrow_copy": _like("Expected self.dtype() == output.dtype() to be true, but got false", NOTHING),
     "lstsq": Rule(_safely("torch.linalg.lstsq", "solution"), NOTHING),
     "safe linalg": Rule(_safely("linalg.{name}"), NOTHING),
+    "safe linalg, copied": Rule(_safely("linalg.{name}"), NOTHING, copied=True),
     "safe torch.linalg": Rule(_safely("torch.linalg.{name}"), NOTHING),
-    "matrix_norm": _like("linalg.{name} expected out tensor dtype {have} but got: {want}", NOTHING),
+    "matrix_norm": _like("linalg.{name} expected out tensor dtype {have} but got: {want}", NOTHING, copied=True),
     "vecdot": _like("linalg.vecdot: Expected out of dtype{have} but found {want}", NOTHING),
     "solve_triangular": _like("expected scalar type {have} but found {want}", NOTHING),
     "logsigmoid": _like("expected scalar type {have} but found {want}", NOTHING),
 }
 
-#: What PyTorch computes first, with recording, and then copies into `out`: gradients go through it.
-_COPIED = {
-    "inner", "linalg.cond", "linalg.matrix_norm", "linalg.norm", "linalg.tensorinv", "linalg.tensorsolve",
-    "nanquantile", "nuclear_norm", "quantile", "tensordot",
-}  # fmt: skip
 #: What it writes into `out` also where this is to require grad, but has no backward of.
 _UNDERIVED = {
     name: op_of(lambda input, result: result, name="NotImplemented", input=not_implemented(name))
@@ -258,10 +258,10 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if asked is not None:
         _EXACT(name, asked, outs[0].dtype)
     onto_leaf = any(each.requires_grad and each.is_leaf for each in outs)
-    copied = recorded and (public.name in _COPIED or (public.name in _UNDERIVED and not onto_leaf))
+    copied = recorded and (rule.copied or (public.name in _UNDERIVED and not onto_leaf))
     if recorded:
         # What has no derivative (comparisons …) may be written: the result's dtype tells.
-        with recording(public.name in _COPIED):
+        with recording(rule.copied):
             result = function(*args, **kwargs)
         if public.name in _UNDERIVED:
             result = _UNDERIVED[public.name](next(filter(_requires_grad, (*read, *outs))), result._array)

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tinytorch.core import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.later import load
 
@@ -278,9 +277,6 @@ def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return True
 
 
-op.first_contact = first_contact
-
-
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that lets a function's arguments answer it themselves.
 
@@ -469,12 +465,12 @@ def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
     return made.requires_grad_(require_grad)
 
 
-for _name, _member in (
-    ("__torch_function__", classmethod(_default)),
-    ("__init_subclass__", classmethod(_derived)),
-    ("_make_subclass", staticmethod(_make_subclass)),
-):
-    setattr(Tensor, _name, _member)
+#: Members of Tensor by which classes derive from it; `register` gives them to it.
+MEMBERS: dict[str, Any] = {
+    "__torch_function__": classmethod(_default),
+    "__init_subclass__": classmethod(_derived),
+    "_make_subclass": staticmethod(_make_subclass),
+}
 
 
 # Questions ----------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ import numpy as np
 
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
-from tinytorch.core.inplace import written
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.inplace import record_write
+from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_write
@@ -156,7 +156,8 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
-@public()
+@public(binds=True, asks="nobody")
+@traced_as("refused")
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again from `seed`, and return it.
 
@@ -171,7 +172,8 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
-@public()
+@public(binds=True, asks="nobody")
+@traced_as("refused")
 def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
 
@@ -182,7 +184,8 @@ def seed() -> int:
     return default_generator.seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
+@traced_as("refused")
 def initial_seed() -> int:
     """Return the seed that the default generator was started from.
 
@@ -194,7 +197,8 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-@public()
+@public(binds=True, asks="nobody")
+@traced_as("refused")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -208,7 +212,8 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-@public()
+@public(binds=True, asks="nobody")
+@traced_as("refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Put back what `get_rng_state` returned.
 
@@ -303,9 +308,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        node = made.record(edges, (*tensors, None), (x._array,), x._cell)
-        if node is not None:
-            written(x, (node, 0))
+        record_write(made, edges, (*tensors, None)[: len(made.arguments)], x)
     return x
 
 
@@ -689,7 +692,8 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -794,7 +798,8 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -824,7 +829,8 @@ def rand(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -850,7 +856,8 @@ def randn(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def randint(
     *args: Any,
     low: int = 0,
@@ -901,7 +908,8 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def randperm(
     n: int,
     *,
@@ -945,7 +953,8 @@ def randperm(
     return _requiring(made, requires_grad) if out is None else made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def rand_like(
     input: Tensor,
     *,
@@ -968,7 +977,8 @@ def rand_like(
     return _requiring(uniform_(made, generator=generator), requires_grad)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def randn_like(
     input: Tensor,
     *,
@@ -1000,7 +1010,8 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def randint_like(
     input: Tensor,
     *args: Any,

@@ -11,7 +11,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused, unless_empty
 from tinytorch.ops.arithmetic import check_fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
@@ -142,7 +142,14 @@ def _interleaved(counts: Any, output_size: Any) -> Any:
 # Copies: rearranged -------------------------------------------------------------------------------
 
 
-@op(name="Flip", x=lambda g, dims: _flip(g, dims))
+def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
+    """Return the name of the kernel by which PyTorch flips: whole rows it moves without one."""
+    flipped = [d % x.ndim for d in dims if x.ndim and x.shape[d] > 1]
+    inner = min((abs(step), -d) for d, step in enumerate(x.strides) if x.shape[d] > 1) if flipped else (x.itemsize, 1)
+    return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
+
+
+@op(name="Flip", refuses=_refused_flip, x=lambda g, dims: _flip(g, dims))
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
 
@@ -235,7 +242,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     return _roll(input, moves, axes)
 
 
-@op(name="Rot90", x=lambda g, k, dims: _rot90(g, -k, dims))
+def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
+    return _refused_flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
+
+
+@op(name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
 def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
     return kernels.rotated(x, k, *dims)
 
@@ -269,7 +280,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(x=lambda g, diagonal: tril(g, diagonal))
+@op(refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
@@ -291,7 +302,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(x=lambda g, diagonal: triu(g, diagonal))
+@op(refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 

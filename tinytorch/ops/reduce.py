@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import NUMPY_DIMS, op
+from tinytorch.core.declaration import NUMPY_DIMS
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, refused, renamed
+from tinytorch.ops.arguments import check_tensor, numpy_names, refused, renamed, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sign
 from tinytorch.ops.compare import isnan
@@ -411,7 +412,7 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element, of all or over the dimensions `dim`; NaN where there is one.
 
@@ -436,7 +437,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element, of all or over the dimensions `dim`; NaN where there is one.
 
@@ -467,7 +468,9 @@ def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return constant(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
 
 
-def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Callable[..., Any]], Any]:
+def _selection(
+    name: str, back: Callable[..., Any] = _placed, *, refuses: str | Callable[..., str | None]
+) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that selects elements along a dimension, and returns them with their indices."""
     return op(
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
@@ -475,6 +478,7 @@ def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Calla
         nondiff=(1,),
         result=getattr(return_types, name),
         name=name.capitalize(),
+        refuses=refuses,
     )
 
 
@@ -486,14 +490,14 @@ def _extreme(name: str, reduce: Any) -> Any:
         return reduce(x, axis=None)
 
     of_all.__name__ = f"_{name}_all"
-    made = op(x=_shared_by_all, name=name.capitalize())(of_all)
+    made = op(x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")(of_all)
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
 _max_all, _min_all = _extreme("max", _largest), _extreme("min", _smallest)
 
 
-@_selection("max")
+@_selection("max", refuses=unless_empty("max_cpu", scalar=True))
 def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.size:
         _check_some(x, (dim,), "max")
@@ -506,7 +510,7 @@ def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     )
 
 
-@_selection("min")
+@_selection("min", refuses=unless_empty("min_cpu", scalar=True))
 def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.size:
         _check_some(x, (dim,), "min")
@@ -586,7 +590,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax")
+@op(refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax")
 def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
     axes = kernels.axes_of(dim, x.ndim, "aminmax")
     least, most = _smallest(x, axes, None, None, keepdim), _largest(x, axes, None, None, keepdim)
@@ -631,7 +635,7 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 
 @public(method=True, out="exact")
-@op(x=None)
+@op(refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties): flattened, or along `dim`.
 
@@ -649,7 +653,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="exact")
-@op(x=None)
+@op(refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties): flattened, or along `dim`.
 
@@ -673,12 +677,12 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
     return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
 
 
-@_selection("cummax", _gathered_back)
+@_selection("cummax", _gathered_back, refuses=unless_empty("cummax_cpu", scalar=True))
 def _cummax(x: Any, dim: int) -> Any:
     return _running(np.maximum, x, dim)
 
 
-@_selection("cummin", _gathered_back)
+@_selection("cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
 def _cummin(x: Any, dim: int) -> Any:
     return _running(np.minimum, x, dim)
 
@@ -751,8 +755,9 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         return np.full_like(x, missing, shape=())
 
     of_all.__name__, choose.__name__ = f"_{name}_all", f"_{name}_dim"
-    along = renamed(_selection(name)(choose), f"{name.capitalize()}Backward1")
-    return op(x=_shared_by_all, name=name.capitalize())(of_all), along
+    along = renamed(_selection(name, refuses="median_out")(choose), f"{name.capitalize()}Backward1")
+    whole = op(x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))(of_all)
+    return whole, along
 
 
 _median_all, _median_dim = _medians("median", skip_nan=False)
@@ -1091,7 +1096,7 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
-@op(x=None)
+@op(refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return how many elements are not zero: of all, or over the dimensions `dim`.
 

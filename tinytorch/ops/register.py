@@ -22,8 +22,7 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
-from tinytorch.core.inplace import in_place as in_place_of
-from tinytorch.core.op import NUMPY
+from tinytorch.core.declaration import NUMPY, Op
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
@@ -39,43 +38,13 @@ functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
 #: The methods of Tensor that are declared with ops.
 methods: dict[str, Any] = {}
+#: The members of Tensor that `overrides.get_overridable_functions` leaves out.
+unlisted: set[str] = set()
 
 #: Whether both operands must be tensors, else the calls that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
 
 _NOT_GIVEN: Any = object()
-
-#: The functions of `torch.functional`, which PyTorch has under this name.
-PYTHON = frozenset(
-    """
-    atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
-    einsum lu meshgrid norm pca_lowrank split svd_lowrank tensordot unique unique_consecutive unravel_index
-    """.split()
-)
-#: Further functions that become methods where a class holds them, as PyTorch's do which are written in Python.
-_METHODS = frozenset(
-    """
-    from_dlpack get_rng_state initial_seed is_storage lobpcg manual_seed seed set_rng_state sym_float sym_ite sym_max
-    sym_min sym_not sym_sqrt sym_sum
-    """.split()
-)
-#: The functions of `nn.functional` that do not. Those that `torch` has, too, are one there and here.
-_BUILTIN = frozenset(
-    """
-    adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_
-    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
-    rrelu_ scaled_dot_product_attention selu_ softplus softshrink threshold_
-    """.split()
-)
-
-#: Functions that ask nobody for an answer, as PyTorch's do not.
-_SILENT = frozenset(
-    """
-    broadcast_shapes from_dlpack from_numpy get_rng_state initial_seed is_storage manual_seed seed set_rng_state
-    """.split()
-)
-_DATA = frozenset(["as_tensor", "tensor"])  # these ask modes, but not what they take the numbers of
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -119,18 +88,25 @@ class Function(Builtin):
         rule: how it writes into `out` (a name of `out.RULES`), or None.
         autocast: how it runs where its thread autocasts (of `AUTOCAST`), or None.
         lowered: `raw` as it runs where its thread autocasts.
-        asks: whether classes and modes may answer a call (`__torch_function__`).
+        python: whether PyTorch defines it in `torch.functional`, in Python.
+        asks: who may answer a call by `__torch_function__` (`public`).
+        listed: whether `overrides.get_overridable_functions` lists it.
         operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
     """
 
-    __slots__ = ("__weakref__", "asks", "autocast", "binds", "lowered", "name", "names", "operands", "raw", "rule")
+    __slots__ = (
+        "__weakref__", "asks", "autocast", "binds", "listed", "lowered", "name", "names", "operands", "python", "raw",
+        "rule",
+    )  # fmt: skip
 
     def __init__(
-        self, name: str, raw: Any, rule: str | None, autocast: str | None, lowered: Any, operands: Operands | None
-    ) -> None:
+        self, name: str, raw: Any, rule: str | None = None, autocast: str | None = None, lowered: Any = None,
+        operands: Operands | None = None, binds: bool | None = None, python: bool = False, asks: str = "arguments",
+        listed: bool = True,
+    ) -> None:  # fmt: skip
         self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
-        self.autocast, self.lowered = autocast, lowered
-        self.asks = name not in _SILENT
+        self.autocast, self.lowered = autocast, raw if lowered is None else lowered
+        self.python, self.asks, self.listed = python, asks, listed
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)) or hasattr(raw, "also")
@@ -138,10 +114,7 @@ class Function(Builtin):
         call = _of_operands(self) if operands else _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
-        if home in ("", "fft", "linalg", "special"):
-            self.binds = name in PYTHON or name in _METHODS
-        else:
-            self.binds = own not in _BUILTIN
+        self.binds = (home not in ("", "fft", "linalg", "special") or python) if binds is None else binds
         call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
         call.__module__ = f"tinytorch.{home}".rstrip(".")
         call.__wrapped__ = raw
@@ -162,13 +135,13 @@ class Function(Builtin):
     def path(self) -> str:
         """The name by which `overrides.resolve_name` knows it; PyTorch finds it in several modules, too."""
         shared = functions.get(f"nn.functional.{self.name}") is self
-        return f"torch.{'functional.' if self.name in PYTHON else 'nn.functional.' if shared else ''}{self.name}"
+        return f"torch.{'functional.' if self.python else 'nn.functional.' if shared else ''}{self.name}"
 
     @property
-    def op(self) -> core.Op:
+    def op(self) -> Op:
         """The op, of a function that is one."""
-        found: core.Op = self.raw.op
-        return found
+        op: Op = self.raw.op
+        return op
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -185,8 +158,8 @@ class Function(Builtin):
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call that may ask for more than its result."""
-        if overrides.active and self.asks:
-            found = overrides.asked(args, kwargs) if self.name not in _DATA else overrides.asked((), {})
+        if overrides.active and self.asks != "nobody":
+            found = overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
             if found is not None:
                 return overrides.handle_torch_function(self, found, *args, **kwargs)
         out = None
@@ -203,7 +176,7 @@ class Function(Builtin):
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the first arguments that have a say make of a call that failed with them, or raise its error."""
-        if self.asks and overrides.first_contact(args, kwargs):
+        if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
         if isinstance(error, AttributeError):
             raise self.not_a_tensor(error, args, kwargs) from None
@@ -381,6 +354,10 @@ def public(
     operands: str | None = None,
     method: bool | str = False,
     in_place: bool | str = False,
+    binds: bool | None = None,
+    python: bool = False,
+    asks: str = "arguments",
+    listed: bool | str = True,
 ) -> Callable[[F], F]:
     """Make the function below public; it stays what it is.
 
@@ -394,6 +371,11 @@ def public(
         operands: of a function of two that does not take numbers everywhere, one of `OPERANDS`.
         method: whether Tensor has it as a method, too, under all its names below `torch` itself; or the names.
         in_place: whether Tensor has the method `name_`, derived; "function" if `torch` has it as well.
+        binds: whether it becomes a method where a class holds it; by default functions of `torch.nn.functional` and
+            those that PyTorch defines in Python do.
+        python: whether PyTorch defines it in `torch.functional`, in Python.
+        asks: who may answer a call by `__torch_function__`: its "arguments" and the modes, "modes" alone, or "nobody".
+        listed: whether `overrides.get_overridable_functions` lists it; "function": the function, but not the method.
     """
 
     def declare(function: F) -> F:
@@ -404,29 +386,35 @@ def public(
             lowered = _lowered[raw] = AUTOCAST[autocast](raw)
         for each in filter(None, names):
             home, _, own = each.rpartition(".")
-            made = functions.get(own) if home == "nn.functional" and own in _BUILTIN else None
-            made = made or Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
+            made = functions.get(own) if home == "nn.functional" and binds is False else None
+            made = made or Function(
+                each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None, binds,
+                python and not home, asks, bool(listed),
+            )  # fmt: skip
             if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
-        for each in method.split() if isinstance(method, str) else own * method:
+        bound = method.split() if isinstance(method, str) else own * method
+        for each in bound:
             _bind(each, lowered)
+        if listed == "function" or not (listed or any(own)):
+            unlisted.update(bound)
         if in_place:
-            written = in_place_of(raw)
+            written = core.in_place(raw)
             for each in own:
                 _bind(f"{each}_", written)
                 if in_place == "function":
-                    functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
+                    functions[f"{each}_"] = Function(f"{each}_", written)
         return function
 
     return declare
 
 
-def asking(name: str) -> Callable[[F], F]:
+def asking(name: str, binds: bool | None = None) -> Callable[[F], F]:
     """Make the function below public as `public` does, and ask for it, too, where other modules call it."""
 
     def declare(function: F) -> F:
-        made: Any = Function(name, function, None, None, function, None)
+        made: Any = Function(name, function, binds=binds)
         functions[name] = made
         return made
 
@@ -441,10 +429,17 @@ def autocasting(raw: Any) -> Any:
     return _lowered.get(raw, raw)
 
 
-def members(found: dict[str, Any]) -> None:
-    """Give Tensor what is no public function: operators, properties, methods under names of their own."""
+def members(found: dict[str, Any], listed: bool = True) -> None:
+    """Give Tensor what is no public function: operators, properties, methods under names of their own.
+
+    Args:
+        found: the members, by name.
+        listed: whether `overrides.get_overridable_functions` lists them.
+    """
     for name, member in found.items():
         _bind(name, member)
+    if not listed:
+        unlisted.update(found)
 
 
 def _bind(name: str, function: Any) -> None:
@@ -454,7 +449,10 @@ def _bind(name: str, function: Any) -> None:
     setattr(Tensor, name, function)
 
 
-_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place")
+for _name, _member in overrides.MEMBERS.items():
+    setattr(Tensor, _name, _member)
+
+_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:

@@ -74,9 +74,6 @@ def _binomial(count: Any, p: Any, source: Any) -> Any:
     return _number_drawn("binomial_cpu", draw, source, first, p)
 
 
-_binomial.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
 @public()
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Return numbers of successes in `count` trials, each of which succeeds with probability `prob`.
@@ -168,9 +165,6 @@ def _dirichlet(x: Any, source: Any) -> Any:
         greatest = np.nextafter(x.dtype.type(1), x.dtype.type(0))
         out[...] = np.clip(numbers, np.finfo(x.dtype).tiny, greatest)
     return out
-
-
-_dirichlet.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import check_overlap, in_place
-from tinytorch.core.op import op
+from tinytorch.core.inplace import check_overlap
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import check_tensor, numpy_names, refused
+from tinytorch.ops.arguments import check_tensor, numpy_names, refused, unless_empty
 from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -27,7 +27,11 @@ from tinytorch.ops.writing import writing
 
 
 @public(method=True, out="gather")
-@op(x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False), index=None)
+@op(
+    refuses=unless_empty("scatter_gather_tensor_cpu"),
+    x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
+    index=None,
+)
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
 
@@ -70,6 +74,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 @writing(
+    refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
     index=None,
@@ -79,7 +84,13 @@ def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
     kernels.scatter(x, dim, index, _fitting(src, x), "put")
 
 
-@writing(names=("ScatterAddBackward0",), x=lambda g: g, index=None, src=_gathered_src)
+@writing(
+    refuses=unless_empty("scatter_gather_tensor_cpu"),
+    names=("ScatterAddBackward0",),
+    x=lambda g: g,
+    index=None,
+    src=_gathered_src,
+)
 def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
     kernels.scatter(x, dim, index, _fitting(src, x), "add")
 
@@ -91,9 +102,6 @@ def _no_gradient(g: Tensor) -> Any:
 @writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
 def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
     kernels.scatter(x, dim, index, _fitting(src, x), "multiply")
-
-
-_scatter_multiply[0].op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -213,6 +221,7 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 
 @op(
+    refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
@@ -242,7 +251,14 @@ def _mean_rule(
     return to_x, None, _gathered_src(share, dim, index, src_shape) if needs[2] else None
 
 
-@op(joint=_mean_rule, inputs=("x", "index", "src"), index=None, residuals=("counts",), name="ScatterReduce")
+@op(
+    refuses=unless_empty("scatter_gather_tensor_cpu_reduce_{4}"),
+    joint=_mean_rule,
+    inputs=("x", "index", "src"),
+    index=None,
+    residuals=("counts",),
+    name="ScatterReduce",
+)
 def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     """Return the means, and of how many elements each is."""
     if x.dtype.kind == "b":
@@ -254,7 +270,13 @@ def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self
     return total / counts.astype(total.dtype), counts
 
 
-@op(joint=_extreme_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
+@op(
+    refuses=unless_empty("scatter_gather_tensor_cpu_reduce_{4}"),
+    joint=_extreme_rule,
+    inputs=("x", "index", "src"),
+    index=None,
+    name="ScatterReduce",
+)
 def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     return _reduced_by(x, dim, index, src, how, include_self)
 
@@ -306,7 +328,13 @@ def _product_before(x: Tensor) -> Tensor:
     return x.cumprod(0)
 
 
-@op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
+@op(
+    refuses=unless_empty("scatter_gather_tensor_cpu"),
+    joint=_scatter_prod_rule,
+    inputs=("x", "index", "src"),
+    index=None,
+    name="ScatterReduce",
+)
 def _scatter_prod(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     return _reduced_by(x, dim, index, src, "multiply", include_self)
 
@@ -453,7 +481,7 @@ def _check_flat(name: str, x: Any, index: Any) -> None:
 
 
 @public(method=True, out="take")
-@op(x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
+@op(refuses=unless_empty("take_cpu"), x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
 def take(x: Any, index: Any) -> Any:
     """Return the elements of the flattened tensor at `index` (int64, any shape).
 
@@ -483,6 +511,7 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 @writing(
+    refuses=unless_empty("take_put_cpu"),
     names=("PutBackward0",), prepare=_copy_in_order, x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import dtype as Dtype
@@ -26,7 +27,8 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def arange(
     *args: Any,
     start: Any = 0,
@@ -80,7 +82,8 @@ def arange(
     return _fill_in_order(made, np.arange(count) * int(step) + int(start))
 
 
-@public("range")
+@public("range", listed=False)
+@traced_as("creates")
 def inclusive_range(
     start: Any,
     end: Any,
@@ -167,7 +170,8 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def linspace(
     start: Any,
     end: Any,
@@ -202,7 +206,8 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def logspace(
     start: Any,
     end: Any,
@@ -298,7 +303,8 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def eye(
     n: int,
     m: int | None = None,
@@ -334,7 +340,8 @@ def eye(
     return made
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def tril_indices(
     row: int,
     col: int,
@@ -356,7 +363,8 @@ def tril_indices(
     return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
-@public()
+@public(listed=False)
+@traced_as("creates")
 def triu_indices(
     row: int,
     col: int,

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import strided
+from tinytorch.core.mode import traced_as
 from tinytorch.core.op import op
+from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as kernels
@@ -178,7 +179,7 @@ def ravel(input: Tensor) -> Tensor:
     return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))
 
 
-@public(method=True)
+@public(method=True, listed="function")
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with dimension `dim` split up into dimensions of `sizes`, one of which may be -1.
 
@@ -789,7 +790,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
-@public(method=True)
+@public(listed=False, method=True)
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
 
@@ -955,7 +956,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
     return shape[_dimension(dim, shape)]
 
 
-@public("", method="stride")
+@public("", method="stride", listed=False)
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Return how many elements lie in memory between neighbours along each dimension, or along one.
 
@@ -1026,6 +1027,7 @@ def element_size(input: Tensor) -> int:
 
 
 @public("", method="data_ptr")
+@traced_as("refused")
 def data_ptr(input: Tensor) -> int:
     """Return the address of the first element, in bytes.
 

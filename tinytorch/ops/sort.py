@@ -7,14 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import as_array, op
+from tinytorch.core.declaration import as_array
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
+from tinytorch.ops.arguments import (
+    also_by,
+    check_tensor,
+    not_derived,
+    not_implemented,
+    numpy_names,
+    refused,
+    renamed,
+    unless_scalar,
+)
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -29,9 +39,9 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
     return _scattered(g[0], x_shape, dim, out1, True)
 
 
-def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
+def _sorter(name: str, node_name: str, **facts: Any) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that returns elements in order, and their indices."""
-    return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name))
+    return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name), **facts)
 
 
 @_sorter("sort", "Sort")
@@ -42,7 +52,7 @@ def _sort(x: Any, dim: int, descending: bool) -> Any:
 _sort_stable = renamed(_sorter("sort", "Sort")(_sort.op.kernel), "SortBackward1")
 
 
-@_sorter("topk", "Topk")
+@_sorter("topk", "Topk", refuses=unless_scalar("topk_cpu"))
 def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
     return kernels.topk(x, k, dim, largest)
 
@@ -110,22 +120,22 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
-@op(x=not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
+@op(data_dependent=True, x=not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
 def _unique2(x: Any, dim: None) -> Any:
     return kernels.unique(x, None)
 
 
-@op(x=not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
+@op(data_dependent=True, x=not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
 def _unique_dim(x: Any, dim: int) -> Any:
     return kernels.unique(x, dim)
 
 
-@op(x=not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
+@op(data_dependent=True, x=not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
 def _unique_runs(x: Any, dim: int | None) -> Any:
     return kernels.unique_consecutive(x, dim)
 
 
-@public(method=True)
+@public(python=True, method=True)
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -149,7 +159,7 @@ def unique(
     return _asked_for((_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts)
 
 
-@public(method=True)
+@public(python=True, method=True)
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -204,13 +214,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(weights, array, minlength)
 
 
-@op(weights=not_implemented("bincount"), name="NotImplemented")
+@op(data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
 def _bincount(weights: Any, places: Any, minlength: int) -> Any:
     total = np.bincount(places, weights, minlength)
     return total.astype(np.float32) if weights.dtype == np.float32 else total
-
-
-_bincount.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 @public(out="searchsorted")
@@ -338,7 +345,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
-@public()
+@public(python=True)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
 

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import bessel, dtypes, gamma, polynomials
 from tinytorch.kernels import special as kernels
@@ -684,7 +683,7 @@ nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_
     """,
 )))  # fmt: skip
 gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "gcd", _refusing("gcd", np.gcd, floats=True), x=None, y=None,
+    "gcd", _refusing("gcd", np.gcd, floats=True), refuses="gcd_cpu", x=None, y=None,
     doc="""Return the greatest common divisor of integers.
 
     Example:
@@ -693,7 +692,7 @@ gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensor
     """,
 )))  # fmt: skip
 lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "lcm", _refusing("lcm", np.lcm, floats=True), x=None, y=None,
+    "lcm", _refusing("lcm", np.lcm, floats=True), refuses="lcm_cpu", x=None, y=None,
     doc="""Return the least common multiple of integers.
 
     Example:
@@ -709,9 +708,11 @@ def _step(x: Any, values: Any) -> Any:
 
 
 _heaviside = renamed(
-    pointwise("heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside")), "NotImplemented"
+    pointwise(
+        "heaviside", _step, refuses="heaviside_cpu", x=not_implemented("heaviside"), y=not_implemented("heaviside")
+    ),
+    "NotImplemented",
 )
-_heaviside.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _write_heaviside = in_place(_heaviside)
 
 

@@ -24,7 +24,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names
+from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
@@ -44,7 +44,7 @@ _INT64 = np.dtype(np.int64)
 # One element along a dimension --------------------------------------------------------------------
 
 
-@_selection("mode")
+@_selection("mode", refuses=unless_empty("mode_cpu", scalar=True))
 def _mode(x: Any, dim: int, keepdim: bool) -> Any:
     _check_some(x, (dim,) if x.ndim else None, "mode")
     if not x.ndim:
@@ -72,7 +72,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
-@_selection("kthvalue")
+@_selection("kthvalue", refuses=unless_scalar("kthvalue_cpu"))
 def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     if x.dtype.kind == "b":
         raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
@@ -222,9 +222,6 @@ def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any]
         for d, edge in enumerate(edges):
             out = out / np.diff(edge).reshape((-1,) + (1,) * (len(edges) - d - 1))
     return (out, *edges)
-
-
-_histogram.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]:

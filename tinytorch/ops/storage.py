@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from tinytorch.core.device import cpu, device
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.ops.create import check_options
@@ -493,7 +494,7 @@ _BY_DTYPE = {
 }  # fmt: skip
 
 
-@public()
+@public(binds=True, asks="nobody")
 def is_storage(obj: Any, /) -> bool:
     """Return whether `obj` is a storage.
 
@@ -505,6 +506,7 @@ def is_storage(obj: Any, /) -> bool:
 
 
 @public("", method="untyped_storage")
+@traced_as("refused")
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the bytes that the tensor lies in; writes to either show in both.
 
@@ -516,6 +518,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 
 
 @public("", method="storage")
+@traced_as("refused")
 def storage(self: Tensor) -> TypedStorage:
     """Return the memory that the tensor lies in, as elements of its dtype; deprecated, as in PyTorch."""
     _warn_once()

@@ -79,11 +79,16 @@ def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
     return g * (out * (math.nan if x < 0 else math.log(x)))
 
 
+def _refused_power(base: Any, exponent: Any) -> str | None:
+    """Return the name of PyTorch's kernel, which it does not call for a power that is known beforehand."""
+    known = (not np.ndim(base) and base == 1) or (not np.ndim(exponent) and exponent in (0, 1))
+    return None if known else "pow"
+
+
 # To a number; to a tensor; a number to a tensor: overloads of PyTorch's, whose nodes have other names.
 _raised, _raised_to, _number_raised = (
-    renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
+    renamed(pointwise("pow", _power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
 )
-_raised.op.node_class._order, _number_raised.op.node_class._order = ((0,), (1,))  # a number is no input
 
 
 @public(method=True, out="promoted")
@@ -142,6 +147,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
     x=lambda g, x: g * (2 * x),
     node_name="Pow",
+    refuses="pow",
     method=True,
     in_place="function",
     out="promoted",
@@ -481,7 +487,7 @@ def deg2rad(x: Any) -> Any:
     """
 
 
-@parallel.writes
+@parallel.takes_out
 def _degrees(a: Any, out: Any = None) -> Any:
     if a.dtype.itemsize < 4:
         return np.rad2deg(a, out)
@@ -524,7 +530,7 @@ def sinc(x: Any) -> Any:
 # Activations that are ops of Tensor too -----------------------------------------------------------
 
 
-@parallel.writes
+@parallel.takes_out
 def _relu(a: Any, out: Any = None) -> Any:
     if a.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
@@ -573,7 +579,9 @@ def sigmoid(x: Any) -> Any:
     """
 
 
-@elementwise(_relu, x=lambda g, out: _relu_grad(g, out), method=True, in_place="function")
+@elementwise(
+    _relu, refuses="clamp_min_scalar_cpu", x=lambda g, out: _relu_grad(g, out), method=True, in_place="function"
+)
 def relu(x: Any) -> Any:
     """Return `max(x, 0)`, elementwise.
 

@@ -288,10 +288,9 @@ members(
         "_only": _only,
         "_warn_of_a_scalar": _warn_of_a_scalar,
         "__index__": _index,
-        "__iter__": _iter,
         "__reversed__": _reversed,
         "__format__": _format,
         "__deepcopy__": _deepcopy,
-        "__dir__": _dir,
     }
 )
+members({"__dir__": _dir, "__iter__": _iter}, listed=False)

@@ -6,14 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tinytorch.core.inplace import check_overlap, edges_of_write, written
-from tinytorch.core.mode import dispatch, local
-from tinytorch.core.op import NUMBERS, op, translated
-from tinytorch.core.tensor import Tensor
-from tinytorch.core.view import count_write, expanded, shared_places
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.core.call import WRITING, Caller
+from tinytorch.core.op import op
 
 
 def writing(
@@ -23,6 +17,7 @@ def writing(
     broadcasts: bool = False,
     repeats: Callable[..., bool] | None = None,
     reads: str | dict[str, str] = "other",
+    refuses: str | Callable[..., str | None] | None = None,
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op from a function that writes into its first argument, and the op's in-place form.
@@ -38,6 +33,7 @@ def writing(
             elements share a place; by default never.
         reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
             element by element), or "any" (it takes a number out of it first); or that by argument.
+        refuses: see `op`.
         **formulas: see `op`; none may name the first argument, which is written over.
     """
 
@@ -45,23 +41,17 @@ def writing(
         pairs = []
         for name in names:
             kernel = functools.wraps(write)(_out_of_place(write, prepare))
-            caller = op(name=name, broadcasts=broadcasts, **formulas)(kernel)
+            caller = op(name=name, broadcasts=broadcasts, refuses=refuses, **formulas)(kernel)
             caller.op.node_class.__name__ = name
-            if name in _OF_A_NUMBER:
-                *order, _ = [k for k, constant in enumerate(caller.op._constant) if not constant]
-                caller.op.node_class._order = tuple(order)
-            pairs.append((caller, _in_place(caller, write, repeats, reads)))
+            permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
+            written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function
+            stem = caller.op.name.strip("_")
+            written.__name__ = written.__qualname__ = f"{stem}_"
+            written.__doc__ = f"In-place version of `{stem}`: writes into this tensor and returns it."
+            pairs.append((caller, written))
         return pairs if len(pairs) > 1 else pairs[0]
 
     return declare
-
-
-#: The nodes of overloads with a number for the last argument, which is no input of the node then.
-_OF_A_NUMBER = frozenset(
-    """
-    FillBackward0 FillBackward2 IndexFillBackward0 MaskedFillBackward0 ScatterBackward1 ZeroBackward0
-    """.split()
-)
 
 
 def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -71,58 +61,3 @@ def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None)
         return out
 
     return kernel
-
-
-def _in_place(
-    caller: Any, write: Callable[..., Any], repeats: Callable[..., bool] | None, reads: str | dict[str, str]
-) -> Any:
-    made = caller.op
-    write = made.looking(write)
-    permitted = [reads if isinstance(reads, str) else reads.get(argument, "other") for argument in made.arguments]
-
-    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
-        state = local.state
-        if state.modes is not None:
-            return dispatch(made, call, (x, *args), kwargs)
-        if not isinstance(x, Tensor):
-            made.refuse(x, 0)
-        values = made.bind((x, *args), kwargs)
-        target = x._array
-        edges = edges_of_write(made, x, values) if state.grad and target.dtype.kind in FLOATS else None
-        if expanded(target) and not (repeats and repeats(*values)):
-            raise shared_places()
-        arrays = list(values)
-        for i in made.inputs:
-            value = values[i]
-            if isinstance(value, Tensor):
-                array = arrays[i] = value._array
-                if i and on_one_memory(value, x):
-                    if permitted[i] != "any":
-                        check_overlap(target, array, permitted[i] == "same")
-                    # It does not look at arrays with gaps: what is read must not change under way.
-                    if np.may_share_memory(array, target):
-                        arrays[i] = array.copy()
-            elif not isinstance(value, NUMBERS):
-                made.refuse(value, i)
-        try:
-            write(*arrays)
-        except (ValueError, TypeError) as error:
-            raise translated(made, values, error) from None
-        count_write(x)
-        if edges is not None:
-            node = made.record(edges, values, (target,), x._cell, written_to=x)
-            if node is not None:
-                written(x, (node, 0))
-        return x
-
-    call.writes = write  # type: ignore[attr-defined]
-    call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
-    call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
-    made.callers.append(call)
-    return call
-
-
-def on_one_memory(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors are views of one memory; `.data` has its own count of writes."""
-    a, b = x._array, y._array
-    return x._cell is y._cell or (a if a.base is None else a.base) is (b if b.base is None else b.base)

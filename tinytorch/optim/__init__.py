@@ -28,6 +28,8 @@ from tinytorch.optim.rprop import Rprop
 from tinytorch.optim.sgd import SGD
 from tinytorch.optim.sparse_adam import SparseAdam
 
+__traced_as__ = "stateful"  # by `torch.compile`
+
 __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer",
     "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils",

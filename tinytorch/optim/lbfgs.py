@@ -55,6 +55,8 @@ class LBFGS(Optimizer):
         3.5 and 3.6 and equation 3.59 (line search).
     """
 
+    __traced_as__ = "refused"  # by `torch.compile`: a step calls a closure
+
     def __init__(
         self,
         params: Params,

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils`: `data`, `checkpoint`, `dlpack`, `hooks`; `benchmark` is imported by its name."""
+"""`torch.utils`: `checkpoint`, `data`, `dlpack`, `hooks`; other submodules, such as `benchmark`, need an import."""
 
 from tinytorch.utils import _pytree as _pytree
 from tinytorch.utils import checkpoint, data, dlpack, hooks

@@ -1,6 +1,6 @@
-"""`torch.utils._foreach_utils`: tensors in groups of one dtype, for optimizers with a `foreach` form.
+"""`torch.utils._foreach_utils`: groups tensors by device and dtype, for optimizers with a `foreach` implementation.
 
-Private in PyTorch too, but packages of optimizers use it.
+The module is private in PyTorch too, but third-party optimizer packages use it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ Groups = dict[tuple[_device, dtypes.dtype], tuple[list[list[Tensor | None]], lis
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Return the kinds of device, beside the CPU, whose optimizers choose `foreach` by themselves: PyTorch's list."""
+    """Return the device types other than the CPU for which optimizers default to `foreach=True`: PyTorch's list."""
     return ["cuda", "xpu", "mtia", "privateuseone"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """Return the kinds of device for which optimizers take `fused=True`: PyTorch's list."""
+    """Return the device types for which optimizers accept `fused=True`: PyTorch's list."""
     return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
 ) -> Groups:
-    """Return lists of tensors, split by the device and dtype of the first list's.
+    """Split parallel lists of tensors into groups, by the device and dtype of the tensors in the first list.
 
     Args:
-        tensorlistlist: lists of one length, or empty: what belongs to the first list's tensors, or None.
-        with_indices: also give the positions.
+        tensorlistlist: lists of equal length, or empty lists. Entry `i` of the other lists (a tensor or None) goes
+            into the group of entry `i` of the first list.
+        with_indices: also return the indices of the tensors in the first list.
 
     Raises:
-        RuntimeError: there are no tensors, the lists have different lengths, or the first holds None.
+        RuntimeError: there are no tensors, the lists have different lengths, or the first list contains None.
 
     Example:
         >>> from tinytorch.utils._foreach_utils import _group_tensors_by_device_and_dtype
@@ -49,7 +50,7 @@ def _group_tensors_by_device_and_dtype(
     first = tensorlistlist[0]
     if not first:
         raise RuntimeError("Expected !nested_tensorlist[0].empty() to be true, but got false.")
-    if any(len(each) not in (0, len(first)) for each in tensorlistlist):
+    if any(len(tensors) not in (0, len(first)) for tensors in tensorlistlist):
         raise RuntimeError("Expected all of the lists of tensors to have the length of the first one, or to be empty.")
     groups: Groups = {}
     for i, tensor in enumerate(first):
@@ -58,22 +59,22 @@ def _group_tensors_by_device_and_dtype(
                 "Tensors of the first list of nested Tensor lists are supposed to be defined but "
                 f"the {i}-th Tensor is not."
             )
-        lists, positions = groups.setdefault((tensor.device, tensor.dtype), ([[] for _ in tensorlistlist], []))
-        for each, kept in zip(tensorlistlist, lists, strict=True):
-            if each:
-                kept.append(each[i])
+        lists, indices = groups.setdefault((tensor.device, tensor.dtype), ([[] for _ in tensorlistlist], []))
+        for tensors, group in zip(tensorlistlist, lists, strict=True):
+            if tensors:
+                group.append(tensors[i])
         if with_indices:
-            positions.append(i)
+            indices.append(i)
     return groups
 
 
 def _device_has_foreach_support(device: Any) -> bool:
-    """Return whether the functions `torch._foreach_…` work on tensors of a device."""
+    """Return whether the `torch._foreach_…` functions support tensors on a device."""
     return str(_device(device).type) in (*_get_foreach_kernels_supported_devices(), "cpu")
 
 
 def _has_foreach_support(tensors: Sequence[Any], device: Any) -> bool:
-    """Return whether the functions `torch._foreach_…` work on these tensors (or None) of a device."""
+    """Return whether the `torch._foreach_…` functions support these tensors (None is skipped) on a device."""
     return _device_has_foreach_support(device) and all(
         isinstance(tensor, Tensor) for tensor in tensors if tensor is not None
     )

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils._pytree`, for `tinytorch.func.pytree`."""
+"""`torch.utils._pytree`: PyTorch's names for `tinytorch.func.pytree`, and tree structures as JSON."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ __all__ = [
 _register_pytree_node = register_pytree_node
 
 Context = PyTree = Any
-SUPPORTED_NODES = _kinds  # of each type of container, how it is taken apart and put together
+SUPPORTED_NODES = _kinds  # by type of container: the functions that flatten and unflatten it
 
 
 def _get_node_type(tree: Any) -> Any:
-    """Return the type by which `SUPPORTED_NODES` knows a container, or a leaf's own."""
+    """Return the key of a container in `SUPPORTED_NODES`, or the type of a leaf."""
     kind = _kind_of(tree)
     return type(tree) if kind is None else kind
 
@@ -75,30 +75,30 @@ def treespec_leaf() -> TreeSpec:
 
 
 def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
-    """Return the structure of a tuple of items of these structures."""
+    """Return the structure of a tuple whose items have the given structures."""
     return TreeSpec(tuple, None, list(iterable))
 
 
 def treespec_dict(mapping: Any = (), /, **named: TreeSpec) -> TreeSpec:
-    """Return the structure of a dictionary of items of these structures."""
+    """Return the structure of a dictionary whose values have the given structures."""
     items = dict(mapping, **named)
     return TreeSpec(dict, list(items), list(items.values()))
 
 
 def arg_tree_leaves(*args: Any, **named: Any) -> list[Any]:
-    """Return the leaves of arguments."""
+    """Return the leaves of all arguments."""
     return tree_leaves((args, list(named.values())))
 
 
 def key_get(obj: Any, kp: Iterable[Any]) -> Any:
-    """Return what a path leads to."""
+    """Return the item of a tree at a path of keys."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Return whether a class is one of named tuples."""
+    """Return whether a class is a named tuple type."""
     return (
         isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
         and callable(getattr(cls, "_make", None)) and callable(getattr(cls, "_asdict", None))
@@ -106,27 +106,27 @@ def is_namedtuple_class(cls: Any) -> bool:
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Return whether a class is one of C's named tuples, as `time.struct_time` and those that operations return."""
+    """Return whether a class is a struct sequence (C's named tuple), such as `time.struct_time`."""
     return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "n_unnamed_fields", None), int)
 
 
 def is_namedtuple(obj: Any) -> bool:
-    """Return whether something is a named tuple, or a class of them."""
+    """Return whether an object is a named tuple or a named tuple type."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
 def is_structseq(obj: Any) -> bool:
-    """Return whether something is one of C's named tuples, or a class of them."""
+    """Return whether an object is a struct sequence or a struct sequence type."""
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
 def is_namedtuple_instance(obj: Any) -> bool:
-    """Return whether something is a named tuple."""
+    """Return whether an object is a named tuple."""
     return is_namedtuple_class(type(obj))
 
 
 def is_structseq_instance(obj: Any) -> bool:
-    """Return whether something is one of C's named tuples."""
+    """Return whether an object is a struct sequence."""
     return is_structseq_class(type(obj))
 
 
@@ -134,16 +134,16 @@ def register_dataclass(
     cls: type[Any], *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
     serialized_type_name: str | None = None,
 ) -> None:  # fmt: skip
-    """Make a dataclass known as a container of its fields; those that are None belong to the structure.
+    """Register a dataclass as a container of its fields; fields that are None belong to the structure.
 
     Args:
         cls: the class.
-        field_names: the fields, by default all that it is made from.
-        drop_field_names: those that are left out.
+        field_names: the fields, by default all parameters of `__init__`.
+        drop_field_names: fields that are left out.
         serialized_type_name: see `register_pytree_node`.
 
     Raises:
-        ValueError: the names are not those of the fields.
+        ValueError: `field_names` are not the fields of the dataclass.
 
     Example:
         >>> from dataclasses import dataclass
@@ -156,15 +156,14 @@ def register_dataclass(
         Point(x=2, y=3)
     """
     if dataclasses.is_dataclass(cls):
-        own = [
-            field.name for field in dataclasses.fields(cls) if field.init and field.name not in (drop_field_names or ())
-        ]
-        missing, unexpected = set(own) - set(field_names or own), set(field_names or own) - set(own)
+        dropped = drop_field_names or ()
+        fields = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in dropped]
+        field_names = field_names or fields
+        missing, unexpected = set(fields) - set(field_names), set(field_names) - set(fields)
         if missing or unexpected:
-            words = f"Missing fields in `field_names`: {missing}. " if missing else ""
-            words += f"Unexpected fields in `field_names`: {unexpected}." if unexpected else ""
-            raise ValueError(f"field_names does not include all dataclass fields.\n{words}")
-        field_names = field_names or own
+            details = f"Missing fields in `field_names`: {missing}. " if missing else ""
+            details += f"Unexpected fields in `field_names`: {unexpected}." if unexpected else ""
+            raise ValueError(f"field_names does not include all dataclass fields.\n{details}")
     elif field_names is None:
         raise ValueError(
             f"field_names must be specified with a list of all fields used to initialize {cls}, "
@@ -172,14 +171,14 @@ def register_dataclass(
         )
     names = field_names
 
-    def taken_apart(obj: Any) -> tuple[list[Any], Any]:
-        full = [name for name in names if getattr(obj, name) is not None]
-        return [getattr(obj, name) for name in full], [full, [name for name in names if name not in full]]
+    def flatten(obj: Any) -> tuple[list[Any], Any]:
+        present = [name for name in names if getattr(obj, name) is not None]
+        return [getattr(obj, name) for name in present], [present, [name for name in names if name not in present]]
 
     register_pytree_node(
-        cls, taken_apart, lambda items, made_of: cls(**dict(zip(made_of[0], items)), **dict.fromkeys(made_of[1])),  # noqa: B905
+        cls, flatten, lambda items, context: cls(**dict(zip(context[0], items)), **dict.fromkeys(context[1])),  # noqa: B905
         serialized_type_name=serialized_type_name,
-        flatten_with_keys_fn=lambda x: ([(GetAttrKey(n), getattr(x, n)) for n in taken_apart(x)[1][0]], None),
+        flatten_with_keys_fn=lambda x: ([(GetAttrKey(n), getattr(x, n)) for n in flatten(x)[1][0]], None),
     )  # fmt: skip
 
 
@@ -187,7 +186,7 @@ CONSTANT_NODES: set[type[Any]] = set()
 
 
 def register_constant(cls: type[Any]) -> None:
-    """Make the instances of a class part of the structure of trees; it must have `__eq__` and `__hash__`."""
+    """Register a class whose instances belong to the structure of a tree; it must define `__eq__` and `__hash__`."""
     for name in ("__eq__", "__hash__"):
         if getattr(cls, name) in (None, getattr(object, name)):
             raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `{name}` implementation.")
@@ -196,22 +195,22 @@ def register_constant(cls: type[Any]) -> None:
 
 
 def is_constant_class(cls: type[Any]) -> bool:
-    """Return whether `register_constant` knows a class."""
+    """Return whether a class was registered by `register_constant`."""
     return isinstance(cls, type) and cls in CONSTANT_NODES
 
 
 def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
-    """Give a class of named tuples its name in what `treespec_dumps` writes."""
+    """Register the name of a named tuple type in the output of `treespec_dumps`."""
     serialized[cls] = serialized_type_name, None, None
 
 
 def _deregister_pytree_node(cls: type[Any]) -> None:
-    """Forget a class that was registered."""
+    """Remove the registration of a class."""
     del _kinds[cls], serialized[cls]
     CONSTANT_NODES.discard(cls)
 
 
-# Structures as text -------------------------------------------------------------------------------
+# Tree structures as JSON --------------------------------------------------------------------------
 
 
 class _Encoder(json.JSONEncoder):
@@ -221,11 +220,11 @@ class _Encoder(json.JSONEncoder):
         return {"__enum__": True, "fqn": f"{type(obj).__module__}:{type(obj).__qualname__}", "name": obj.name}
 
 
-def _enum(facts: dict[str, Any]) -> Any:
-    if "__enum__" not in facts:
-        return facts
-    module, _, name = facts["fqn"].partition(":")
-    return functools.reduce(getattr, name.split("."), importlib.import_module(module))[facts["name"]]  # type: ignore[index]
+def _decode_enum(record: dict[str, Any]) -> Any:
+    if "__enum__" not in record:
+        return record
+    module, _, name = record["fqn"].partition(":")
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))[record["name"]]  # type: ignore[index]
 
 
 def _name_of(kind: Any) -> str:
@@ -246,44 +245,44 @@ def _name_of(kind: Any) -> str:
 
 
 def _type_of(name: str) -> Any:
-    for kind, (known, _, _) in reversed(serialized.items()):
-        if known == name:
+    for kind, (registered_name, _, _) in reversed(serialized.items()):
+        if registered_name == name:
             return kind
     raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
 
 
-def _of_factory(facts: dict[str, Any]) -> Any:
-    home = importlib.import_module(facts["default_factory_module"])
-    return [getattr(home, facts["default_factory_name"]), facts["dict_context"]]
+def _decode_defaultdict(record: dict[str, Any]) -> Any:
+    module = importlib.import_module(record["default_factory_module"])
+    return [getattr(module, record["default_factory_name"]), record["dict_context"]]
 
 
-_plain: tuple[Any, ...] = (list, tuple, dict, deque, OrderedDict)
+_builtin: tuple[Any, ...] = (list, tuple, dict, deque, OrderedDict)
 serialized.update({
-    **{each: (f"{each.__module__}.{each.__name__}", None, None) for each in _plain},
+    **{kind: (f"{kind.__module__}.{kind.__name__}", None, None) for kind in _builtin},
     Size: ("torch.Size", None, None),
     namedtuple: ("collections.namedtuple", _name_of, _type_of),
-    defaultdict: ("collections.defaultdict", lambda made_of: {
-        "default_factory_module": made_of[0].__module__, "default_factory_name": made_of[0].__qualname__,
-        "dict_context": made_of[1],
-    }, _of_factory),
+    defaultdict: ("collections.defaultdict", lambda context: {
+        "default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__,
+        "dict_context": context[1],
+    }, _decode_defaultdict),
 })  # fmt: skip
 
 
-def _described(spec: TreeSpec) -> dict[str, Any]:
+def _encode(spec: TreeSpec) -> dict[str, Any]:
     if spec.type is None:
         return {"type": None, "context": None, "children_spec": []}
-    name, dumped = _name_of(spec.type), serialized[spec.type][1]
-    context = json.dumps(spec.context, cls=_Encoder) if dumped is None else dumped(spec.context)
-    return {"type": name, "context": context, "children_spec": [_described(child) for child in spec.children()]}
+    name, encode_context = _name_of(spec.type), serialized[spec.type][1]
+    context = json.dumps(spec.context, cls=_Encoder) if encode_context is None else encode_context(spec.context)
+    return {"type": name, "context": context, "children_spec": [_encode(child) for child in spec.children()]}
 
 
-def _read(facts: Any) -> TreeSpec:
-    if facts["type"] is None:
+def _decode(record: Any) -> TreeSpec:
+    if record["type"] is None:
         return LEAF
-    kind = _type_of(facts["type"])
-    loaded = serialized[kind][2]
-    context = json.loads(facts["context"], object_hook=_enum) if loaded is None else loaded(facts["context"])
-    return TreeSpec(kind, context, [_read(child) for child in facts["children_spec"]])
+    kind, context = _type_of(record["type"]), record["context"]
+    decode_context = serialized[kind][2]
+    context = json.loads(context, object_hook=_decode_enum) if decode_context is None else decode_context(context)
+    return TreeSpec(kind, context, [_decode(child) for child in record["children_spec"]])
 
 
 def _check_protocol(protocol: int) -> None:
@@ -292,10 +291,10 @@ def _check_protocol(protocol: int) -> None:
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """Return a structure as JSON, which PyTorch reads, too.
+    """Return a tree structure as JSON, which PyTorch can read, too.
 
     Raises:
-        TypeError: it is no structure, or a type tells what JSON cannot write.
+        TypeError: `treespec` is not a tree structure, or the context of a container cannot be written as JSON.
         NotImplementedError: a type has no `serialized_type_name`.
         ValueError: a protocol other than 1.
 
@@ -308,31 +307,34 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
     _check_protocol(1 if protocol is None else protocol)
-    return json.dumps((1, _described(treespec)), cls=_Encoder)
+    return json.dumps((1, _encode(treespec)), cls=_Encoder)
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
-    """Return the structure that `treespec_dumps` has written.
+    """Return the tree structure that `treespec_dumps` wrote.
 
     Raises:
-        NotImplementedError: it has a type that is not registered.
-        ValueError: it is of another protocol, or no JSON.
+        NotImplementedError: a type is not registered.
+        ValueError: the text is not JSON, or has an unknown protocol version.
 
     Example:
         >>> torch.utils._pytree.treespec_loads('[1, {"type": null, "context": null, "children_spec": []}]')
         *
     """
-    protocol, facts = json.loads(serialized)
+    protocol, record = json.loads(serialized)
     _check_protocol(protocol)
-    return _read(facts)
+    return _decode(record)
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None) -> list[Any] | None:
-    """Return the leaves of `tree`, each as often as it stands for leaves of a structure; None where it does not fit."""
+    """Return the leaves of `tree`, repeated for all leaves of the subtree of `treespec` at the same path.
+
+    None is returned if the structure of `tree` is not a prefix of `treespec`.
+    """
     result: list[Any] = []
-    whole = tree_unflatten([0] * treespec.num_leaves, treespec)
+    full = tree_unflatten([0] * treespec.num_leaves, treespec)
     try:
-        tree_map_(lambda x, part: result.extend([x] * len(tree_leaves(part, is_leaf))), tree, whole, is_leaf=is_leaf)
+        tree_map_(lambda x, part: result.extend([x] * len(tree_leaves(part, is_leaf))), tree, full, is_leaf=is_leaf)
     except ValueError:
         return None
     return result
@@ -342,7 +344,7 @@ def _is_leaf(tree: Any, is_leaf: Any = None) -> bool:
     return tree_is_leaf(tree, is_leaf)
 
 
-def _parts(kind: _Kind) -> Any:
+def _functions(kind: _Kind) -> Any:
     keys: Any = kind.keys
 
     def flatten_with_keys(container: Any) -> Any:
@@ -352,15 +354,15 @@ def _parts(kind: _Kind) -> Any:
     return kind.flatten, flatten_with_keys, kind.unflatten
 
 
-# PyTorch's private names of how containers are taken apart, which packages register their own kinds with.
-_list_flatten, _list_flatten_with_keys, _list_unflatten = _parts(_kinds[list])
-_tuple_flatten, _tuple_flatten_with_keys, _tuple_unflatten = _parts(_kinds[tuple])
-_dict_flatten, _dict_flatten_with_keys, _dict_unflatten = _parts(_kinds[dict])
-_odict_flatten, _, _odict_unflatten = _parts(_kinds[OrderedDict])
-_ordereddict_flatten, _ordereddict_flatten_with_keys, _ordereddict_unflatten = _parts(_kinds[OrderedDict])
-_defaultdict_flatten, _defaultdict_flatten_with_keys, _defaultdict_unflatten = _parts(_kinds[defaultdict])
-_deque_flatten, _deque_flatten_with_keys, _deque_unflatten = _parts(_kinds[deque])
-_namedtuple_flatten, _namedtuple_flatten_with_keys, _namedtuple_unflatten = _parts(_kinds[namedtuple])
+# PyTorch's private names of the functions for built-in containers, by which packages register containers of their own.
+_list_flatten, _list_flatten_with_keys, _list_unflatten = _functions(_kinds[list])
+_tuple_flatten, _tuple_flatten_with_keys, _tuple_unflatten = _functions(_kinds[tuple])
+_dict_flatten, _dict_flatten_with_keys, _dict_unflatten = _functions(_kinds[dict])
+_odict_flatten, _, _odict_unflatten = _functions(_kinds[OrderedDict])
+_ordereddict_flatten, _ordereddict_flatten_with_keys, _ordereddict_unflatten = _functions(_kinds[OrderedDict])
+_defaultdict_flatten, _defaultdict_flatten_with_keys, _defaultdict_unflatten = _functions(_kinds[defaultdict])
+_deque_flatten, _deque_flatten_with_keys, _deque_unflatten = _functions(_kinds[deque])
+_namedtuple_flatten, _namedtuple_flatten_with_keys, _namedtuple_unflatten = _functions(_kinds[namedtuple])
 pytree_to_str, str_to_pytree, treespec_pprint = treespec_dumps, treespec_loads, describe
 _is_namedtuple_instance, _private_register_pytree_node = is_namedtuple_instance, register_pytree_node
 PyTreeSpec, NodeDef, _LEAF_SPEC = TreeSpec, _Kind, LEAF

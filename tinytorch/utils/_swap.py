@@ -1,4 +1,4 @@
-"""Two tensors exchange what they are: `torch.utils.swap_tensors`."""
+"""`torch.utils.swap_tensors`: exchanges the contents of two tensors in place."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from tinytorch.core.view import View
 __all__ = ["swap_tensors"]
 
 _SLOTS: tuple[str, ...] = vars(Tensor)["__slots__"]
-# What a tensor is made of; its accumulator stays behind, and may not run any more.
+# The slots that are exchanged. The `AccumulateGrad` nodes are dropped instead, and raise an error if they run.
 _CONTENT = tuple([slot for slot in _SLOTS if slot not in ("__dict__", "__weakref__", "_accumulator")])
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Let two tensors exchange class, attributes and contents, so that whoever holds one sees the other from then on.
+    """Exchange the class, the attributes and the contents of two tensors; each Python object keeps its identity.
 
-    An optimizer, for one, follows a parameter that is exchanged for one of another dtype.
+    After the swap, every holder of `t1` sees what was `t2`, and vice versa: an optimizer, for example, keeps
+    following a parameter whose dtype was changed by a swap.
 
     Raises:
-        RuntimeError: there is a weak reference to one of them, or a view of one; or their classes have different
-            slots. Also a backward pass raises it that leads through what was recorded before.
+        RuntimeError: one of the tensors has a weak reference or a view, or their classes have different slots. A
+            later backward pass through a graph that was recorded before the swap raises it, too.
 
     Example:
         >>> a, b = torch.arange(2), torch.ones(3)
@@ -41,7 +42,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     if slots[0] != slots[1]:
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     for name, tensor in (("t1", t1), ("t2", t2)):
-        if any(isinstance(each, View) and each.base is tensor for each in gc.get_referrers(tensor)):
+        if any(isinstance(holder, View) and holder.base is tensor for holder in gc.get_referrers(tensor)):
             raise RuntimeError(
                 f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad node but got more: make sure you "
                 "are not holding references to the tensor in other places, such as views of it."
@@ -51,30 +52,30 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         if node is not None:
             node.register_prehook(_refuse)
         tensor._accumulator = None
-    # What was saved of either notices: its version is that of no earlier time of both.
-    version = 1 + max(0 if each._cell is None else each._cell[0] for each in (t1, t2))
-    for each in (t1, t2):
-        if each._cell is not None:
-            each._cell[0] = version
-    kinds = type(t1), type(t2)
-    t1.__class__, t2.__class__ = kinds[1], kinds[0]
+    # Nodes that saved either tensor must detect the change: the new version is higher than any earlier one of both.
+    version = 1 + max(0 if tensor._cell is None else tensor._cell[0] for tensor in (t1, t2))
+    for tensor in (t1, t2):
+        if tensor._cell is not None:
+            tensor._cell[0] = version
+    classes = type(t1), type(t2)
+    t1.__class__, t2.__class__ = classes[1], classes[0]
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for slot in (*_CONTENT, *slots[0]):
-        found = [getattr(tensor, slot, _nothing) for tensor in (t1, t2)]
-        for tensor, value in zip((t2, t1), found, strict=True):
-            if value is not _nothing:
+        values = [getattr(tensor, slot, _MISSING) for tensor in (t1, t2)]
+        for tensor, value in zip((t2, t1), values, strict=True):
+            if value is not _MISSING:
                 setattr(tensor, slot, value)
             elif hasattr(tensor, slot):
                 delattr(tensor, slot)
 
 
-_nothing: Any = object()
+_MISSING: Any = object()
 
 
-def _slots(kind: type) -> list[str]:
-    """Return the slots that classes of users add to Tensor's."""
-    own = copyreg._slotnames(kind)  # type: ignore[attr-defined]
-    return [slot for slot in own if slot not in _SLOTS]
+def _slots(cls: type) -> list[str]:
+    """Return the slots that a subclass adds to those of Tensor."""
+    names = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+    return [name for name in names if name not in _SLOTS]
 
 
 def _refuse(grad_outputs: Any) -> NoReturn:

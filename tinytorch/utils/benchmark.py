@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.benchmark`, for `tinytorch.inspect.benchmark`."""
+"""`torch.utils.benchmark`, implemented in `tinytorch.inspect.benchmark`."""
 
 from tinytorch.inspect.benchmark import *  # noqa: F403
 from tinytorch.inspect.benchmark import __all__ as __all__

@@ -1,8 +1,8 @@
-"""Activation checkpoints: `checkpoint`, `checkpoint_sequential`. They trade time for memory.
+"""Activation checkpointing, which trades time for memory: `checkpoint`, `checkpoint_sequential`.
 
-What a checkpointed function saves for backward is not kept; backward runs the function again when it comes there. In
-the variant without reentrance hooks on saved tensors do it: each tensor that is saved leaves an empty slot in the
-graph, and the first slot that backward asks for makes the function run again and fill all of them.
+A checkpointed function does not keep the tensors that it saves for backward; backward runs the function again to
+recompute them. The non-reentrant variant uses hooks on saved tensors: each saved tensor is replaced by an empty slot
+in the graph, and unpacking the first slot in backward runs the function again, which fills all slots.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """The function did not do the same when it ran again.
+    """The recomputation in backward saved other tensors than the original forward pass.
 
     Example:
         >>> calls = []
@@ -52,7 +52,7 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> Contexts:
-    """Return two contexts that do nothing.
+    """Return two context managers that do nothing.
 
     Example:
         >>> from tinytorch.utils.checkpoint import noop_context_fn
@@ -73,23 +73,24 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Return `function(*args, **kwargs)`, keeping nothing of it for backward but the arguments.
+    """Return `function(*args, **kwargs)`, and keep only the arguments for backward, no intermediate tensors.
 
     Args:
-        function: what to run now, and again in backward. It has to do the same both times.
+        function: the function, which runs now and again in backward. It has to compute the same both times.
         args, kwargs: its arguments; `kwargs` need `use_reentrant=False`.
-        use_reentrant: False, which is recommended, saves through hooks and takes part in everything that autograd
-            does. True runs the function under `no_grad` and a backward of its own inside backward: at least one
-            tensor among `args` has to require grad, and only `backward()` without `inputs` works.
-        context_fn: makes two context managers, for the run now and for the one in backward.
-        determinism_check: "default" compares shape, dtype and device of what both runs save; "none" does not.
-        debug: let errors tell the ops of both runs.
-        early_stop: in backward, stop as soon as everything needed is there.
-        preserve_rng_state: let both runs draw the same random numbers.
+        use_reentrant: False, which is recommended, uses hooks on saved tensors and supports all of autograd. True
+            runs the function under `no_grad`, and a nested backward pass inside backward: at least one tensor among
+            `args` has to require grad, and only `backward()` without `inputs` is supported.
+        context_fn: returns two context managers, for the forward pass and for the recomputation.
+        determinism_check: "default" compares the shapes, dtypes and devices of the tensors that both runs save;
+            "none" compares nothing.
+        debug: list the ops of both runs in errors.
+        early_stop: stop the recomputation as soon as all saved tensors are recomputed.
+        preserve_rng_state: draw the same random numbers in both runs.
 
     Raises:
-        ValueError: options that the reentrant variant does not have; an unknown `determinism_check`.
-        CheckpointError: in backward, the function saved other tensors than before.
+        ValueError: an option is not supported by the reentrant variant, or `determinism_check` is unknown.
+        CheckpointError: in backward, the recomputation saved other tensors than the forward pass.
 
     Example:
         >>> from tinytorch.utils.checkpoint import checkpoint
@@ -108,24 +109,25 @@ def checkpoint(
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
-    logs = (_Log(), _Log()) if (debug if _debug is None else _debug) else None
+    logs = (_OpLog(), _OpLog()) if (debug if _debug is None else _debug) else None
     if logs is not None and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
-    if determinism_check not in _FACTS:
-        raise ValueError(f"determinism_check should be one of {list(_FACTS)}, but got {determinism_check}")
+    if determinism_check not in _METADATA:
+        raise ValueError(f"determinism_check should be one of {list(_METADATA)}, but got {determinism_check}")
     forward_context, recompute_context = logs or context_fn()
     if not is_grad_enabled():
         return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
-    casts = _casts()
+    autocast_options = _autocast_options()
 
-    def run_again(*args: Any) -> None:
-        with fork_rng(enabled=state is not None), autocast(**casts), recompute_context:
+    def recompute(*args: Any) -> None:
+        with fork_rng(enabled=state is not None), autocast(**autocast_options), recompute_context:
             if state is not None:
                 set_rng_state(state)
             function(*args, **kwargs)
 
-    frame = _Frame(run_again, args, early_stop if _early_stop is None else _early_stop, _FACTS[determinism_check], logs)
+    stop_early = early_stop if _early_stop is None else _early_stop
+    frame = _Frame(recompute, args, stop_early, _METADATA[determinism_check], logs)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         result = function(*args, **kwargs)
         frame.forward_completed = True
@@ -147,14 +149,16 @@ def checkpoint_sequential(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Return what `functions` make of `input` one after the other, in segments that are checkpointed but for the last.
+    """Apply `functions` to `input` in sequence, split into segments; all segments but the last are checkpointed.
 
     Args:
         functions: a `Sequential`, or a list of modules or functions of one argument.
+        segments: the number of segments.
+        input: the argument of the first function.
         use_reentrant, preserve_rng_state: as for `checkpoint`.
 
     Raises:
-        ValueError: other arguments.
+        ValueError: any other keyword argument is passed.
 
     Example:
         >>> from tinytorch.utils.checkpoint import checkpoint_sequential
@@ -198,7 +202,7 @@ def _warn_of_default(name: str) -> None:
     )
 
 
-# With reentrance ----------------------------------------------------------------------------------
+# The reentrant variant ----------------------------------------------------------------------------
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
@@ -208,15 +212,15 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         >>> from tinytorch.utils.checkpoint import check_backward_validity
         >>> check_backward_validity([torch.ones(2, requires_grad=True), 3])
     """
-    if not any(each.requires_grad for each in inputs if isinstance(each, Tensor)):
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `inputs` with the tensors detached, but requiring grad as before.
+    """Return `inputs` with all tensors detached; `requires_grad` stays as it is.
 
     Raises:
-        RuntimeError: `inputs` is no tuple.
+        RuntimeError: `inputs` is not a tuple.
 
     Example:
         >>> from tinytorch.utils.checkpoint import detach_variable
@@ -225,15 +229,13 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
-    return tuple(
-        [each.detach().requires_grad_(each.requires_grad) if isinstance(each, Tensor) else each for each in inputs]
-    )
+    return tuple([x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs])
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the numbers of the devices on which tensors in `args` are, and the states of their generators.
+    """Return the indices of the accelerators that hold tensors in `args`, and the states of their generators.
 
-    The CPU does not count, so that both are empty; `get_rng_state` has its generator's state.
+    Both lists are empty, since the only device is the CPU; `get_rng_state` returns the state of its generator.
 
     Example:
         >>> torch.utils.checkpoint.get_device_states(torch.ones(2))
@@ -243,10 +245,10 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
-    """Set what `get_device_states` returned: there is nothing to set.
+    """Restore the states that `get_device_states` returned; for the CPU there are none.
 
     Raises:
-        AssertionError: there are devices, which cannot be.
+        AssertionError: `devices` is not empty.
 
     Example:
         >>> torch.utils.checkpoint.set_device_states(*torch.utils.checkpoint.get_device_states())
@@ -256,30 +258,26 @@ def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, devic
 
 
 class CheckpointFunction(Function):
-    """The reentrant variant: its backward runs the function again, and backward through that."""
+    """The reentrant variant: its backward runs the function again, and a nested backward pass through that graph."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """Return `run_function(*args)` for `(run_function, preserve_rng_state, *args)`."""
+        """Return `run_function(*inputs)`, where `args` is `(run_function, preserve_rng_state, *inputs)`."""
         ctx.run_function, ctx.preserve_rng_state, *inputs = args
         check_backward_validity(inputs)
-        ctx.casts = _casts()
+        ctx.autocast_options = _autocast_options()
         if ctx.preserve_rng_state:
             ctx.rng_state = get_rng_state()
-        ctx.inputs = [None if isinstance(each, Tensor) else each for each in inputs]
-        ctx.places = [k for k, each in enumerate(inputs) if isinstance(each, Tensor)]
-        ctx.save_for_backward(*[inputs[k] for k in ctx.places])
+        ctx.inputs, ctx.positions = _without_tensors(inputs)
+        ctx.save_for_backward(*[inputs[k] for k in ctx.positions])
         with no_grad():
             return ctx.run_function(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradients of the arguments."""
-        inputs = list(ctx.inputs)
-        for k, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
-            inputs[k] = tensor
-        detached = detach_variable(tuple(inputs))
-        with fork_rng(enabled=ctx.preserve_rng_state), enable_grad(), autocast(**ctx.casts):
+        detached = detach_variable(tuple(_with_tensors(ctx.inputs, ctx.positions, ctx.saved_tensors)))
+        with fork_rng(enabled=ctx.preserve_rng_state), enable_grad(), autocast(**ctx.autocast_options):
             if ctx.preserve_rng_state:
                 set_rng_state(ctx.rng_state)
             result = ctx.run_function(*detached)
@@ -292,7 +290,7 @@ class CheckpointFunction(Function):
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([output for output, _ in pairs], [g for _, g in pairs])
-        return (None, None, *(each.grad if isinstance(each, Tensor) else None for each in detached))
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 
 
 class _CheckpointFunctionNode(CheckpointFunction._node_class):  # type: ignore[misc]
@@ -312,7 +310,7 @@ _CheckpointFunctionNode.__name__ = CheckpointFunction._node_class.__name__
 CheckpointFunction._node_class = _CheckpointFunctionNode
 
 
-# Without reentrance -------------------------------------------------------------------------------
+# The non-reentrant variant ------------------------------------------------------------------------
 
 _early_stop: bool | None = None
 _debug: bool | None = None
@@ -320,7 +318,7 @@ _debug: bool | None = None
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Overrule `early_stop` of the checkpoints whose forward runs in this context.
+    """Override `early_stop` of all checkpoints whose forward pass runs in this context.
 
     Example:
         >>> from tinytorch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
@@ -338,7 +336,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Overrule `debug` of the checkpoints whose forward runs in this context; None leaves it to them.
+    """Override `debug` of all checkpoints whose forward pass runs in this context; None overrides nothing.
 
     Example:
         >>> from tinytorch.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
@@ -354,20 +352,34 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         _debug = before
 
 
-def _casts() -> dict[str, Any]:
-    """Return the arguments of `autocast` that say how this thread autocasts now: a second run does so, too."""
+def _autocast_options() -> dict[str, Any]:
+    """Return the arguments of `autocast` that restore the current state of autocasting in the recomputation."""
     return {"device_type": "cpu", "dtype": get_autocast_dtype("cpu"), "enabled": is_autocast_enabled("cpu")}
 
 
-#: By `determinism_check`: what has to be the same of the tensors that both runs save.
-_FACTS: dict[str, Callable[[Tensor], Any]] = {
+def _without_tensors(args: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Return the arguments with None in place of each tensor, and the positions of the tensors."""
+    positions = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
+    return [None if isinstance(x, Tensor) else x for x in args], positions
+
+
+def _with_tensors(args: Sequence[Any], positions: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
+    """Return the arguments with the tensors at their positions: the inverse of `_without_tensors`."""
+    result = list(args)
+    for k, tensor in zip(positions, tensors, strict=True):
+        result[k] = tensor
+    return result
+
+
+#: By `determinism_check`: the properties of saved tensors that have to be equal in both runs.
+_METADATA: dict[str, Callable[[Tensor], Any]] = {
     "default": lambda x: {"shape": x.shape, "dtype": x.dtype, "device": x.device},
     "none": lambda x: None,
 }
 
 
 class _Slot:
-    """What the graph holds in place of a saved tensor: room for one, filled in backward and emptied when it is used."""
+    """The placeholder of a saved tensor in the graph: filled by the recomputation, and emptied when it is unpacked."""
 
     __slots__ = ("__weakref__", "tensor")
 
@@ -375,64 +387,62 @@ class _Slot:
         self.tensor: Any = None
 
 
-class _Complete(Exception):
-    """All slots are filled: the function need not run to its end."""
+class _StopRecomputation(Exception):
+    """All slots are filled, so the rest of the function need not run."""
 
 
 class _Frame:
-    """One call of a checkpointed function: its slots, in order, and how to run it again.
+    """One call of a checkpointed function: its slots in the order of saving, and the function that recomputes them.
 
-    It knows the slots weakly. They live as long as the part of the graph that holds them, and this knows the frame.
+    The frame holds weak references to the slots. A slot lives as long as the node that saved it, and the node's hooks
+    keep the frame alive.
     """
 
     def __init__(
         self,
-        run_again: Callable[..., None],
+        recompute: Callable[..., None],
         args: tuple[Any, ...],
         early_stop: bool,
-        facts_of: Callable[[Tensor], Any],
-        logs: tuple[_Log, _Log] | None,
+        metadata_of: Callable[[Tensor], Any],
+        logs: tuple[_OpLog, _OpLog] | None,
     ) -> None:
-        self.run_again, self.early_stop, self.facts_of, self.logs = (run_again, early_stop, facts_of, logs)
+        self.recompute, self.early_stop, self.metadata_of, self.logs = (recompute, early_stop, metadata_of, logs)
         self.slots: list[weakref.ref[_Slot]] = []
-        self.facts: list[Any] = []
+        self.metadata: list[Any] = []
         self.forward_completed = False
-        # The arguments are saved as an op saves its inputs, so that a checkpoint around this one takes care of them.
-        self.args = [None if isinstance(each, Tensor) else each for each in args]
-        self.places = [k for k, each in enumerate(args) if isinstance(each, Tensor)]
+        # A node saves the arguments, as an op saves its inputs: then the hooks of an outer checkpoint see them, too.
+        self.args, self.positions = _without_tensors(args)
         anchor = empty(0, requires_grad=True)
-        self.saved = _Save.apply(anchor, *[args[k] for k in self.places]).grad_fn
+        self.saved = _Save.apply(anchor, *[args[k] for k in self.positions]).grad_fn
 
     def pack(self, x: Tensor) -> _Slot:
-        """Return an empty slot for a tensor that is saved."""
+        """Return an empty slot in place of a saved tensor."""
         slot = _Slot()
         self.slots.append(weakref.ref(slot))
-        self.facts.append(self.facts_of(x))
+        self.metadata.append(self.metadata_of(x))
         return slot
 
     def unpack(self, slot: _Slot) -> Any:
-        """Return the tensor of a slot, which is empty again."""
+        """Return the tensor of a slot, and empty the slot."""
         if slot.tensor is None:
             try:
                 self.fill()
             except CheckpointError as error:
                 if self.logs is None:
                     raise
-                raise CheckpointError(f"{_told(*self.logs)}\n\n{error}") from error
+                raise CheckpointError(f"{_debug_message(*self.logs)}\n\n{error}") from error
         tensor, slot.tensor = slot.tensor, None
         if tensor is None:
             raise AssertionError("Something went unexpectedly wrong in activation checkpoint.")
         return tensor
 
     def fill(self) -> None:
-        """Run the function again, and put what it saves into the slots.
+        """Run the function again, and put the tensors that it saves into the slots.
 
         Raises:
-            CheckpointError: it did not save as many tensors as before, or others.
+            CheckpointError: the number of saved tensors or their metadata differ from the forward pass.
         """
-        args = list(self.args)
-        for k, tensor in zip(self.places, self.saved.saved_tensors, strict=True):
-            args[k] = tensor
+        args = _with_tensors(self.args, self.positions, self.saved.saved_tensors)
         count = 0
 
         def pack(x: Tensor) -> Tensor:
@@ -445,24 +455,24 @@ class _Frame:
                         "torch.utils.checkpoint: trying to save more tensors during recomputation than during the "
                         f"original forward pass.\n{_TIP}"
                     )
-                return x  # a backward inside the function, which has not been to its end yet
+                return x  # a backward pass inside the function, whose forward pass is not complete yet
             slot = self.slots[number]()
             if slot is not None:
                 slot.tensor = x
             if self.early_stop and count == len(self.slots):
-                raise _Complete
+                raise _StopRecomputation
             return x
 
         try:
             with saved_tensors_hooks(pack, lambda x: x), enable_grad():
-                self.run_again(*args)
-        except _Complete:
+                self.recompute(*args)
+        except _StopRecomputation:
             pass
-        if self.forward_completed or count <= len(self.slots):  # (else as above: nothing to compare with yet)
+        if self.forward_completed or count <= len(self.slots):  # otherwise the forward pass has not saved them yet
             self.check(count)
 
     def check(self, count: int) -> None:
-        """Compare what was saved now with what was saved before."""
+        """Compare the `count` tensors that the recomputation saved with those of the forward pass."""
         if count != len(self.slots):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -470,12 +480,12 @@ class _Frame:
                 f"Number of tensors saved during recomputation: {count}.\n{_TIP}"
             )
         different = ""
-        for number, (reference, facts) in enumerate(zip(self.slots, self.facts, strict=True)):
+        for number, (reference, metadata) in enumerate(zip(self.slots, self.metadata, strict=True)):
             slot = reference()
-            if slot is not None and self.facts_of(slot.tensor) != facts:
+            if slot is not None and self.metadata_of(slot.tensor) != metadata:
                 different += (
-                    f"tensor at position {number}:\nsaved metadata: {facts}\n"
-                    f"recomputed metadata: {self.facts_of(slot.tensor)}\n"
+                    f"tensor at position {number}:\nsaved metadata: {metadata}\n"
+                    f"recomputed metadata: {self.metadata_of(slot.tensor)}\n"
                 )
         if different:
             raise CheckpointError(
@@ -485,7 +495,7 @@ class _Frame:
 
 
 class _Save(Function):
-    """Saves its inputs."""
+    """A node that only saves its inputs."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -504,8 +514,8 @@ _TIP = (
 )
 
 
-class _Log(DispatchMode):
-    """Writes down the ops that it sees, each with the line of the program that called it."""
+class _OpLog(DispatchMode):
+    """Logs all ops, each with the line of the program that called it."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -515,16 +525,16 @@ class _Log(DispatchMode):
         return super().__enter__()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, having written it down."""
+        """Log a call and return its result."""
         name = op.__name__ if isinstance(op, type) else op.name
-        place: Any = sys._getframe(1)
-        while place.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
-            place = place.f_back
-        self.lines.append(f"{name}  ({place.f_code.co_filename}:{place.f_lineno})")
+        frame: Any = sys._getframe(1)
+        while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+            frame = frame.f_back
+        self.lines.append(f"{name}  ({frame.f_code.co_filename}:{frame.f_lineno})")
         return caller(*args, **kwargs)
 
 
-def _told(forward: _Log, recompute: _Log) -> str:
+def _debug_message(forward: _OpLog, recompute: _OpLog) -> str:
     return (
         "An error happened while unpacking tensors; dumping logs of latest computation because you passed `debug=True` "
         "to `torch.utils.checkpoint.checkpoint()`.\n\n"

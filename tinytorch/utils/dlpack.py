@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`: memory handed to and taken from other libraries, without a copy."""
+"""`torch.utils.dlpack`: exchange of tensors with other libraries without a copy."""
 
 from tinytorch.ops.memory import DLDeviceType, from_dlpack, to_dlpack
 

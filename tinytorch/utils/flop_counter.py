@@ -1,4 +1,4 @@
-"""`torch.utils.flop_counter`: counting of floating-point operations, which is not done here."""
+"""`torch.utils.flop_counter`: the interface alone; tinytorch does not count floating-point operations."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["FlopCounterMode"]
 
 
 class FlopCounterMode:
-    """A context manager that would count floating-point operations: it can be made, as programs do, but not entered.
+    """PyTorch's counter of floating-point operations: it can be constructed, but entering it raises an error.
 
     Args:
-        mods, depth, display, custom_mapping: as in PyTorch; have no effect.
+        mods, depth, display, custom_mapping: as in PyTorch; they have no effect.
 
     Raises:
-        NotImplementedError: on entering.
+        NotImplementedError: the context is entered.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils.hooks`: what registering a hook returns."""
+"""`torch.utils.hooks`: the handle that registering a hook returns, and a mark for hooks that cannot be saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["RemovableHandle", "unserializable_hook"]
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a hook as one that a file cannot hold, as PyTorch does; returns the function itself.
+    """Mark a hook as not serializable, by the attribute that PyTorch uses, and return it.
 
     Example:
         >>> @torch.utils.hooks.unserializable_hook

@@ -223,12 +223,12 @@ def models_differ():
 def communicators_are_used_again():
     group = dist.group.WORLD
     gc.collect()
-    before = len(group.further)
+    before = len(group.copies)
     for _ in range(5):
         net = DDP(one_model())
         net(values(4, 4, seed=rank)).sum().backward()
     del net
-    assert len(group.further) <= before + 2, (before, len(group.further))
+    assert len(group.copies) <= before + 2, (before, len(group.copies))
 
 
 def late():

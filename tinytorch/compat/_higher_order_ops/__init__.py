@@ -1,4 +1,4 @@
-"""`torch._higher_order_ops`: loops and branches that PyTorch's compiler keeps whole; here plain Python."""
+"""`torch._higher_order_ops`: loops and branches that PyTorch's compiler keeps as one operation; here plain Python."""
 
 from .._higher_order_ops.associative_scan import associative_scan
 from .._higher_order_ops.foreach_map import foreach_map

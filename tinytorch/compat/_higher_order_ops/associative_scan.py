@@ -17,18 +17,18 @@ __all__ = ["associative_scan"]
 def associative_scan(
     combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """Return all the partial results of combining the parts of `xs` along a dimension, as `cumsum` does for `add`.
+    """Return the prefix results of an associative function along a dimension, as `cumsum` does for `add`.
 
     Args:
-        combine_fn: an associative function of two structures like a part of `xs`, to a third one.
-        xs: a tensor, or a structure of tensors.
-        dim: the dimension that is gone along.
-        reverse: begin with the last part.
-        combine_mode: "generic"; the other one, "pointwise", is for GPUs only.
+        combine_fn: an associative function of two slices of `xs`, which returns a structure of the same form.
+        xs: a tensor, or a nested structure of tensors.
+        dim: the dimension of the slices.
+        reverse: start with the last slice.
+        combine_mode: "generic"; "pointwise" is for GPUs only.
 
     Raises:
-        ValueError: an argument is of a wrong type, or the dimension is empty or of different lengths.
-        IndexError: there is no such dimension.
+        ValueError: an argument has a wrong type, or the dimension is empty or differs in length between tensors.
+        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
@@ -53,13 +53,11 @@ def associative_scan(
         raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     if len(set(lengths)) > 1:
         raise ValueError(f"All xs leaves must have one length along dimension {dim}: got {lengths}")
-    parts = [
-        tree_unflatten(list(each), form)
-        for each in zip(*[leaf.unbind(axis) for leaf, axis in zip(leaves, axes, strict=True)], strict=True)
-    ]
+    columns = [leaf.unbind(axis) for leaf, axis in zip(leaves, axes, strict=True)]
+    slices = [tree_unflatten(list(row), form) for row in zip(*columns, strict=True)]
     if reverse:
-        parts.reverse()
-    results = parts[:1]
-    for part in parts[1:]:
-        results.append(combine_fn(results[-1], part))
+        slices.reverse()
+    results = slices[:1]
+    for x in slices[1:]:
+        results.append(combine_fn(results[-1], x))
     return stacked(results[::-1] if reverse else results, axes[0])

@@ -1,4 +1,4 @@
-"""`map`: a function for each part of tensors along their first dimension."""
+"""`map`: a function applied to the slices of tensors along their first dimension."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["map"]
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    """Return `f(x, *args)` for each part `x` of `xs` along the first dimension, stacked.
+    """Return `f(x, *args)` for each slice `x` of `xs` along the first dimension, stacked.
 
     Args:
         f: takes a structure like `xs`, and `args`; returns any structure of tensors.
 
     Raises:
-        RuntimeError: the first dimensions are empty, or of different lengths.
+        RuntimeError: the first dimension is empty, or differs in length between tensors.
 
     Example:
         >>> from tinytorch._higher_order_ops.map import map
@@ -36,7 +36,7 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
 
 def stacked(results: list[Any], dim: int) -> Any:
-    """Return the tensors of structures of one form stacked along `dim`, in that form."""
-    flat = [tree_flatten(each) for each in results]
+    """Stack structures of tensors, which have the same form, along `dim`: return a structure of that form."""
+    flat = [tree_flatten(result) for result in results]
     columns = zip(*[leaves for leaves, _ in flat], strict=True)
     return tree_unflatten([stack(column, dim) for column in columns], flat[0][1])

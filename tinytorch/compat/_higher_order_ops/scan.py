@@ -1,4 +1,4 @@
-"""`scan`: a state carried along a dimension."""
+"""`scan`: a recurrence along a dimension."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["scan"]
 def scan(
     combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """Carry a state along a dimension: `state, y = combine_fn(state, x)` for each part `x` of `xs`.
+    """Apply a recurrence along a dimension: `state, y = combine_fn(state, x)` for each slice `x` of `xs`.
 
     Args:
-        combine_fn: takes a state and a part, returns the next state and a result.
-        init: the first state, a tensor or a structure of tensors.
+        combine_fn: takes a state and a slice, returns the next state and a result.
+        init: the first state, a tensor or a nested structure of tensors.
         xs, dim, reverse: as for `associative_scan`.
 
     Returns:
-        The last state, and the results stacked along `dim`, in the order of the parts.
+        The last state, and the results stacked along `dim`, in the order of the slices.
 
     Raises:
-        RuntimeError: the state holds something else than tensors, or the dimension is empty or of different lengths.
-        IndexError: there is no such dimension.
+        RuntimeError: the state holds a value that is not a tensor, or the dimension is empty or differs in length.
+        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))
@@ -53,10 +53,10 @@ def scan(
     count = lengths.pop()
     state, results = init, []
     for i in reversed(range(count)) if reverse else range(count):
-        parts = [leaf.select(axis, i) for leaf, axis in zip(leaves, axes, strict=True)]
-        made = combine_fn(state, tree_unflatten(parts, form))
-        if not isinstance(made, (tuple, list)) or len(made) != 2:
-            raise RuntimeError(f"Expect combine_fn to return a tuple (next_carry, y) but got {type(made)}")
-        state, result = made
+        x = [leaf.select(axis, i) for leaf, axis in zip(leaves, axes, strict=True)]
+        pair = combine_fn(state, tree_unflatten(x, form))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise RuntimeError(f"Expect combine_fn to return a tuple (next_carry, y) but got {type(pair)}")
+        state, result = pair
         results.append(result)
     return state, stacked(results[::-1] if reverse else results, axes[0])

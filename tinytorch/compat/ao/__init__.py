@@ -1,4 +1,4 @@
-"""`torch.ao`: of PyTorch's means to make models smaller, what models that could be quantised contain."""
+"""`torch.ao`: of PyTorch's tools for model compression, the modules that mark where a model could be quantised."""
 
 from ..ao import quantization
 

@@ -1,4 +1,4 @@
-"""`torch.backends`: which libraries are there, and the switches that programs set for them."""
+"""`torch.backends`: which libraries are available, and their settings."""
 
 from ..backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 

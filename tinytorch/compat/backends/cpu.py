@@ -4,9 +4,9 @@ __all__ = ["get_cpu_capability"]
 
 
 def get_cpu_capability() -> str:
-    """Return which of the processor's vector instructions kernels use: "AVX512", "AVX2" or "DEFAULT".
+    """Return the vector instruction set that the processor supports: "AVX512", "AVX2" or "DEFAULT".
 
-    NumPy's kernels choose by themselves, as PyTorch's do; torchvision resizes images of bytes by it.
+    NumPy's kernels select theirs at run time; torchvision chooses its resizing of uint8 images by this value.
     """
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 

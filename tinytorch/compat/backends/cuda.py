@@ -1,4 +1,4 @@
-"""CUDA's switches: programs may set them; without a GPU they have no effect, as in PyTorch."""
+"""`torch.backends.cuda`: CUDA's settings, which have no effect without a GPU, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True,
 
 is_built = answering("is_built", lambda: False, "Return False.")
 is_flash_attention_available = answering(
-    "is_flash_attention_available", lambda: False, "Return False: it is a kernel of GPUs."
+    "is_flash_attention_available", lambda: False, "Return False: flash attention is a kernel for GPUs."
 )
 
 
-def _switch(what: str, asked: str, told: str, does: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
-    """Return the function that is asked about a switch, and the one that is told, by their names."""
+def _setting(key: str, getter: str, setter: str, does: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
+    """Return the getter and the setter of a setting, with their names."""
 
-    def tell(enabled: bool) -> None:
-        _attention[what] = bool(enabled)
+    def set_enabled(enabled: bool) -> None:
+        _attention[key] = bool(enabled)
 
-    tell.__name__ = tell.__qualname__ = told
-    tell.__doc__ = f"Set whether {does}."
-    return answering(asked, lambda: _attention[what], f"Return whether {does}."), tell
+    set_enabled.__name__ = set_enabled.__qualname__ = setter
+    set_enabled.__doc__ = f"Set whether {does}."
+    return answering(getter, lambda: _attention[key], f"Return whether {does}."), set_enabled
 
 
-_KERNEL = "this kernel of attention may be used on a GPU"
-flash_sdp_enabled, enable_flash_sdp = _switch("flash", "flash_sdp_enabled", "enable_flash_sdp", _KERNEL)
-mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch(
+_KERNEL = "this attention kernel may be used on a GPU"
+flash_sdp_enabled, enable_flash_sdp = _setting("flash", "flash_sdp_enabled", "enable_flash_sdp", _KERNEL)
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _setting(
     "mem_efficient", "mem_efficient_sdp_enabled", "enable_mem_efficient_sdp", _KERNEL
 )
-math_sdp_enabled, enable_math_sdp = _switch("math", "math_sdp_enabled", "enable_math_sdp", _KERNEL)
-cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn", "cudnn_sdp_enabled", "enable_cudnn_sdp", _KERNEL)
-fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _switch(
+math_sdp_enabled, enable_math_sdp = _setting("math", "math_sdp_enabled", "enable_math_sdp", _KERNEL)
+cudnn_sdp_enabled, enable_cudnn_sdp = _setting("cudnn", "cudnn_sdp_enabled", "enable_cudnn_sdp", _KERNEL)
+fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _setting(
     "reduced", "fp16_bf16_reduction_math_sdp_allowed", "allow_fp16_bf16_reduction_math_sdp",
-    "attention on a GPU may sum in 16 bits",
+    "attention on a GPU may accumulate in 16 bits",
 )  # fmt: skip
 
 
 @contextlib.contextmanager
-def _chosen(**flags: bool) -> Iterator[None]:
+def _attention_flags(**flags: bool) -> Iterator[None]:
     before = dict(_attention)
     _attention.update(flags)
     try:
@@ -68,7 +68,7 @@ def _chosen(**flags: bool) -> Iterator[None]:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> contextlib.AbstractContextManager[None]:
-    """Set which kernels of attention may be used in a `with` block: deprecated, as in PyTorch.
+    """Set which attention kernels may be used in a `with` block: deprecated, as in PyTorch.
 
     Example:
         >>> import warnings, tinytorch as torch
@@ -83,4 +83,6 @@ def sdp_kernel(
         FutureWarning,
         stacklevel=2,
     )
-    return _chosen(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    return _attention_flags(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )

@@ -1,4 +1,4 @@
-"""cuDNN's switches: programs may set them; without a GPU they have no effect, as in PyTorch."""
+"""`torch.backends.cudnn`: cuDNN's settings, which have no effect without a GPU, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ conv, rnn = SimpleNamespace(fp32_precision="tf32"), SimpleNamespace(fp32_precisi
 
 is_available = answering("is_available", lambda: False, "Return False.")
 is_acceptable = answering(
-    "is_acceptable", lambda tensor: False, "Return False: cuDNN takes tensors on a GPU.",
+    "is_acceptable", lambda tensor: False, "Return False: cuDNN needs tensors on a GPU.",
     ">>> torch.backends.cudnn.is_acceptable(torch.ones(2))\nFalse",
 )  # fmt: skip
-version = answering("version", lambda: None, "Return None: there is no cuDNN.")
+version = answering("version", lambda: None, "Return None: cuDNN is not available.")
 
 
 def set_flags(
@@ -38,7 +38,7 @@ def set_flags(
     _allow_tf32: bool | None = None,
     _fp32_precision: str = "none",
 ) -> tuple[Any, ...]:
-    """Set those switches that are not None, and return what all were before.
+    """Change the settings that are not None, and return all previous values.
 
     Example:
         >>> before = torch.backends.cudnn.set_flags(_benchmark=True)
@@ -53,7 +53,7 @@ def set_flags(
         "deterministic": _deterministic,
         "allow_tf32": _allow_tf32,
         "fp32_precision": _fp32_precision,
-    }  # (the limit is kept by cuDNN itself, which is not there)
+    }  # (the limit is a setting of cuDNN itself, which is not available)
     globals().update({name: value for name, value in new.items() if value is not None})
     return before
 
@@ -67,7 +67,7 @@ def flags(
     allow_tf32: bool = True,
     fp32_precision: str = "none",
 ) -> Iterator[None]:
-    """Set the switches in a `with` block.
+    """Change the settings inside a `with` block.
 
     Example:
         >>> before = torch.backends.cudnn.deterministic

@@ -1,4 +1,4 @@
-"""Intel's MKL: not used."""
+"""`torch.backends.mkl`: Intel's MKL, which is not used."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ __all__ = ["VERBOSE_OFF", "VERBOSE_ON", "is_available", "verbose"]
 
 VERBOSE_OFF, VERBOSE_ON = range(2)
 
-
-is_available = answering("is_available", lambda: False, "Return False: NumPy does the work.")
+is_available = answering("is_available", lambda: False, "Return False: NumPy computes.")
 
 
 class verbose(Idle):
-    """Do what is inside a `with` block; MKL, which is not used, says nothing."""
+    """A context manager without effect: MKL, which would log its calls, is not used."""
 
     def __init__(self, enable: int) -> None:
         self.enable = enable

@@ -1,4 +1,4 @@
-"""Intel's oneDNN: not used; the switches have no effect."""
+"""`torch.backends.mkldnn`: Intel's oneDNN, which is not used; its settings have no effect."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ allow_tf32: bool | None = None
 fp32_precision = "none"
 conv, matmul, rnn = (SimpleNamespace(fp32_precision="none") for _ in range(3))
 
-is_available = answering("is_available", lambda: False, "Return False: NumPy does the work.")
-is_acl_available = answering("is_acl_available", lambda: False, "Return False: NumPy does the work.")
+is_available = answering("is_available", lambda: False, "Return False: NumPy computes.")
+is_acl_available = answering("is_acl_available", lambda: False, "Return False: NumPy computes.")
 
 
 def set_flags(
@@ -32,12 +32,11 @@ def set_flags(
     _allow_tf32: bool | None = None,
     _fp32_precision: str = "none",
 ) -> tuple[Any, ...]:
-    """Set those switches that are not None, and return what all were before."""
-    here = globals()
+    """Change the settings that are not None, and return all previous values."""
     before = enabled, deterministic, allow_tf32, fp32_precision
     new = {"enabled": _enabled, "deterministic": _deterministic, "allow_tf32": _allow_tf32}
-    here.update({name: value for name, value in new.items() if value is not None})
-    here["fp32_precision"] = _fp32_precision
+    changed = {name: value for name, value in new.items() if value is not None}
+    globals().update(changed, fp32_precision=_fp32_precision)
     return before
 
 
@@ -45,7 +44,7 @@ def set_flags(
 def flags(
     enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none"
 ) -> Iterator[None]:
-    """Set the switches in a `with` block.
+    """Change the settings inside a `with` block.
 
     Example:
         >>> with torch.backends.mkldnn.flags(deterministic=True):
@@ -63,7 +62,7 @@ def flags(
 
 
 class verbose(Idle):
-    """Do what is inside a `with` block; oneDNN, which is not used, says nothing.
+    """A context manager without effect: oneDNN, which would log its calls, is not used.
 
     Example:
         >>> with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):

@@ -1,4 +1,4 @@
-"""Apple's GPUs: not available."""
+"""`torch.backends.mps`: Apple's GPUs, which are not available."""
 
 from ..absent import answering, refusing
 

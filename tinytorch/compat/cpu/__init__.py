@@ -1,4 +1,4 @@
-"""`torch.cpu`: the one device that there is, with the functions that other devices have."""
+"""`torch.cpu`: the functions that other devices' modules have, for the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Stream", "StreamContext", "amp", "current_device", "current_stream",
 
 
 class Stream:
-    """The CPU's one queue of work, in which everything is done at once.
+    """The CPU's only queue of work, in which an operation has finished when it returns.
 
     Example:
         >>> stream = torch.cpu.Stream()
@@ -31,16 +31,16 @@ is_initialized = answering("is_initialized", lambda: True, "Return True.")
 device_count = answering("device_count", lambda: 1, "Return 1.")
 current_device = answering("current_device", lambda: "cpu", 'Return "cpu".')
 set_device = answering(
-    "set_device", lambda device: None, "Choose the device: there is only one.",
+    "set_device", lambda device: None, "Select the device: there is only one.",
     ">>> torch.cpu.set_device(0)\n>>> torch.cpu.current_device()\n'cpu'",
 )  # fmt: skip
 synchronize = answering(
-    "synchronize", lambda device=None: None, "Wait for all work: it is done when an operation returns."
+    "synchronize", lambda device=None: None, "Do nothing: an operation has finished when it returns."
 )
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the one stream.
+    """Return the only stream.
 
     Example:
         >>> with torch.cpu.stream(torch.cpu.current_stream()):

@@ -1,4 +1,4 @@
-"""What programs ask of `torch.cuda` before they use it: there is no GPU here, and it says so."""
+"""`torch.cuda`: programs ask whether a GPU is available; none is."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ get_sync_debug_mode = set_sync_debug_mode = init = ipc_collect = synchronize = c
 
 
 def set_device(device: Any) -> None:
-    """Make a GPU the current one; a negative index does nothing.
+    """Make a GPU the current one; a negative index has no effect.
 
     Raises:
-        AssertionError: it is not negative: there is no GPU.
+        AssertionError: the index is not negative.
 
     Example:
         >>> torch.cuda.set_device(-1)
@@ -49,10 +49,10 @@ def set_device(device: Any) -> None:
 
 
 class device(Idle):
-    """Make a GPU the current one inside a `with` block; a negative index, or None, does nothing.
+    """Make a GPU the current one inside a `with` block; a negative index, or None, has no effect.
 
     Raises:
-        RuntimeError: it is entered with another index.
+        RuntimeError: the block is entered with another index.
 
     Example:
         >>> with torch.cuda.device(None):
@@ -69,25 +69,25 @@ class device(Idle):
 
 
 class Stream(Refused):
-    """A queue of a GPU's work: there is none."""
+    """A GPU's queue of work."""
 
     _error = (RuntimeError, "torch.cuda.Stream requires CUDA support")
 
 
 class Event(Refused):
-    """A mark in a stream: there is none."""
+    """A marker in a stream."""
 
     _error = (RuntimeError, "Tried to instantiate dummy base class Event")
 
 
 class CUDAGraph(Refused):
-    """Recorded work of a GPU: there is none."""
+    """A recorded sequence of a GPU's kernels."""
 
     _error = (RuntimeError, "Tried to instantiate dummy base class CUDAGraph")
 
 
 class _OnGpu(type):
-    """The type of `torch.cuda.FloatTensor` and its like: no tensor is an instance, and none can be made."""
+    """The metaclass of `torch.cuda.FloatTensor` and the like: no tensor is an instance, and calling one raises."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
@@ -100,9 +100,8 @@ _initialized = False
 graph = without_cuda
 
 
-def _typed(kind: dtypes.dtype) -> Any:
-    name = f"{kind.tensor_name}Tensor"
-    return _OnGpu(name, (), {"__doc__": f"Tensors of {kind} on a GPU, of which there are none."})
+def _typed(dtype: dtypes.dtype) -> Any:
+    return _OnGpu(f"{dtype.tensor_name}Tensor", (), {"__doc__": f"Tensors of {dtype} on a GPU: there are none."})
 
 
 BFloat16Tensor, BoolTensor, ByteTensor, CharTensor = map(

@@ -1,4 +1,4 @@
-"""`torch.cuda.memory`: none is in use."""
+"""`torch.cuda.memory`: statistics of a GPU's memory, all 0."""
 
 from __future__ import annotations
 

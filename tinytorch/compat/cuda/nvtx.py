@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which needs a GPU."""
+"""`torch.cuda.nvtx`: annotations for NVIDIA's profiler, which needs a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ mark = range_end = range_pop = range_push = range_start = refusing(
 
 @contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """Mark what is done inside a `with` block.
+    """Annotate the work inside a `with` block.
 
     Raises:
         RuntimeError: always, as in a PyTorch without CUDA.

@@ -1,4 +1,4 @@
-"""`torch.cuda.random`: there is no generator to seed."""
+"""`torch.cuda.random`: a GPU's generator, which is not available; seeding has no effect."""
 
 from ..absent import (
     get_rng_state_all,

@@ -1,4 +1,4 @@
-"""`functorch`: what became `torch.func`, and modules as functions of their parameters, as they were before it."""
+"""`functorch`: the predecessor of `torch.func`, and its own functional form of modules."""
 
 from __future__ import annotations
 
@@ -88,18 +88,18 @@ def make_functional(model: Module, disable_autograd_tracking: bool = False) -> t
 
 
 def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[Any, ...]:
-    """Return a module as a function of its parameters and buffers, and those of several, stacked: for `vmap`.
+    """Return a module as a function of its parameters and buffers, and the stacked ones of several models, for `vmap`.
 
     Raises:
-        RuntimeError: there are no modules, or they are not of one class or not in one mode.
+        RuntimeError: there are no models, or they differ in class or in training mode.
     """
     _warn("combine_state_for_ensemble", "stack_module_state")
     wrong = "combine_state_for_ensemble: Expected "
     if not models:
         raise RuntimeError(f"{wrong}at least one model, got 0.")
-    if any(type(each) is not type(models[0]) for each in models):
+    if any(type(model) is not type(models[0]) for model in models):
         raise RuntimeError(f"{wrong}all models to be of the same class.")
-    if any(each.training != models[0].training for each in models):
+    if any(model.training != models[0].training for model in models):
         raise RuntimeError(f"{wrong}all models to have the same training/eval mode.")
     params, buffers = stack_module_state(list(models))
     return FunctionalModuleWithBuffers(models[0]), tuple(params.values()), tuple(buffers.values())

@@ -1,7 +1,7 @@
-"""`torch.fx`: nothing is traced, and what modules declare for tracing has no effect.
+"""`torch.fx`: the names that packages use without tracing; tracing itself is not implemented.
 
-Modules say with `wrap` which functions a trace shall not look into, and ask whether they got a `Proxy` or a
-`GraphModule`. That works. Tracing itself, and what changes and runs traces, raises NotImplementedError.
+Modules declare with `wrap` which functions a trace should not enter, and test whether a value is a `Proxy` or a
+`GraphModule`. Tracing, and what transforms and runs graphs, raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ globals().update(names_of(__name__))
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
-    """Return a function, or the name of one, itself: a trace would not look into it.
+    """Return a function, or the name of one, unchanged: in PyTorch a trace does not enter it.
 
     Raises:
-        RuntimeError: it is neither.
+        RuntimeError: the argument is neither a function nor a string.
 
     Example:
         >>> @torch.fx.wrap
@@ -38,5 +38,5 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None, **options: Any) -> GraphModule:
-    """Raise NotImplementedError: nothing is traced."""
+    """Raise NotImplementedError: tracing is not implemented."""
     return GraphModule(root, Tracer().trace(root, concrete_args))

@@ -1,4 +1,4 @@
-"""`torch.fx.graph_module`: the class of a module made of a trace, of which there are no objects."""
+"""`torch.fx.graph_module`: the class of modules that tracing creates; it has no instances."""
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
@@ -10,7 +10,7 @@ __all__ = ["GraphModule"]
 
 
 class GraphModule(Refused, Module):
-    """A module made of a trace: there are none."""
+    """A module created by tracing: it has no instances."""
 
 
 _CodeOnlyModule = GraphModule
@@ -18,15 +18,15 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Give a module the parameter or attribute of another that is there by the dotted name `target`."""
-    *way, name = target.split(".")
-    for each in way:
-        source = getattr(from_module, each, None)
+    """Copy the parameter or attribute with the dotted name `target` from one module to another."""
+    *path, name = target.split(".")
+    for part in path:
+        source = getattr(from_module, part, None)
         if source is None:
             return
-        if not hasattr(to_module, each):
-            setattr(to_module, each, Module())
-        from_module, to_module = source, getattr(to_module, each)
+        if not hasattr(to_module, part):
+            setattr(to_module, part, Module())
+        from_module, to_module = source, getattr(to_module, part)
     value = getattr(from_module, name)
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         to_module.register_buffer(name, value)

@@ -1,4 +1,4 @@
-"""`torch.fx.proxy`: the classes of what stands for a value while a function is traced, and of what traces."""
+"""`torch.fx.proxy`: the classes of symbolic values and of tracers."""
 
 from typing import Any, NoReturn
 
@@ -9,17 +9,17 @@ __all__ = ["Proxy", "Tracer"]
 
 
 class Proxy(Refused):
-    """What stands for a value in a trace: there are none."""
+    """A symbolic value in a trace: it has no instances."""
 
 
 class Tracer:
-    """What traces a function; programs derive their own. `trace` raises NotImplementedError."""
+    """The base class of tracers, which programs derive from. `trace` raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         return None
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> NoReturn:
-        """Raise NotImplementedError: nothing is traced."""
+        """Raise NotImplementedError: tracing is not implemented."""
         raise NotImplementedError("torch.fx: tinytorch traces no programs")
 
 

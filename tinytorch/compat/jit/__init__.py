@@ -1,8 +1,8 @@
-"""`torch.jit`: nothing is compiled; functions and modules run as they are.
+"""`torch.jit`: functions and modules run in Python, without being compiled.
 
-TorchScript is a subset of Python with Python's meaning, so `script` can return what it is given. So can `trace`, with
-one difference: a trace keeps the way that the example took through `if` and `for`, and the function itself goes by its
-arguments. Saved TorchScript is a program in a format of its own: `save` and `load` raise NotImplementedError.
+TorchScript is a subset of Python with Python's semantics, so `script` returns its argument. So does `trace`, with one
+difference: PyTorch's trace always takes the branches that the example took, the function itself those that its
+arguments select. Files of TorchScript are not supported: `save` and `load` raise NotImplementedError.
 """
 
 import copy
@@ -17,7 +17,7 @@ from tinytorch.nn.modules.module import Module
 
 from ..absent import Idle, answering
 from ..named import names_of
-from . import annotations as annotations  # what `from __future__ import annotations` would be here
+from . import annotations as annotations  # (`from __future__ import annotations` would have this name)
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
@@ -30,11 +30,11 @@ _is_a = isinstance
 
 
 class Error(RuntimeError):
-    """What compiled code raises in PyTorch; programs catch it. Never raised here."""
+    """The error of compiled code in PyTorch. tinytorch never raises it; programs catch it."""
 
 
 class ScriptModule(Module):
-    """The base of modules whose methods are compiled in PyTorch: here a `Module`."""
+    """The base class of modules whose methods PyTorch compiles; here a `Module`."""
 
 
 class Attribute(NamedTuple):
@@ -44,7 +44,7 @@ class Attribute(NamedTuple):
     type: Any
 
 
-# Compilation: none --------------------------------------------------------------------------------
+# Compilation, without effect ----------------------------------------------------------------------
 
 
 def script(
@@ -54,10 +54,10 @@ def script(
     _rcb: Callable[[str], Any] | None = None,
     example_inputs: Any = None,
 ) -> Any:
-    """Return a function, class, module, list or dict itself: it means the same without being compiled.
+    """Return a function, class, module, list or dict unchanged: it runs in Python, with the same results.
 
     Raises:
-        TypeError: `obj` is something else.
+        TypeError: `obj` is an object of another kind.
 
     Example:
         >>> @torch.jit.script
@@ -85,19 +85,19 @@ def trace(
     example_kwarg_inputs: dict[str, Any] | None = None,
     _store_inputs: bool = True,
 ) -> Any:
-    """Return a function or module itself, called once with the example.
+    """Return a function or module unchanged, after calling it once with the example.
 
-    PyTorch's trace does what was done for the example, also where the function would take another way for other
-    arguments; here it takes that way.
+    PyTorch's trace takes the branches that the example took, for all later arguments; here a call takes the branches
+    that its own arguments select.
 
     Args:
-        example_inputs: its arguments, a tuple, or a single tensor.
+        example_inputs: the arguments of the call, a tuple, or a single tensor.
         optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
-        example_kwarg_inputs: arguments by name, in place of `example_inputs`.
+        example_kwarg_inputs: keyword arguments, in place of `example_inputs`.
 
     Raises:
         RuntimeError: there are no example inputs.
-        TypeError: `func` cannot be called.
+        TypeError: `func` is not callable.
 
     Example:
         >>> model = torch.jit.trace(torch.nn.ReLU(), torch.ones(1))
@@ -116,28 +116,28 @@ def trace(
 
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
-    """Return a module itself, each method of `inputs` called once with its example; see `trace`."""
+    """Return a module unchanged, after calling each method of `inputs` with its example; see `trace`."""
     for name, example in inputs.items():
         trace(getattr(mod, name), example)
     return mod
 
 
 def _same(fn: Any) -> Any:
-    """Return the function, class or module itself."""
+    """Return a function, class or module unchanged."""
     return fn
 
 
 export = interface = script_if_tracing = script_method = unused = _same
-_overload = _overload_method = _script_if_tracing = _same  # torchvision has them
+_overload = _overload_method = _script_if_tracing = _same  # torchvision uses them
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return a decorator that returns the function itself; so does `ignore` as a decorator without arguments."""
+    """Return a decorator that returns a function unchanged; without arguments, be that decorator."""
     return drop if callable(drop) else _same
 
 
 def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Module:
-    """Return a copy of a module in evaluation mode, whose parameters are constants: they require no gradient.
+    """Return a copy of a module in evaluation mode whose parameters require no gradient.
 
     Raises:
         RuntimeError: the module is in training mode.
@@ -151,11 +151,11 @@ def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numer
 
 
 def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) -> Module:
-    """Return a module itself, in evaluation mode."""
+    """Put a module into evaluation mode, and return it."""
     return mod.eval()
 
 
-is_scripting = answering("is_scripting", lambda: False, "Return False: code is never compiled.")
+is_scripting = answering("is_scripting", lambda: False, "Return False: code runs in Python.")
 is_tracing = answering("is_tracing", lambda: False, "Return False.")
 
 
@@ -163,12 +163,12 @@ is_tracing = answering("is_tracing", lambda: False, "Return False.")
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """Return the value: its type is for the compiler."""
+    """Return the value; the type is for PyTorch's compiler."""
     return the_value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Return whether `obj` is of a type such as `list[int]` or `dict[str, Tensor]`, elements included.
+    """Return whether `obj` is an instance of a type such as `list[int]` or `dict[str, Tensor]`, checking its elements.
 
     Raises:
         RuntimeError: `target_type` is neither a type nor a tuple of types.
@@ -178,7 +178,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
         (True, False)
     """
     if _is_a(target_type, tuple):
-        return any(isinstance(obj, each) for each in target_type)
+        return any(isinstance(obj, kind) for kind in target_type)
     origin, args = typing.get_origin(target_type), typing.get_args(target_type)
     if origin is None:
         if target_type is None:
@@ -187,21 +187,21 @@ def isinstance(obj: Any, target_type: Any) -> bool:
             raise RuntimeError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
         return _is_a(obj, target_type)
     if origin in (typing.Union, types.UnionType):
-        return any(isinstance(obj, each) for each in args)
+        return any(isinstance(obj, kind) for kind in args)
     if not _is_a(obj, origin):
         return False
     if origin is dict:
         return all(isinstance(k, args[0]) and isinstance(v, args[1]) for k, v in obj.items())
     if origin is tuple and Ellipsis not in args:
         return len(obj) == len(args) and all(map(isinstance, obj, args))
-    return all(isinstance(each, args[0]) for each in obj)
+    return all(isinstance(element, args[0]) for element in obj)
 
 
 # Tasks --------------------------------------------------------------------------------------------
 
 
 class Future:
-    """The result of a task: it is there already."""
+    """The result of a task, which has finished."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -220,7 +220,7 @@ class Future:
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """Call a function, and return what `wait` takes: tasks run one after the other, as in PyTorch outside TorchScript.
+    """Call a function, and return its result as a future: tasks run in order, as in PyTorch outside TorchScript.
 
     Example:
         >>> torch.jit.wait(torch.jit.fork(torch.add, torch.ones(1), 2))
@@ -240,39 +240,39 @@ _fusion: list[Any] = [[("STATIC", 2), ("DYNAMIC", 10)], False]
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Keep how code is to be fused, and return what was kept before."""
+    """Set the strategy of fusing, without effect, and return the previous one."""
     before: list[tuple[str, int]] = _fusion[0]
     _fusion[0] = strategy
     return before
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Keep whether oneDNN is to fuse code."""
+    """Set whether oneDNN fuses operations, without effect."""
     _fusion[1] = bool(enabled)
 
 
 def onednn_fusion_enabled() -> bool:
-    """Return what `enable_onednn_fusion` was told."""
+    """Return the setting of `enable_onednn_fusion`."""
     return bool(_fusion[1])
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> typing.Iterator[None]:
-    """Do what is inside a `with` block: it is not compiled in any case."""
+    """Return a context manager without effect."""
     yield
 
 
 class strict_fusion(Idle):
-    """Do what is inside a `with` block: it is not compiled in any case."""
+    """A context manager without effect: in PyTorch it requires that the code inside is fused."""
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
-    """Raise NotImplementedError: there is no TorchScript to save.
+    """Raise NotImplementedError: TorchScript is not written.
 
-    `torch.save(module.state_dict(), f)` keeps the parameters, `torch.save(module, f)` the module.
+    `torch.save(module.state_dict(), f)` saves the parameters, `torch.save(module, f)` the module.
     """
     raise NotImplementedError(
         "torch.jit.save: tinytorch writes no TorchScript; torch.save(module.state_dict(), f) keeps the parameters"
@@ -283,8 +283,8 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     """Raise NotImplementedError: TorchScript is not read.
 
     Raises:
-        ValueError: there is no such file.
-        NotImplementedError: else.
+        ValueError: the file does not exist.
+        NotImplementedError: the file exists.
     """
     if _is_a(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")

@@ -1,4 +1,4 @@
-"""`torch.jit.annotations`: types of arguments, which TorchScript's compiler reads."""
+"""`torch.jit.annotations`: types for annotations that TorchScript's compiler reads."""
 
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 (modules import these here)
 
@@ -6,7 +6,7 @@ __all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict"
 
 
 class _BroadcastingList:
-    """`BroadcastingList2[int]` says: an int or a list of two."""
+    """`BroadcastingList2[int]`: an int, or a list of two."""
 
     def __getitem__(self, kind: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""`torch.onnx`: no models are exported; packages register how, and ask whether one is being."""
+"""`torch.onnx`: exporting models is not implemented; packages can register conversions, without effect."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ is_in_onnx_export = answering("is_in_onnx_export", lambda: False, "Return False.
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: no models are exported."""
+    """Raise NotImplementedError: exporting models is not implemented."""
     raise NotImplementedError("torch.onnx.export: tinytorch writes no ONNX models")
 
 
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int, **options: Any
 ) -> None:
-    """Take how an operator is exported; it has no effect."""
+    """Do nothing: in PyTorch it registers the conversion of an operator."""
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Forget how an operator is exported; it has no effect."""
+    """Do nothing: in PyTorch it removes the conversion of an operator."""
 
 
 globals().update(names_of(__name__))

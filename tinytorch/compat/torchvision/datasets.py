@@ -1,4 +1,4 @@
-"""`torchvision.datasets`, in part."""
+"""`torchvision.datasets`, the part that tinytorch implements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torchvision.utils`, in part: images in a grid, and in a file."""
+"""`torchvision.utils`, the part that tinytorch implements: images in a grid, and in a file."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """Return images in rows, as one image (C, H, W); grey ones get three equal channels.
+    """Return a grid of images as one image (C, H, W); grey images get three equal channels.
 
     Args:
-        tensor: images (B, C, H, W), or a list of images (C, H, W); one image, (C, H, W) or (H, W), has no frame.
+        tensor: images (B, C, H, W), or a list of images (C, H, W); a single image, (C, H, W) or (H, W), gets no border.
         nrow: the number of images in a row.
-        padding: the width of the frames.
-        normalize: whether to bring values to 0 … 1.
-        value_range: what 0 and 1 then stand for; by default the least and the greatest value.
-        scale_each: whether each image has its own least and greatest value.
-        pad_value: the value of the frames.
+        padding: the width of the borders in pixels.
+        normalize: scale the values to the range 0 … 1.
+        value_range: the values that become 0 and 1; by default the minimum and the maximum.
+        scale_each: use the minimum and maximum of each image, not of all.
+        pad_value: the value of the borders.
 
     Raises:
-        TypeError: the images are no tensors, or `value_range` no tuple.
+        TypeError: the images are not tensors, or `value_range` is not a tuple.
 
     Example:
         >>> from tinytorch.torchvision.utils import make_grid
@@ -49,9 +49,9 @@ def make_grid(
     if not isinstance(tensor, (Tensor, list)):
         raise TypeError(f"tensor or list of tensors expected, got {type(tensor)}")
     if isinstance(tensor, list):
-        for each in tensor:
-            if not isinstance(each, Tensor):
-                raise TypeError(f"tensor or list of tensors expected, got a list containing {type(each)}")
+        for image in tensor:
+            if not isinstance(image, Tensor):
+                raise TypeError(f"tensor or list of tensors expected, got a list containing {type(image)}")
         tensor = stack(tensor)
     images: Any = tensor[(None,) * (4 - tensor.ndim)]
     if images.size(1) == 1:
@@ -78,16 +78,16 @@ def make_grid(
 
 
 def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
-    """Write an image, or images in a grid, into a file; values 0 … 1 are black and white.
+    """Write an image, or a grid of images, to a file; 0 is black and 1 white.
 
     Args:
         tensor: the images; see `make_grid`.
-        fp: a path, or a file to write bytes into.
-        format: that of the file, such as "png"; by default the one that the path ends with.
+        fp: a path, or a binary file.
+        format: the file's format, such as "png"; by default the suffix of the path.
         kwargs: further arguments of `make_grid`.
 
     Raises:
-        ImportError: it is not PNG, and Pillow is not installed.
+        ImportError: the format is not PNG, and Pillow is not installed.
     """
     with no_grad():
         grid = make_grid(tensor, **kwargs)

@@ -1,4 +1,4 @@
-"""`torch.distributed.algorithms`: other ways than the mean of all gradients at each step; and uneven inputs."""
+"""`torch.distributed.algorithms`: communication hooks, model averaging, and training with uneven inputs."""
 
 from tinytorch.distributed.algorithms.join import Join, Joinable, JoinHook
 

@@ -1,4 +1,4 @@
-"""Where programs import `Join` from."""
+"""PyTorch's module of `Join`."""
 
 from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
 

@@ -1,11 +1,12 @@
-"""`torch.distributed.checkpoint`: checkpoints that all processes write and read together, in PyTorch's files.
+"""`torch.distributed.checkpoint`: checkpoints that all processes write and read together, in PyTorch's format.
 
-A checkpoint is a folder: each process writes its part of the entries to a file `__<rank>_<n>.distcp`, one `torch.save`
-after the other; `.metadata` says where each entry is. It is written last, when all parts are on the disk: without it
-there is no checkpoint. Any number of processes can read it.
+A checkpoint is a folder: each process writes its part of the entries to a file `__<rank>_<n>.distcp`, a sequence of
+`torch.save` archives, and `.metadata` has the location of each entry. That file is written last, when all parts are on
+disk: without it the checkpoint does not exist. Any number of processes can read it.
 
-`metadata` is what that file says; `planner` and `default_planner` decide who writes and reads what, `storage` and
-`filesystem` do it, `state_dict_saver` and `state_dict_loader` lead all ranks through it. `state_dict` has the names.
+`metadata` defines the content of `.metadata`; `planner` and `default_planner` assign entries to processes, `storage`
+and `filesystem` write and read them, `state_dict_saver` and `state_dict_loader` run these steps on all ranks.
+`state_dict` gives the states of models and optimizers under portable names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entries of nested dicts and lists by one name each: `{"model": {"weight": x}}` has "model.weight"."""
+"""Flattening of nested dicts and lists: `{"model": {"weight": x}}` has the entry "model.weight"."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Path = tuple[str | int, ...]
 
 
 def _is_leaf(value: Any) -> bool:
-    """Return whether a value is one entry: all but mappings, and lists with tensors or mappings in them."""
+    """Return whether a value is one entry: anything except mappings, and lists that contain tensors or mappings."""
     if isinstance(value, list):
-        return not any(isinstance(each, Tensor) or not _is_leaf(each) for each in value)
+        return not any(isinstance(element, Tensor) or not _is_leaf(element) for element in value)
     return not isinstance(value, Mapping)
 
 
 def flatten_state_dict(state_dict: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return the entries by name, and by name the path of keys and numbers that leads there.
+    """Return the entries by name, and for each name its path of keys and indices.
 
     Raises:
-        ValueError: two entries would have the same name.
+        ValueError: two entries have the same name.
     """
     flat: dict[str, Any] = {}
     paths: dict[str, Path] = {}
@@ -29,7 +29,7 @@ def flatten_state_dict(state_dict: Mapping[Any, Any]) -> tuple[dict[str, Any], d
     def visit(path: Path, value: Any) -> None:
         children: Iterable[tuple[Any, Any]]
         if isinstance(value, Mapping):
-            children = ((str(key), each) for key, each in value.items())
+            children = ((str(key), child) for key, child in value.items())
         elif _is_leaf(value):
             name = ".".join(map(str, path))
             if name in flat:
@@ -38,31 +38,31 @@ def flatten_state_dict(state_dict: Mapping[Any, Any]) -> tuple[dict[str, Any], d
             return
         else:
             children = enumerate(value)
-        for key, each in children:
-            visit((*path, key), each)
+        for key, child in children:
+            visit((*path, key), child)
 
     visit((), dict(state_dict))
     return flat, paths
 
 
 def set_element(root: Any, path: Path, value: Any) -> None:
-    """Put a value where a path leads, making the dicts and lists on the way."""
+    """Set the value at a path, creating the dicts and lists on the way."""
     for i, key in enumerate(path):
         last = i == len(path) - 1
         if isinstance(key, int) and isinstance(root, list):
             root += [None] * (key + 1 - len(root))
-            there = root[key]
+            child = root[key]
         else:
-            there = root.get(key)
+            child = root.get(key)
         if last:
             root[key] = value
-        elif there is None:
+        elif child is None:
             root[key] = {} if isinstance(path[i + 1], str) else []
         root = root[key]
 
 
 def unflatten_state_dict(state_dict: Mapping[str, Any], mapping: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what `flatten_state_dict` has taken apart."""
+    """Return the nested dict of a flattened one, the inverse of `flatten_state_dict`."""
     nested: dict[str, Any] = {}
     for name, value in state_dict.items():
         set_element(nested, mapping[name], value)

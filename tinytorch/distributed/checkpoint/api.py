@@ -1,4 +1,4 @@
-"""`CheckpointException`: what went wrong on which ranks."""
+"""`CheckpointException`: the errors of all ranks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
 class CheckpointException(BaseException):
     """An error while a checkpoint was saved or loaded, raised on all ranks.
 
-    As in PyTorch it is no `Exception`: `except Exception` does not catch it.
+    As in PyTorch it is not an `Exception`: `except Exception` does not catch it.
 
     Args:
         msg: the step that failed.
-        failures: by rank the error, and where it came from.
+        failures: for each rank that failed, the error and its traceback.
     """
 
     def __init__(self, msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> None:
@@ -25,7 +25,7 @@ class CheckpointException(BaseException):
 
     @property
     def failures(self) -> dict[int, WRAPPED_EXCEPTION]:
-        """Return by rank the error, and where it came from."""
+        """Return for each rank that failed the error and its traceback."""
         return self._failures
 
     def __str__(self) -> str:

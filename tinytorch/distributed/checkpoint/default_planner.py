@@ -1,4 +1,4 @@
-"""`DefaultSavePlanner` and `DefaultLoadPlanner`: entries of nested dicts, each written by one rank, read by all."""
+"""`DefaultSavePlanner` and `DefaultLoadPlanner`: each entry of nested dicts is written by one rank, and read by all."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _whole(tensor: Tensor) -> ChunkStorageMetadata:
+def _full_chunk(tensor: Tensor) -> ChunkStorageMetadata:
     return ChunkStorageMetadata(Size([0] * tensor.dim()), Size(tensor.shape))
 
 
 def narrow_tensor_by_index(tensor: Tensor, offsets: Iterable[int], sizes: Iterable[int]) -> Tensor:
-    """Return a part of a tensor, in its memory."""
+    """Return a part of a tensor as a view."""
     for dim, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
         if size < tensor.size(dim):
             tensor = tensor.narrow(dim, offset, size)
@@ -56,13 +56,13 @@ def narrow_tensor_by_index(tensor: Tensor, offsets: Iterable[int], sizes: Iterab
 class DefaultSavePlanner(SavePlanner):
     """Saves the entries of nested dicts and lists, each once.
 
-    What several ranks have is written by the one that has least to write so far; what one rank has, by that.
-    Derived classes override `lookup_object` or `transform_object` to save something else.
+    An entry of several ranks is written by the one with the fewest bytes to write so far. Derived classes override
+    `lookup_object` or `transform_object` to save other objects.
 
     Args:
-        flatten_state_dict: False to save the state's own entries only, whole dicts among them.
-        flatten_sharded_tensors, dedup_replicated_tensors, enable_plan_caching: accepted; they have no meaning here.
-        dedup_save_to_lowest_rank: let what several ranks have be written by the first of them.
+        flatten_state_dict: False: save the top-level entries, nested dicts as one entry.
+        flatten_sharded_tensors, dedup_replicated_tensors, enable_plan_caching: accepted, without effect.
+        dedup_save_to_lowest_rank: an entry of several ranks is written by the lowest of them.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DefaultSavePlanner(SavePlanner):
     def set_up_planner(
         self, state_dict: dict[str, Any], storage_meta: StorageMeta | None = None, is_coordinator: bool = False
     ) -> None:
-        """Take what is to be saved."""
+        """Set the state to save."""
         if self.flatten_state_dict:
             state_dict, self.mappings = flatten_state_dict(state_dict)
         self.state_dict, self.is_coordinator = state_dict, is_coordinator
@@ -93,8 +93,8 @@ class DefaultSavePlanner(SavePlanner):
         return self.plan
 
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
-        """Return by rank what each writes, and what the checkpoint will hold."""
-        plans = _once(all_plans, self.dedup_save_to_lowest_rank)
+        """Return the final plan of each rank, and the metadata of the checkpoint."""
+        plans = _deduplicated(all_plans, self.dedup_save_to_lowest_rank)
         self.global_plan, self.metadata = create_default_global_save_plan(plans)
         if self.flatten_state_dict:
             self.metadata.planner_data = {}
@@ -103,21 +103,21 @@ class DefaultSavePlanner(SavePlanner):
         return self.global_plan, self.metadata
 
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:
-        """Return what this rank writes."""
+        """Store the final plan of this rank, and return it."""
         self.plan = new_plan
         return new_plan
 
     def resolve_data(self, write_item: WriteItem) -> Tensor | io.BytesIO:
-        """Return the tensor of an item, or the bytes that `torch.save` makes of what is none."""
-        found: Tensor | io.BytesIO = self.transform_object(write_item, self.lookup_object(write_item.index))
-        return found
+        """Return the tensor of an item, or the bytes of `torch.save` for another object."""
+        data: Tensor | io.BytesIO = self.transform_object(write_item, self.lookup_object(write_item.index))
+        return data
 
     def lookup_object(self, index: MetadataIndex) -> Any:
-        """Return an entry."""
+        """Return an entry of the state."""
         return self.state_dict[index.fqn]
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
-        """Return what is written of an entry."""
+        """Return the tensor or bytes to write for an entry."""
         if write_item.type is not WriteItemType.BYTE_IO:
             return object
         content = io.BytesIO()
@@ -126,11 +126,11 @@ class DefaultSavePlanner(SavePlanner):
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
-    """Return the plan of a rank that would write all of its entries."""
+    """Return the plan in which a rank writes all of its entries."""
     items = []
     for name, value in state_dict.items():
         if isinstance(value, Tensor):
-            chunk = _whole(value)
+            chunk = _full_chunk(value)
             data = TensorWriteData(chunk, TensorProperties.create_from_tensor(value), chunk.sizes)
             items.append(WriteItem(MetadataIndex(name, chunk.offsets), WriteItemType.TENSOR, tensor_data=data))
         else:
@@ -138,18 +138,18 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
     return SavePlan(items)
 
 
-def _once(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
-    """Return plans in which each item is in one only: of those that had it, in the one with the fewest bytes so far."""
+def _deduplicated(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
+    """Return plans in which each item occurs once: in the plan with the fewest bytes so far that contained it."""
     ranks: dict[MetadataIndex, list[int]] = {}
     sizes: dict[MetadataIndex, int] = {}
     for rank, plan in enumerate(plans):
         for item in plan.items:
             ranks.setdefault(item.index, []).append(rank)
-            sizes[item.index] = item.tensor_storage_size() or 1  # (the size of what is no tensor is unknown)
+            sizes[item.index] = item.tensor_storage_size() or 1  # (sizes of other objects are unknown)
     load = [0] * len(plans)
     writer = {}
-    for index, having in ranks.items():
-        writer[index] = having[0] if to_lowest_rank else min(having, key=load.__getitem__)
+    for index, owners in ranks.items():
+        writer[index] = owners[0] if to_lowest_rank else min(owners, key=load.__getitem__)
         load[writer[index]] += sizes[index]
     return [
         dataclasses.replace(plan, items=[item for item in plan.items if writer[item.index] == rank])
@@ -160,10 +160,10 @@ def _once(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
 def create_default_global_save_plan(
     all_plans: list[SavePlan], rewrite_index_hints: bool = True
 ) -> tuple[list[SavePlan], Metadata]:
-    """Return the plans, whose items know which part of their tensors they are, and what all of them write."""
+    """Return the plans with the index of each item's chunk, and the metadata of the checkpoint."""
     entries: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
 
-    def entered(item: WriteItem) -> WriteItem:
+    def add_entry(item: WriteItem) -> WriteItem:
         name, data = item.index.fqn, item.tensor_data
         if item.type is not WriteItemType.SHARD and name in entries:
             raise AssertionError(f"two ranks write {name}")
@@ -178,7 +178,7 @@ def create_default_global_save_plan(
             return item
         return dataclasses.replace(item, index=dataclasses.replace(item.index, index=len(entry.chunks) - 1))
 
-    plans = [dataclasses.replace(plan, items=[entered(item) for item in plan.items]) for plan in all_plans]
+    plans = [dataclasses.replace(plan, items=[add_entry(item) for item in plan.items]) for plan in all_plans]
     return plans, Metadata(entries)
 
 
@@ -186,14 +186,14 @@ def create_default_global_save_plan(
 
 
 class DefaultLoadPlanner(LoadPlanner):
-    """Loads into the entries of nested dicts and lists: tensors in place, all else replaced.
+    """Loads the entries of nested dicts and lists: tensors are loaded in place, other objects are replaced.
 
-    Derived classes override `lookup_tensor` or `transform_tensor` to load into something else.
+    Derived classes override `lookup_tensor` or `transform_tensor` to load into other tensors.
 
     Args:
-        flatten_state_dict: whether the checkpoint was saved so.
-        flatten_sharded_tensors: accepted; it has no meaning here.
-        allow_partial_load: leave entries alone that the checkpoint has not, instead of raising an error.
+        flatten_state_dict: the setting with which the checkpoint was saved.
+        flatten_sharded_tensors: accepted, without effect.
+        allow_partial_load: skip entries that are missing in the checkpoint, instead of raising an error.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class DefaultLoadPlanner(LoadPlanner):
     def set_up_planner(
         self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
     ) -> None:
-        """Take what is to be loaded into, and what the checkpoint holds."""
+        """Set the state to load into, and the checkpoint's metadata."""
         self.original_state_dict = state_dict
         if self.flatten_state_dict:
             state_dict, self.mappings = flatten_state_dict(state_dict)
@@ -217,7 +217,7 @@ class DefaultLoadPlanner(LoadPlanner):
         return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
 
     def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
-        """Return the plans as they are."""
+        """Return the plans unchanged."""
         return create_default_global_load_plan(global_plan)
 
     def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:
@@ -225,62 +225,62 @@ class DefaultLoadPlanner(LoadPlanner):
         return central_plan
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
-        """Put what was saved into its place. As in PyTorch, that may run code: load only what you trust."""
-        name, found = read_item.dest_index.fqn, load(value, weights_only=False)
+        """Store an unpickled object in the state. As in PyTorch, this may run code: load only trusted checkpoints."""
+        name, entry = read_item.dest_index.fqn, load(value, weights_only=False)
         if self.flatten_state_dict:
-            set_element(self.original_state_dict, self.mappings[name], found)
+            set_element(self.original_state_dict, self.mappings[name], entry)
         else:
-            self.state_dict[name] = found
+            self.state_dict[name] = entry
 
     def resolve_tensor(self, read_item: ReadItem) -> Tensor:
         """Return the tensor, or the part of one, that an item is read into."""
         return self.transform_tensor(read_item, self.lookup_tensor(read_item.dest_index))
 
     def commit_tensor(self, read_item: ReadItem, tensor: Tensor) -> None:
-        """Do nothing: the tensor is in its place."""
+        """Do nothing: the tensor has been loaded in place."""
 
     def lookup_tensor(self, index: MetadataIndex) -> Tensor:
-        """Return an entry."""
-        found: Tensor = self.state_dict[index.fqn]
-        return found
+        """Return a tensor of the state."""
+        tensor: Tensor = self.state_dict[index.fqn]
+        return tensor
 
     def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
-        """Return the part of a tensor that is read."""
+        """Return the part of a tensor that an item is read into."""
         return narrow_tensor_by_index(tensor, read_item.dest_offsets, read_item.lengths)
 
 
 class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
-    """Loads all that the checkpoint holds, or what `keys` name, into an empty dict."""
+    """Loads all entries of a checkpoint, or those that `keys` name, into an empty dict."""
 
     def __init__(self, keys: set[str] | None = None, *args: Any, **kwargs: Any) -> None:
         self.keys = keys
         super().__init__(*args, **kwargs)
 
-    def _is_asked_for(self, name: str, path: tuple[Any, ...]) -> bool:
-        names = [name, *(".".join(map(str, path[:end])) for end in range(1, len(path)))]
-        return self.keys is None or any(each in self.keys for each in names)
+    def _is_selected(self, name: str, path: tuple[Any, ...]) -> bool:
+        prefixes = [name, *(".".join(map(str, path[:end])) for end in range(1, len(path)))]
+        return self.keys is None or any(prefix in self.keys for prefix in prefixes)
 
     def set_up_planner(
         self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
     ) -> None:
-        """Make an entry for each of the checkpoint's."""
+        """Create an entry in the state for each selected entry of the checkpoint."""
         assert not state_dict and metadata is not None
         for name, entry in metadata.state_dict_metadata.items():
             path = (metadata.planner_data or {}).get(name, (name,))
-            if self._is_asked_for(name, path):
-                made: Any = entry
+            if self._is_selected(name, path):
+                value: Any = entry
                 if isinstance(entry, TensorStorageMetadata):
-                    made = empty(entry.size, dtype=entry.properties.dtype)
-                set_element(state_dict, path, made)
+                    value = empty(entry.size, dtype=entry.properties.dtype)
+                set_element(state_dict, path, value)
         super().set_up_planner(state_dict, metadata, is_coordinator)
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """Return the plan of a rank that reads all of its entries.
+    """Return the plan in which a rank reads all of its entries.
 
     Raises:
-        RuntimeError: if `strict`, the checkpoint has no such entry.
-        ValueError: it has one of another shape, or a tensor where there is none.
+        RuntimeError: with `strict`, an entry is missing in the checkpoint.
+        ValueError: an entry has another shape in the checkpoint, or only the saved one is a tensor.
     """
     items: list[ReadItem] = []
     for name, value in state_dict.items():
@@ -297,22 +297,14 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
             )
         elif entry.size != value.size():
             raise ValueError(f"Size mismatch between saved {entry.size} and current: {value.size()} for {name}")
-        else:  # a rank has whole tensors, which may be saved in parts
-            whole = MetadataIndex(name, [0] * value.dim(), 0)
-            items += [
-                ReadItem(
-                    LoadItemType.TENSOR,
-                    whole,
-                    chunk.offsets,
-                    MetadataIndex(name, chunk.offsets, i),
-                    Size([0] * value.dim()),
-                    chunk.sizes,
-                )
-                for i, chunk in enumerate(entry.chunks)
-            ]
+        else:  # the state has the whole tensor, which may be saved in chunks
+            whole, start = MetadataIndex(name, [0] * value.dim(), 0), Size([0] * value.dim())
+            for i, chunk in enumerate(entry.chunks):
+                source = MetadataIndex(name, chunk.offsets, i)
+                items.append(ReadItem(LoadItemType.TENSOR, whole, chunk.offsets, source, start, chunk.sizes))
     return LoadPlan(items)
 
 
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
-    """Return the plans as they are: each rank reads what it needs."""
+    """Return the plans unchanged: each rank reads its own entries."""
     return all_plans

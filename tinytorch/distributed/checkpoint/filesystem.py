@@ -1,4 +1,4 @@
-"""`FileSystemWriter` and `FileSystemReader`: a checkpoint is a folder of PyTorch's files."""
+"""`FileSystemWriter` and `FileSystemReader`: checkpoints in a folder, in PyTorch's format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _METADATA = ".metadata"
 
 @dataclasses.dataclass
 class _StoragePrefix:
-    """What the names of a rank's files begin with."""
+    """The prefix of the names of a rank's files."""
 
     prefix: str
 
@@ -52,7 +52,7 @@ def _done(value: Any) -> Future[Any]:
 
 
 class _Folder:
-    """What the writer and the reader have in common."""
+    """The base class of the writer and the reader."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
@@ -65,26 +65,26 @@ class _Folder:
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Return whether it is the name of a folder that is there, or could be made."""
+        """Return whether a folder of this name exists, or can be created."""
         if isinstance(checkpoint_id, str) and "://" in checkpoint_id:
             return False
         path = Path(checkpoint_id)
-        return any(each.exists() and os.access(each, os.W_OK) for each in (path, *path.parents))
+        return any(folder.exists() and os.access(folder, os.W_OK) for folder in (path, *path.parents))
 
 
 class FileSystemWriter(_Folder, StorageWriter):
-    """Writes a checkpoint into a folder.
+    """Writes a checkpoint to a folder.
 
-    Each rank's files get names that are not in use there, and reach the disk; then `.metadata`, which names them,
-    takes the place of the one before, at once; then the files of the checkpoint before are removed. So there is always
-    a whole checkpoint, the old or the new one, also if a process is killed.
+    The files of each rank get unused names, and are synced to disk; then `.metadata`, which names them, is replaced
+    atomically; then the files of the previous checkpoint are removed. So the folder always has a complete checkpoint,
+    the old or the new one, even if a process is killed.
 
     Args:
-        path: the folder, which all ranks must see; it is made if it is not there.
-        single_file_per_rank: False for a file for each entry.
-        sync_files, per_thread_copy_ahead, cache_staged_state_dict: accepted; files are always synced.
-        thread_count: how many threads write, each a file.
-        overwrite: False to raise an error where there is a checkpoint, instead of a warning.
+        path: the folder, which all ranks must be able to access; it is created if it does not exist.
+        single_file_per_rank: False: write a file for each entry.
+        sync_files, per_thread_copy_ahead, cache_staged_state_dict: accepted, without effect; files are always synced.
+        thread_count: the number of threads that write, each a file.
+        overwrite: False: raise an error, instead of a warning, if the folder has a checkpoint.
 
     Example:
         >>> import tempfile
@@ -114,18 +114,18 @@ class FileSystemWriter(_Folder, StorageWriter):
         self.save_id = str(uuid.uuid4())
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Make ready for a new checkpoint, in the given folder if there is one."""
+        """Prepare for a new checkpoint, in another folder if `checkpoint_id` is not None."""
         self.path = Path(checkpoint_id or self.path)
         self.save_id = str(uuid.uuid4())
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the plans say which rank it is."""
+        """Do nothing: the plans contain the rank."""
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            RuntimeError: there is a checkpoint, and `overwrite` is False.
+            RuntimeError: the folder has a checkpoint, and `overwrite` is False.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _METADATA).exists():
@@ -140,13 +140,13 @@ class FileSystemWriter(_Folder, StorageWriter):
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Return the plans with what the names of the ranks' files begin with."""
+        """Return the plans with the prefix of each rank's file names."""
         return [dataclasses.replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Write the items of this rank, and return a future of where they are."""
+        """Write the items of this rank, and return a future of their locations."""
         prefix = plan.storage_data.prefix
-        used = {each.name for each in self.path.glob(f"{prefix}*")}
+        used = {file.name for file in self.path.glob(f"{prefix}*")}
         unused = (name for n in range(2**63) if (name := f"{prefix}{n}.distcp") not in used)
         if self.single_file_per_rank:
             files: list[list[WriteItem]] = [[] for _ in range(self.thread_count)]
@@ -160,30 +160,30 @@ class FileSystemWriter(_Folder, StorageWriter):
 
         def write(name: str, items: list[WriteItem]) -> list[WriteResult]:
             with replacing(self.path / name) as file:
-                return [_written(file, name, item, planner) for item in items]
+                return [_write_item(file, name, item, planner) for item in items]
 
         with ThreadPoolExecutor(self.thread_count) as threads:
             written = list(threads.map(write, unused, filter(None, files)))
-        return _done([each for results in written for each in results])
+        return _done([result for results in written for result in results])
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """Write `.metadata`, and remove the files of the checkpoint before."""
+        """Write `.metadata`, and remove the files of the previous checkpoint."""
         metadata.version = CURRENT_DCP_VERSION
-        metadata.storage_data = {each.index: each.storage_data for part in results for each in part}
+        metadata.storage_data = {result.index: result.storage_data for part in results for result in part}
         metadata.storage_meta = self.storage_meta()
         with replacing(self.path / _METADATA) as file:
             metadata_file.write(metadata, file)
-        named = {each.relative_path for each in metadata.storage_data.values()}
-        for each in self.path.glob("__*.distcp"):
-            if re.fullmatch(r"__\d+_\d+\.distcp", each.name) and each.name not in named:
-                each.unlink(missing_ok=True)
+        used = {info.relative_path for info in metadata.storage_data.values()}
+        for path in self.path.glob("__*.distcp"):
+            if re.fullmatch(r"__\d+_\d+\.distcp", path.name) and path.name not in used:
+                path.unlink(missing_ok=True)
 
     def storage_meta(self) -> StorageMeta:
-        """Return which checkpoint it is."""
+        """Return the identification of the checkpoint."""
         return StorageMeta(str(self.path), self.save_id)
 
 
-def _written(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) -> WriteResult:
+def _write_item(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) -> WriteResult:
     start = file.tell()
     data = planner.resolve_data(item)
     if item.type is WriteItemType.BYTE_IO:
@@ -192,7 +192,7 @@ def _written(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) 
     else:
         assert isinstance(data, Tensor)
         data = data.detach()
-        storage: Any = data.untyped_storage()  # all of it would be saved: of a view's, only what it shows
+        storage: Any = data.untyped_storage()  # `save` would write all of it, also for a view
         save(data if storage.nbytes() == data.nbytes else data.clone(), file)
     length = file.tell() - start
     return WriteResult(item.index, length, _StorageInfo(name, start, length))
@@ -210,37 +210,37 @@ class FileSystemReader(_Folder, StorageReader):
         self.reset()
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Make ready for a checkpoint, in the given folder if there is one."""
+        """Prepare to read a checkpoint, in another folder if `checkpoint_id` is not None."""
         self.path = Path(checkpoint_id or self.path)
         self.storage_data: dict[Any, Any] = {}
         self.load_id = str(uuid.uuid4())
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return what the checkpoint holds. No code from the file runs.
+        """Return the checkpoint's metadata. No code from the file runs.
 
         Raises:
-            FileNotFoundError: there is no checkpoint.
-            pickle.UnpicklingError: the file is damaged, or holds more than data.
+            FileNotFoundError: the folder has no checkpoint.
+            pickle.UnpicklingError: the file is damaged, or contains other classes.
         """
         with open(self.path / _METADATA, "rb") as file:
-            found = metadata_file.read(file)
-        if found.storage_meta is None:
-            found.storage_meta = StorageMeta()
-        found.storage_meta.load_id = self.load_id
-        return found
+            metadata = metadata_file.read(file)
+        if metadata.storage_meta is None:
+            metadata.storage_meta = StorageMeta()
+        metadata.storage_meta.load_id = self.load_id
+        return metadata
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Take note of where entries are."""
+        """Store the locations of the entries."""
         if metadata.storage_data is None:
             raise AssertionError("storage_data must not be None in metadata")
         self.storage_data = metadata.storage_data
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Return the plan as it is."""
+        """Return the plan unchanged."""
         return plan
 
     def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """Return the plans as they are."""
+        """Return the plans unchanged."""
         return plans
 
     @no_grad()
@@ -249,7 +249,7 @@ class FileSystemReader(_Folder, StorageReader):
 
         Raises:
             FileNotFoundError: a file is missing.
-            RuntimeError: a file is damaged, or would lie outside of the folder.
+            RuntimeError: a file is damaged, or lies outside of the folder.
         """
         files: dict[str, list[tuple[_StorageInfo, ReadItem]]] = {}
         for item in plan.items:
@@ -259,13 +259,13 @@ class FileSystemReader(_Folder, StorageReader):
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise RuntimeError(f"the checkpoint in {self.path} names a file that lies elsewhere: {name}")
             with open(self.path / name, "rb") as file:
-                for info, item in sorted(items, key=lambda each: each[0].offset):
+                for info, item in sorted(items, key=lambda pair: pair[0].offset):
                     file.seek(info.offset)
-                    _take(io.BytesIO(file.read(info.length)), info, item, planner)
+                    _load_item(io.BytesIO(file.read(info.length)), info, item, planner)
         return _done(None)
 
 
-def _take(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner: LoadPlanner) -> None:
+def _load_item(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner: LoadPlanner) -> None:
     name = item.storage_index.fqn
     if info.transform_descriptors:
         raise NotImplementedError(f"{name} is saved by extensions: {', '.join(info.transform_descriptors)}")
@@ -274,9 +274,9 @@ def _take(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner: Load
     if item.type is LoadItemType.BYTE_IO:
         planner.load_bytes(item, content)
         return
-    found = narrow_tensor_by_index(load(content), item.storage_offsets, item.lengths)
+    saved = narrow_tensor_by_index(load(content), item.storage_offsets, item.lengths)
     target = planner.resolve_tensor(item).detach()
-    if target.size() != found.size():
-        raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {found.size()}")
-    target.copy_(found)
+    if target.size() != saved.size():
+        raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {saved.size()}")
+    target.copy_(saved)
     planner.commit_tensor(item, target)

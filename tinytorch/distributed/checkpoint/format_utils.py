@@ -1,4 +1,4 @@
-"""Checkpoints of `torch.distributed.checkpoint.save` as those of `torch.save`, and the other way.
+"""Conversion between checkpoints of `torch.distributed.checkpoint.save` and files of `torch.save`.
 
 `python -m tinytorch.distributed.checkpoint.format_utils dcp_to_torch folder file` converts one.
 """
@@ -19,14 +19,14 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_path: str | os.PathLike[str]) -> None:
-    """Write what a folder of `torch.distributed.checkpoint.save` holds into one file, as `torch.save` does.
+    """Convert a folder of `torch.distributed.checkpoint.save` to a file of `torch.save`.
 
     Args:
         dcp_checkpoint_dir: the folder.
         torch_save_path: the file.
 
     Raises:
-        CheckpointException: there is no checkpoint, or a damaged one.
+        CheckpointException: the folder has no checkpoint, or it is damaged.
 
     Example:
         >>> import tempfile
@@ -44,9 +44,9 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_pat
 
 
 def torch_save_to_dcp(torch_save_path: str | os.PathLike[str], dcp_checkpoint_dir: str | os.PathLike[str]) -> None:
-    """Write what a file of `torch.save` holds into a folder, as `torch.distributed.checkpoint.save` does.
+    """Convert a file of `torch.save` to a folder of `torch.distributed.checkpoint.save`.
 
-    As in PyTorch, reading the file may run code: convert only what you trust.
+    As in PyTorch, reading the file may run code: convert only trusted files.
 
     Args:
         torch_save_path: the file.

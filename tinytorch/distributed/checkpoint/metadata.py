@@ -1,4 +1,4 @@
-"""What a checkpoint's `.metadata` says, and that file, which is a pickle of it, written and read without PyTorch."""
+"""The metadata of a checkpoint, and the file `.metadata`, which is a pickle of it with PyTorch's class names."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 
 @dataclass
 class ChunkStorageMetadata:
-    """A part of a tensor: where in the tensor it begins, and its shape."""
+    """A part of a tensor: its offsets and its shape."""
 
     offsets: Size
     sizes: Size
 
 
 class _MEM_FORMAT_ENCODING(Enum):
-    """Stands for a memory format, which PyTorch cannot pickle."""
+    """The encoding of memory formats, which PyTorch cannot pickle."""
 
     TORCH_CONTIGUOUS_FORMAT = 0
     TORCH_CHANNELS_LAST = 1
@@ -44,7 +44,7 @@ _FORMATS = dict(zip(_MEM_FORMAT_ENCODING, (contiguous_format, channels_last, pre
 
 @dataclass
 class TensorProperties:
-    """What a tensor is beside its shape; only the dtype still has a meaning."""
+    """The properties of a tensor other than its shape; only the dtype is used."""
 
     dtype: Any = field(default_factory=get_default_dtype)
     layout: Any = strided
@@ -53,7 +53,7 @@ class TensorProperties:
     pin_memory: bool = False
 
     def __getstate__(self) -> tuple[Any, ...]:
-        (encoding,) = [code for code, each in _FORMATS.items() if each is self.memory_format]
+        (encoding,) = [code for code, memory_format in _FORMATS.items() if memory_format is self.memory_format]
         return self.dtype, self.layout, self.requires_grad, encoding, self.pin_memory
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -62,13 +62,13 @@ class TensorProperties:
 
     @staticmethod
     def create_from_tensor(tensor: Tensor) -> TensorProperties:
-        """Return those of a tensor."""
+        """Return the properties of a tensor."""
         return TensorProperties(dtype=tensor.dtype, requires_grad=tensor.requires_grad)
 
 
 @dataclass
 class TensorStorageMetadata:
-    """An entry that is a tensor, and the parts that it is saved in."""
+    """An entry that is a tensor, with the chunks in which it is saved."""
 
     properties: TensorProperties
     size: Size
@@ -77,12 +77,12 @@ class TensorStorageMetadata:
 
 @dataclass
 class BytesStorageMetadata:
-    """An entry that is no tensor."""
+    """An entry that is not a tensor."""
 
 
 @dataclass
 class StorageMeta:
-    """Which checkpoint it is."""
+    """The identification of a checkpoint."""
 
     checkpoint_id: str | os.PathLike[str] | None = None
     save_id: str | None = None
@@ -92,12 +92,12 @@ class StorageMeta:
 
 @dataclass
 class Metadata:
-    """What a checkpoint holds.
+    """The content of a checkpoint.
 
     Args:
-        state_dict_metadata: by name what each entry is.
-        planner_data: by name the path of keys and numbers that the name was made of.
-        storage_data: by `MetadataIndex` where it is saved.
+        state_dict_metadata: the description of each entry, by name.
+        planner_data: the path of keys and indices of each entry, by name.
+        storage_data: the location of each chunk, by `MetadataIndex`.
     """
 
     state_dict_metadata: dict[str, TensorStorageMetadata | BytesStorageMetadata]
@@ -109,7 +109,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class MetadataIndex:
-    """The name of an entry or, with an offset, of a part of a tensor; `index` says which part it may be."""
+    """The name of an entry or, with an offset, of a chunk of a tensor; `index` is a hint of the chunk's index."""
 
     fqn: str
     offset: Size | None = None
@@ -124,7 +124,7 @@ class MetadataIndex:
 
 @dataclass
 class _StorageInfo:
-    """Where in which file something is saved."""
+    """The location of a chunk: a file, an offset and a length."""
 
     relative_path: str
     offset: int
@@ -135,18 +135,18 @@ class _StorageInfo:
         return {name: value for name, value in self.__dict__.items() if value is not None}
 
 
-_StorageInfo.__module__ = f"{__package__}.filesystem"  # the place that files name
+_StorageInfo.__module__ = f"{__package__}.filesystem"  # the module that files name
 
 
 # The file -----------------------------------------------------------------------------------------
 
 
 def _named(cls: type) -> str:
-    """Return the name of a class in files: PyTorch's."""
+    """Return PyTorch's name of a class, which files contain."""
     return f"{cls.__module__.removeprefix('tiny')}.{cls.__qualname__}"
 
 
-#: By the name in files, what may be in them.
+#: The classes that a file may contain, by PyTorch's names.
 _CLASSES: dict[str, Any] = {
     _named(cls): cls
     for cls in (
@@ -165,7 +165,7 @@ _PATHS = {f"{home}.{kind}Path": _path for home in ("pathlib", "pathlib._local") 
 
 class _MetadataPickler(_Pickler):
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write PyTorch's names of the classes."""
+        """Write the classes by PyTorch's names."""
         if isinstance(obj, type) and _named(obj) in _CLASSES:
             return self.save(_global(_named(obj)))  # type: ignore[attr-defined]
         return super().save_global(obj, name)
@@ -178,29 +178,29 @@ def _global(name: str) -> _Global:
 
 
 class _MetadataReader(_Reader):
-    """Reads nothing but data, these classes, and what `torch.serialization.add_safe_globals` has added."""
+    """Reads only data, these classes, and the globals of `torch.serialization.add_safe_globals`."""
 
     def __init__(self) -> None:
         super().__init__(lambda identity: None)
         self.trusted = {**self.trusted, **_CLASSES, **_PATHS}
-        self.builders += [(each, each) for each in (*_CLASSES.values(), _path)]
+        self.builders += [(builder, builder) for builder in (*_CLASSES.values(), _path)]
 
 
 def write(metadata: Metadata, file: IO[bytes]) -> None:
-    """Write what PyTorch, too, reads."""
+    """Write metadata in PyTorch's format."""
     _MetadataPickler(file, 4).dump(metadata)
 
 
 def read(file: IO[bytes]) -> Metadata:
-    """Return what `write` or PyTorch has written. No code from the file runs.
+    """Read metadata that `write` or PyTorch has written. No code from the file runs.
 
     Raises:
-        pickle.UnpicklingError: the file is damaged, or holds more than data.
+        pickle.UnpicklingError: the file is damaged, or contains other classes.
     """
     try:
-        found = _MetadataReader().read(file.read())
+        metadata = _MetadataReader().read(file.read())
     except EOFError:
-        found = None
-    if not isinstance(found, Metadata) or not isinstance(getattr(found, "state_dict_metadata", None), dict):
-        raise pickle.UnpicklingError("this is no metadata of a checkpoint, or a damaged one")
-    return found
+        metadata = None
+    if not isinstance(metadata, Metadata) or not isinstance(getattr(metadata, "state_dict_metadata", None), dict):
+        raise pickle.UnpicklingError("the file has no metadata of a checkpoint, or it is damaged")
+    return metadata

@@ -1,4 +1,4 @@
-"""Plans: what each rank writes or reads, and what makes them."""
+"""Plans of what each rank writes or reads, and the base classes of planners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class WriteItemType(Enum):
-    """What is written: a tensor, a part of one, or bytes."""
+    """The kinds of items to write: a tensor, a part of one, or bytes."""
 
     TENSOR = auto()
     SHARD = auto()
@@ -33,7 +33,7 @@ class WriteItemType(Enum):
 
 
 class LoadItemType(Enum):
-    """What is read: a tensor, or bytes."""
+    """The kinds of items to read: a tensor, or bytes."""
 
     TENSOR = auto()
     BYTE_IO = auto()
@@ -41,14 +41,14 @@ class LoadItemType(Enum):
 
 @dataclass(frozen=True)
 class BytesIOWriteData:
-    """What is known of bytes to write."""
+    """The size of bytes to write."""
 
     nbytes: int
 
 
 @dataclass(frozen=True)
 class TensorWriteData:
-    """What is known of a tensor to write: which part of it, and of which shape it is as a whole."""
+    """The description of a tensor to write: the chunk, and the properties and shape of the whole tensor."""
 
     chunk: ChunkStorageMetadata
     properties: TensorProperties
@@ -57,7 +57,7 @@ class TensorWriteData:
 
 @dataclass(frozen=True)
 class WriteItem:
-    """Something to write."""
+    """An item to write."""
 
     index: MetadataIndex
     type: WriteItemType
@@ -65,7 +65,7 @@ class WriteItem:
     tensor_data: TensorWriteData | None = None
 
     def tensor_storage_size(self) -> int | None:
-        """Return the tensor's size in bytes; None for what is no tensor."""
+        """Return the size of a tensor in bytes; None for other objects."""
         if self.tensor_data is None:
             return None
         return math.prod(self.tensor_data.size) * self.tensor_data.properties.dtype.itemsize
@@ -73,7 +73,7 @@ class WriteItem:
 
 @dataclass(frozen=True)
 class ReadItem:
-    """Something to read: a part of what is saved, and where it goes."""
+    """An item to read: a part of a saved entry, and its destination."""
 
     type: LoadItemType
     dest_index: MetadataIndex
@@ -85,7 +85,7 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """What a rank writes."""
+    """The items that a rank writes."""
 
     items: list[WriteItem]
     storage_data: Any = None
@@ -95,7 +95,7 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """What a rank reads."""
+    """The items that a rank reads."""
 
     items: list[ReadItem]
     storage_data: Any = None
@@ -103,67 +103,67 @@ class LoadPlan:
 
 
 class SavePlanner(abc.ABC):
-    """Decides what each rank writes; see `DefaultSavePlanner`, from which others are derived.
+    """Decides which items each rank writes; see `DefaultSavePlanner`, the base of most other planners.
 
-    `save` calls its methods in the order in which they stand here.
+    `save` calls the methods in the order of their definition here.
     """
 
     @abc.abstractmethod
     def set_up_planner(
         self, state_dict: dict[str, Any], storage_meta: StorageMeta | None = None, is_coordinator: bool = False
     ) -> None:
-        """Take what is to be saved."""
+        """Set the state to save."""
 
     @abc.abstractmethod
     def create_local_plan(self) -> SavePlan:
-        """Return what this rank would write."""
+        """Return the plan of this rank alone."""
 
     @abc.abstractmethod
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
-        """Return by rank what each writes, and what the checkpoint will hold; called on the coordinator only."""
+        """Return the final plan of each rank, and the checkpoint's metadata; called on the coordinator only."""
 
     @abc.abstractmethod
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:
-        """Return what this rank writes, given what the coordinator says."""
+        """Return the final plan of this rank, given the coordinator's plan for it."""
 
     @abc.abstractmethod
     def resolve_data(self, write_item: WriteItem) -> Tensor | io.BytesIO:
-        """Return what is to be written for an item."""
+        """Return the data to write for an item."""
 
 
 class LoadPlanner(abc.ABC):
-    """Decides what each rank reads, and where it goes; see `DefaultLoadPlanner`, from which others are derived."""
+    """Decides which items each rank reads, and their destinations; see `DefaultLoadPlanner`."""
 
     @abc.abstractmethod
     def set_up_planner(
         self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
     ) -> None:
-        """Take what is to be loaded into, and what the checkpoint holds."""
+        """Set the state to load into, and the checkpoint's metadata."""
 
     @abc.abstractmethod
     def create_local_plan(self) -> LoadPlan:
-        """Return what this rank would read."""
+        """Return the plan of this rank alone."""
 
     @abc.abstractmethod
     def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
-        """Return by rank what each reads; called on the coordinator only."""
+        """Return the final plan of each rank; called on the coordinator only."""
 
     @abc.abstractmethod
     def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:
-        """Return what this rank reads, given what the coordinator says."""
+        """Return the final plan of this rank, given the coordinator's plan for it."""
 
     @abc.abstractmethod
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
-        """Take over bytes that were read."""
+        """Load the bytes of an item."""
 
     def resolve_bytes(self, read_item: ReadItem) -> io.BytesIO:
-        """Return what bytes are to be read into."""
+        """Return the buffer to read the bytes of an item into."""
         raise NotImplementedError("LoadPlanner.resolve_bytes is not implemented")
 
     @abc.abstractmethod
     def resolve_tensor(self, read_item: ReadItem) -> Tensor:
-        """Return the tensor, or the part of one, that an item is read into."""
+        """Return the tensor, or the view of one, to read an item into."""
 
     @abc.abstractmethod
     def commit_tensor(self, read_item: ReadItem, tensor: Tensor) -> None:
-        """Take note that an item has been read into the tensor that `resolve_tensor` returned."""
+        """Called after an item was read into the tensor that `resolve_tensor` returned."""

@@ -1,7 +1,7 @@
-"""States of models and optimizers under names that do not depend on how many processes train them.
+"""States of models and optimizers under portable names, independent of wrappers and of the number of processes.
 
-PyTorch's optimizers number parameters; here their states have the parameters' names, and those of a model in
-`DistributedDataParallel`, or compiled, are the names that it would have without.
+Optimizers number their parameters; here their states are keyed by the parameters' names. A model in
+`DistributedDataParallel`, or a compiled one, has the same names as the model without the wrapper.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.distributed.checkpoint._nested_dict import set_element
+from tinytorch.distributed.data_parallel import DistributedDataParallel
 from tinytorch.distributed.groups import get_rank, is_initialized
 from tinytorch.distributed.objects import broadcast_object_list
 from tinytorch.nn.modules.module import Module, _IncompatibleKeys
-from tinytorch.nn.parallel.distributed import DistributedDataParallel
 from tinytorch.ops.create import zeros_like
 from tinytorch.optim.optimizer import Optimizer
 
@@ -33,17 +34,17 @@ Optimizers = Optimizer | Iterable[Optimizer]
 
 @dataclass
 class StateDictOptions:
-    """How states are got and set.
+    """Options for getting and setting states.
 
     Args:
-        full_state_dict: all of each tensor; here no tensor is ever spread over ranks.
-        cpu_offload: with `full_state_dict`, only rank 0 gets the state, the others an empty one.
-        ignore_frozen_params: leave out the model's parameters that need no gradients.
-        keep_submodule_prefixes: whether names of `submodules` begin with theirs.
-        strict: raise an error for what is missing when a state is set.
-        broadcast_from_rank0: set the state that rank 0 has on all ranks; it needs `full_state_dict`.
-        flatten_optimizer_state_dict: optimizers' states as one dict, "state.weight.exp_avg".
-        dsd_fqn_modifiers: accepted; it has no meaning here.
+        full_state_dict: whole tensors; tinytorch has no sharded ones.
+        cpu_offload: with `full_state_dict`, only rank 0 gets the state, the others get an empty one.
+        ignore_frozen_params: omit the model's parameters that require no gradient.
+        keep_submodule_prefixes: keep the prefix of the names of `submodules`.
+        strict: raise an error for missing entries when a state is set.
+        broadcast_from_rank0: set the state of rank 0 on all ranks; requires `full_state_dict`.
+        flatten_optimizer_state_dict: one flat dict of optimizer states, with keys such as "state.weight.exp_avg".
+        dsd_fqn_modifiers: accepted, without effect.
     """
 
     full_state_dict: bool = False
@@ -64,32 +65,32 @@ def _checked(options: StateDictOptions | None) -> StateDictOptions:
 
 
 def _name(model: Module, name: str) -> str:
-    """Return a name of a model's state without what wrappers add to it."""
-    kept = []
-    place: Any = model
+    """Return a name in a model's state without the parts that wrappers add."""
+    parts = []
+    module: Any = model
     for part in name.split("."):
-        wrapped = isinstance(place, DistributedDataParallel) and part == "module"
+        wrapped = isinstance(module, DistributedDataParallel) and part == "module"
         if not wrapped and part not in ("_orig_mod", "_checkpoint_wrapped_module"):
-            kept.append(part)
-        place = getattr(place, part, None)
-    return ".".join(kept)
+            parts.append(part)
+        module = getattr(module, part, None)
+    return ".".join(parts)
 
 
-def _several(optimizers: Optimizers) -> tuple[Optimizer, ...]:
+def _as_tuple(optimizers: Optimizers) -> tuple[Optimizer, ...]:
     return (optimizers,) if isinstance(optimizers, Optimizer) else tuple(optimizers)
 
 
-def _here(state: State, options: StateDictOptions) -> State:
-    """Return the state, or nothing, where rank 0 alone is to have it."""
-    one = options.full_state_dict and options.cpu_offload and is_initialized()
-    return {} if one and get_rank() else state
+def _for_this_rank(state: State, options: StateDictOptions) -> State:
+    """Return the state; an empty one on other ranks than 0 if only rank 0 gets it."""
+    only_rank0 = options.full_state_dict and options.cpu_offload and is_initialized()
+    return {} if only_rank0 and get_rank() else state
 
 
 def _from_rank0(state: State, options: StateDictOptions) -> State:
     if options.broadcast_from_rank0:
-        held = [state]
-        broadcast_object_list(held, src=0)
-        state = held[0]
+        objects = [state]
+        broadcast_object_list(objects, src=0)
+        state = objects[0]
     return state
 
 
@@ -99,7 +100,7 @@ def _from_rank0(state: State, options: StateDictOptions) -> State:
 def get_model_state_dict(
     model: Module, *, submodules: set[Module] | None = None, options: StateDictOptions | None = None
 ) -> State:
-    """Return `model.state_dict()` with the names that it has without wrappers.
+    """Return `model.state_dict()` with the names of the model without wrappers.
 
     Args:
         model: the model, which may be in a `DistributedDataParallel`.
@@ -118,28 +119,28 @@ def get_model_state_dict(
     with no_grad():
         state = {_name(model, name): value for name, value in model.state_dict().items()}
     if submodules:
-        state = _only(state, model, submodules, options)
+        state = _state_of_submodules(state, model, submodules, options)
     if options.ignore_frozen_params:
         for name, p in model.named_parameters():
             if not p.requires_grad:
                 state.pop(_name(model, name))
     if not (state or submodules or options.ignore_frozen_params):
         _refuse_empty(options)
-    return _here(state, options)
+    return _for_this_rank(state, options)
 
 
-def _only(state: State, model: Module, submodules: set[Module], options: StateDictOptions) -> State:
+def _state_of_submodules(state: State, model: Module, submodules: set[Module], options: StateDictOptions) -> State:
     warnings.warn(
         "Getting submodules only model/optim state_dict is deprecated and will be removed in 2.5. This feature can be "
         "achieved by manually filtering out the state_dict returned from get_state_dict.",
         FutureWarning,
         stacklevel=3,
     )
-    found = {}
+    selected = {}
     for prefix in [f"{_name(model, name)}." for name, module in model.named_modules() if module in submodules]:
         cut = 0 if options.keep_submodule_prefixes else len(prefix)
-        found.update({name[cut:]: value for name, value in state.items() if name.startswith(prefix)})
-    return found
+        selected.update({name[cut:]: value for name, value in state.items() if name.startswith(prefix)})
+    return selected
 
 
 def _refuse_empty(options: StateDictOptions) -> None:
@@ -152,15 +153,15 @@ def _refuse_empty(options: StateDictOptions) -> None:
 def set_model_state_dict(
     model: Module, model_state_dict: State, *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
-    """Load what `get_model_state_dict` returned into a model.
+    """Load a state of `get_model_state_dict` into a model.
 
     Args:
-        model: the model, which may be in a `DistributedDataParallel`, whether it was when the state was got or not.
+        model: the model, with or without `DistributedDataParallel`, independent of the model that was saved.
         model_state_dict: the state.
         options: see `StateDictOptions`.
 
     Returns:
-        The names that are missing, and those that the model has not.
+        The missing and the unexpected names.
 
     Raises:
         RuntimeError: names are missing or unexpected, or the state is empty; unless `strict` is False.
@@ -180,12 +181,12 @@ def set_model_state_dict(
             return _IncompatibleKeys([], [])
     state = dict(_from_rank0(model_state_dict, options))
     for name in model.state_dict():
-        plain = _name(model, name)
-        if plain != name:
-            if plain not in state and options.strict:
-                raise RuntimeError(f"Missing key: {plain}.")
-            if plain in state:
-                state[name] = state.pop(plain)
+        portable = _name(model, name)
+        if portable != name:
+            if portable not in state and options.strict:
+                raise RuntimeError(f"Missing key: {portable}.")
+            if portable in state:
+                state[name] = state.pop(portable)
     return model.load_state_dict(state, strict=options.strict)
 
 
@@ -193,10 +194,10 @@ def set_model_state_dict(
 
 
 def _initialize(optimizer: Optimizer) -> None:
-    """Make the state that the first step would make, by a step that changes no parameter."""
+    """Create the state of an optimizer without one, by a step with gradients and learning rates of 0."""
     params = list(chain.from_iterable(group["params"] for group in optimizer.param_groups))
     if optimizer.state or any(p.grad is not None for p in params):
-        return  # it is there; or there is none to make, as after steps of SGD
+        return  # the state exists, or the optimizer has none, as after steps of plain SGD
     for p in params:
         if p.requires_grad:
             p.grad = zeros_like(p)
@@ -218,18 +219,18 @@ def get_optimizer_state_dict(
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> State:
-    """Return the state of optimizers of a model, with names of parameters instead of numbers.
+    """Return the state of a model's optimizers, keyed by the names of parameters instead of numbers.
 
-    State that the first step would make is made.
+    State that the first step would create is created.
 
     Args:
         model: the model.
-        optimizers: one, or several, whose states are put together.
-        submodules: accepted; it has no meaning here.
+        optimizers: one optimizer, or several, whose states are merged.
+        submodules: accepted, without effect.
         options: see `StateDictOptions`.
 
     Returns:
-        "state", by name, and "param_groups"; or with `flatten_optimizer_state_dict` one dict of all.
+        "state", by name, and "param_groups"; with `flatten_optimizer_state_dict` one flat dict.
 
     Example:
         >>> from tinytorch.distributed.checkpoint.state_dict import get_optimizer_state_dict
@@ -238,34 +239,34 @@ def get_optimizer_state_dict(
         >>> state["param_groups"][0]["params"], list(state["state"]["bias"])
         (['weight', 'bias'], ['step', 'exp_avg', 'exp_avg_sq'])
     """
-    several, options = _several(optimizers), _checked(options)
+    several, options = _as_tuple(optimizers), _checked(options)
     if not several:
         raise RuntimeError("Optimizers are not passed in but optim_only is set to True.")
     with no_grad():
-        found = _optimizers_state(model, several)
-    return _here(_flat(found) if options.flatten_optimizer_state_dict else found, options)
+        state = _optimizers_state(model, several)
+    return _for_this_rank(_flat(state) if options.flatten_optimizer_state_dict else state, options)
 
 
 def _optimizers_state(model: Module, optimizers: tuple[Optimizer, ...]) -> State:
     names = {p: _name(model, name) for name, p in model.named_parameters()}
-    found: State = {"state": {}, "param_groups": []}
+    merged: State = {"state": {}, "param_groups": []}
     for optimizer in optimizers:
         _initialize(optimizer)
         state = optimizer.state_dict()
-        of_number = {
+        name_of = {
             number: names[p]
             for group, packed in zip(optimizer.param_groups, state["param_groups"], strict=True)
             for number, p in zip(packed["params"], group["params"], strict=True)
         }
-        found["state"].update({of_number[number]: kept for number, kept in state["state"].items()})
+        merged["state"].update({name_of[number]: values for number, values in state["state"].items()})
         for group in state["param_groups"]:
-            found["param_groups"].append({**group, "params": [of_number[number] for number in group["params"]]})
-    return found
+            merged["param_groups"].append({**group, "params": [name_of[number] for number in group["params"]]})
+    return merged
 
 
 def _flat(state: State) -> State:
-    def leaves(prefix: str, kept: State) -> Iterator[tuple[str, Any]]:
-        for key, value in kept.items():
+    def leaves(prefix: str, nested: State) -> Iterator[tuple[str, Any]]:
+        for key, value in nested.items():
             if isinstance(value, dict):
                 yield from leaves(f"{prefix}.{key}", value)
             elif isinstance(value, (Tensor, int, float)):
@@ -286,16 +287,17 @@ def _flat(state: State) -> State:
 def set_optimizer_state_dict(
     model: Module, optimizers: Optimizers, optim_state_dict: State, *, options: StateDictOptions | None = None
 ) -> None:
-    """Load what `get_optimizer_state_dict` returned, in either form, into optimizers of a model.
+    """Load a state of `get_optimizer_state_dict`, in either form, into a model's optimizers.
 
     Args:
         model: the model.
-        optimizers: one, or several, of which each takes what is its own.
+        optimizers: one optimizer, or several; each loads the state of its parameters.
         optim_state_dict: the state.
         options: see `StateDictOptions`.
 
     Raises:
-        RuntimeError: a parameter that needs gradients has no saved state, unless `strict` is False; or all is empty.
+        RuntimeError: a parameter that requires a gradient has no saved state, unless `strict` is False; or the state is
+            empty.
 
     Example:
         >>> from tinytorch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
@@ -306,7 +308,7 @@ def set_optimizer_state_dict(
         >>> optimizer.param_groups[0]["lr"]
         0.5
     """
-    several, options = _several(optimizers), _checked(options)
+    several, options = _as_tuple(optimizers), _checked(options)
     if not several:
         raise RuntimeError("Optimizers are not passed in but optim_only is set to True.")
     if not optim_state_dict and not options.broadcast_from_rank0:
@@ -315,7 +317,7 @@ def set_optimizer_state_dict(
             f"{optim_state_dict}"
         )
     state = _from_rank0(optim_state_dict, options)
-    names: dict[Any, list[str]] = collections.defaultdict(list)  # a parameter that is used twice has two
+    names: dict[Any, list[str]] = collections.defaultdict(list)  # (a shared parameter has several)
     for name, p in model.named_parameters(remove_duplicate=False):
         names[p].append(_name(model, name))
     for optimizer in several:
@@ -325,14 +327,14 @@ def set_optimizer_state_dict(
 
 
 def _split(optimizer: Optimizer, names: dict[Any, list[str]], state: State, strict: bool) -> State:
-    """Return the part of a state that is an optimizer's."""
+    """Return the part of a state for an optimizer's parameters."""
     if all(isinstance(key, int) for key in state["state"]) and any(
         isinstance(number, int) for group in state["param_groups"] for number in group["params"]
     ):
-        return state  # an optimizer's own, with numbers
+        return state  # the state of a single optimizer, with numbers
     saved = {name: group for group in state["param_groups"] for name in group["params"]}
     empty = [group for group in state["param_groups"] if not group["params"]]
-    found: State = {"state": {}, "param_groups": []}
+    part: State = {"state": {}, "param_groups": []}
     for group in optimizer.param_groups:
         params = []
         for p in group["params"]:
@@ -340,7 +342,7 @@ def _split(optimizer: Optimizer, names: dict[Any, list[str]], state: State, stri
             params += known
             for name in known:
                 if name in state["state"]:
-                    found["state"][name] = state["state"][name]
+                    part["state"][name] = state["state"][name]
                 elif p.requires_grad and strict and any(state["state"].values()):
                     raise RuntimeError(
                         f"Missing optimizer state for parameter '{name}' in checkpoint. The parameter requires "
@@ -350,36 +352,33 @@ def _split(optimizer: Optimizer, names: dict[Any, list[str]], state: State, stri
         if not params and len(empty) != 1:
             raise ValueError("There are param groups that have zero parameters: only one such group is supported.")
         source: State = next((saved[name] for name in params if name in saved), empty[0] if not params else {})
-        found["param_groups"].append({**source, "params": params})
-    return found
+        part["param_groups"].append({**source, "params": params})
+    return part
 
 
 def _unflat(optimizer: Optimizer, names: dict[Any, list[str]], state: State) -> State:
-    """Return an optimizer's part of what `_flat` made."""
+    """Return an optimizer's part of a state in the form of `_flat`."""
 
-    def kept(name: str) -> State:
-        found: State = {}
+    def values_of(name: str) -> State:
+        values: State = {}
         prefix = f"state.{name}."
         for key, value in state.items():
             if key.startswith(prefix):
-                *path, last = key.removeprefix(prefix).split(".")
-                place = found
-                for part in path:
-                    place = place.setdefault(part, {})
-                place[last] = value
-        return found
+                set_element(values, tuple(key.removeprefix(prefix).split(".")), value)
+        return values
 
-    found: State = {"state": {}, "param_groups": []}
+    part: State = {"state": {}, "param_groups": []}
     for group in optimizer.param_groups:
         options = [key for key in group if key != "params"]
         params = []
         for p in group["params"]:
             known = [name for name in names[p] if f"param_groups.{name}.{options[0]}" in state] or names[p][:1]
             params += known
-            found["state"].update({name: kept(name) for name in known if p.requires_grad and optimizer.state.get(p)})
+            if p.requires_grad and optimizer.state.get(p):
+                part["state"].update({name: values_of(name) for name in known})
         values = {key: state[f"param_groups.{params[0]}.{key}"] for key in options}
-        found["param_groups"].append({"params": params, **values})
-    return found
+        part["param_groups"].append({"params": params, **values})
+    return part
 
 
 # Both ---------------------------------------------------------------------------------------------
@@ -392,8 +391,8 @@ def get_state_dict(
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> tuple[State, State]:
-    """Return what `get_model_state_dict` and `get_optimizer_state_dict` return (nothing for no optimizers)."""
-    several = _several(optimizers)
+    """Return the states of `get_model_state_dict` and `get_optimizer_state_dict` (empty without optimizers)."""
+    several = _as_tuple(optimizers)
     state = get_model_state_dict(model, submodules=submodules, options=options)
     return state, get_optimizer_state_dict(model, several, options=options) if several else {}
 
@@ -406,8 +405,8 @@ def set_state_dict(
     optim_state_dict: State,
     options: StateDictOptions | None = None,
 ) -> _IncompatibleKeys:
-    """Do what `set_optimizer_state_dict` and `set_model_state_dict` do, and return what the latter returns."""
-    several = _several(optimizers)
+    """Call `set_optimizer_state_dict` and `set_model_state_dict`, and return the result of the latter."""
+    several = _as_tuple(optimizers)
     if several:
         set_optimizer_state_dict(model, several, optim_state_dict, options=options)
     if not model_state_dict and not _checked(options).broadcast_from_rank0:

@@ -1,4 +1,4 @@
-"""`load`: all ranks read what they need of a checkpoint."""
+"""`load`: all ranks read their entries of a checkpoint."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def load(
     process_group: Any = None,
     no_dist: bool = False,
 ) -> None:
-    """Read a checkpoint, of `save` or of PyTorch's, into a state: tensors in place, all else replaced.
+    """Load a checkpoint of `save` or of PyTorch into a state: tensors in place, other objects are replaced.
 
-    All ranks call it, each with the entries that it needs; how many had saved them plays no part. As in PyTorch,
-    entries that are no tensors may be any objects, and reading them may run code: load only what you trust.
+    All ranks call it, each with the entries that it needs; the number of ranks that saved them may differ. As in
+    PyTorch, entries may be arbitrary objects, and reading them may run code: load only trusted checkpoints.
 
     Args:
-        state_dict: what to load into. Entries that have `state_dict` and `load_state_dict` get their state by these.
+        state_dict: the state to load into. Entries with `state_dict` and `load_state_dict` are loaded by these methods.
         checkpoint_id: the folder.
-        storage_reader: what reads; a `FileSystemReader` if None.
-        planner: what decides what goes where; a `DefaultLoadPlanner` if None.
-        process_group: the ranks; all if None.
-        no_dist: let this process read, whatever the others do.
+        storage_reader: reads the checkpoint; a `FileSystemReader` if None.
+        planner: assigns saved entries to the state; a `DefaultLoadPlanner` if None.
+        process_group: the process group; all processes if None.
+        no_dist: load in this process alone, without communication.
 
     Raises:
-        CheckpointException: something failed on a rank: there is no checkpoint, or a damaged one; an entry is missing
-            in it, or has another shape. It has the errors.
-        RuntimeError: there is neither a `checkpoint_id` nor a `storage_reader`.
+        CheckpointException: loading failed on a rank: the checkpoint does not exist or is damaged, or an entry is
+            missing or has another shape. The exception contains the errors.
+        RuntimeError: neither `checkpoint_id` nor `storage_reader` is given.
     """
     alone = _alone(no_dist, "load")
     reader = storage_of(storage_reader, FileSystemReader, checkpoint_id)
-    states = {key: each for key, each in sorted(_states(state_dict).items())}
+    states = dict(sorted(_states(state_dict).items()))
     _load_state_dict(states, reader, process_group, 0, alone, planner)
     for key, state in states.items():
         if isinstance(state_dict[key], Stateful):
@@ -64,19 +64,19 @@ def _load_state_dict(
     planner: LoadPlanner | None = None,
 ) -> None:
     ranks = _DistWrapper(process_group, not no_dist, coordinator_rank)
-    chosen = DefaultLoadPlanner() if planner is None else planner
+    planner = DefaultLoadPlanner() if planner is None else planner
 
     def plan() -> LoadPlan:
         try:
             metadata = storage_reader.read_metadata()
         except Exception as error:
             raise AssertionError(f"metadata is None; global metadata read failed: {error}") from error
-        chosen.set_up_planner(state_dict, metadata, ranks.is_coordinator)
+        planner.set_up_planner(state_dict, metadata, ranks.is_coordinator)
         storage_reader.set_up_storage_reader(metadata, ranks.is_coordinator, rank=ranks.rank, use_collectives=True)
-        return storage_reader.prepare_local_plan(chosen.create_local_plan())
+        return storage_reader.prepare_local_plan(planner.create_local_plan())
 
-    mine = ranks.run("plan", plan, lambda plans: storage_reader.prepare_global_plan(chosen.create_global_plan(plans)))
-    ranks.run("read", lambda: storage_reader.read_data(chosen.finish_plan(mine), chosen).wait(), lambda done: done)
+    own = ranks.run("plan", plan, lambda plans: storage_reader.prepare_global_plan(planner.create_global_plan(plans)))
+    ranks.run("read", lambda: storage_reader.read_data(planner.finish_plan(own), planner).wait(), lambda done: done)
 
 
 def load_state_dict(
@@ -87,7 +87,7 @@ def load_state_dict(
     no_dist: bool = False,
     planner: LoadPlanner | None = None,
 ) -> None:
-    """Do what `load` does, which PyTorch would have programs call instead."""
+    """Load a checkpoint; deprecated, as in PyTorch: use `load`."""
     warnings.warn(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.",
         FutureWarning,
@@ -104,11 +104,10 @@ def _load_state_dict_from_keys(
     storage_reader: StorageReader | None = None,
     process_group: Any = None,
 ) -> dict[str, Any]:
-    """Return the entries of a checkpoint that keys name; all of them if None."""
+    """Return the entries of a checkpoint that `keys` name; all of them if None."""
     alone = _alone(False, "load")
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     planner = _EmptyStateDictLoadPlanner({keys} if isinstance(keys, str) else keys)
-    _load_state_dict(
-        found, storage_of(storage_reader, FileSystemReader, checkpoint_id), process_group, 0, alone, planner
-    )
-    return found
+    reader = storage_of(storage_reader, FileSystemReader, checkpoint_id)
+    _load_state_dict(state, reader, process_group, 0, alone, planner)
+    return state

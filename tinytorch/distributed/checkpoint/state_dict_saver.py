@@ -1,4 +1,4 @@
-"""`save`: all ranks write their parts of a checkpoint."""
+"""`save`: all ranks write their entries of a checkpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
 
 
 class AsyncCheckpointerType(Enum):
-    """What writes while the program goes on."""
+    """The kinds of workers that write a checkpoint while the program continues."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -38,33 +38,33 @@ def save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Metadata:
-    """Write a checkpoint, which PyTorch reads, too: each rank writes a part, and any number of ranks can `load` it.
+    """Save a checkpoint in PyTorch's format: each rank writes a part, and any number of ranks can `load` it.
 
-    All ranks call it. What several of them have, by name, must be the same there: one of them writes it, so that all
-    have about as many bytes to write. What only one has, it writes. The checkpoint is there once all parts are on the
-    disk, and not before: what was killed in between leaves the one before as it was.
+    All ranks call it. Entries of the same name on several ranks must have the same value: one of these ranks writes it,
+    so that all ranks write about the same number of bytes. The checkpoint becomes visible when all parts are on disk:
+    if saving is interrupted, the previous checkpoint stays unchanged.
 
     Args:
-        state_dict: tensors and whatever else can be saved, in dicts and lists. Of entries that have `state_dict` and
-            `load_state_dict`, as modules and optimizers, the state is saved.
-        checkpoint_id: the folder, which all ranks must see.
-        storage_writer: what writes; a `FileSystemWriter` if None.
-        planner: what decides who writes what; a `DefaultSavePlanner` if None.
-        process_group: the ranks; all if None.
-        no_dist: let this process write all, whatever the others do.
-        use_collectives: True; PyTorch's way without is not there.
+        state_dict: tensors and other objects that can be saved, in dicts and lists. Entries with `state_dict` and
+            `load_state_dict`, such as modules and optimizers, are saved by their state.
+        checkpoint_id: the folder, which all ranks must be able to access.
+        storage_writer: writes the checkpoint; a `FileSystemWriter` if None.
+        planner: assigns entries to ranks; a `DefaultSavePlanner` if None.
+        process_group: the process group; all processes if None.
+        no_dist: save in this process alone, without communication.
+        use_collectives: True; False is not implemented.
 
     Returns:
-        What the checkpoint holds.
+        The checkpoint's metadata.
 
     Raises:
-        CheckpointException: something failed on a rank; it has the errors.
-        RuntimeError: there is neither a `checkpoint_id` nor a `storage_writer`.
+        CheckpointException: saving failed on a rank; the exception contains the errors.
+        RuntimeError: neither `checkpoint_id` nor `storage_writer` is given.
 
     Example:
         >>> import tempfile, warnings
         >>> import tinytorch.distributed.checkpoint as dcp
-        >>> warnings.simplefilter("ignore")  # without a group, one process saves
+        >>> warnings.simplefilter("ignore")  # without a process group there is a warning
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = dcp.save({"weight": torch.ones(2), "epoch": 3}, checkpoint_id=folder)
         ...     state = {"weight": torch.zeros(2), "epoch": 0}
@@ -75,39 +75,33 @@ def save(
     if not use_collectives:
         raise NotImplementedError("save: use_collectives=False, metadata of each rank by itself, is not supported")
     alone = _alone(no_dist, "save")
-    return _save_state_dict(
-        _states(state_dict),
-        storage_of(storage_writer, FileSystemWriter, checkpoint_id),
-        process_group,
-        0,
-        alone,
-        planner,
-    )
+    writer = storage_of(storage_writer, FileSystemWriter, checkpoint_id)
+    return _save_state_dict(_states(state_dict), writer, process_group, 0, alone, planner)
 
 
 def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries, and of those that have a state, that."""
-    return {key: each.state_dict() if isinstance(each, Stateful) else each for key, each in state_dict.items()}
+    """Return the entries, with the `state_dict()` of entries that have one."""
+    return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
 
 
-def storage_of(given: Any, usual: Any, checkpoint_id: str | os.PathLike[str] | None) -> Any:
-    """Return the storage that a function was given, or else one of the usual class, for a checkpoint of this name.
+def storage_of(storage: Any, default: Any, checkpoint_id: str | os.PathLike[str] | None) -> Any:
+    """Return the storage argument of a call, or an instance of the default class if it is None.
 
     Raises:
-        RuntimeError: neither is given, or the usual class has no checkpoints of such a name.
+        RuntimeError: the storage and `checkpoint_id` are None, or the default class does not support the id.
     """
-    if given is not None:
+    if storage is not None:
         if checkpoint_id is not None:
-            given.reset(checkpoint_id)
-        return given
+            storage.reset(checkpoint_id)
+        return storage
     if not checkpoint_id:
         raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-    if not usual.validate_checkpoint_id(checkpoint_id):
+    if not default.validate_checkpoint_id(checkpoint_id):
         raise RuntimeError(
             "Cannot detect which StorageReader or StorageWriter to use. Please specify the "
             "storage_reader/storage_writer."
         )
-    return usual(checkpoint_id)
+    return default(checkpoint_id)
 
 
 def _save_state_dict(
@@ -119,29 +113,29 @@ def _save_state_dict(
     planner: SavePlanner | None = None,
 ) -> Metadata:
     ranks = _DistWrapper(process_group, not no_dist, coordinator_rank)
-    chosen = DefaultSavePlanner() if planner is None else planner
+    planner = DefaultSavePlanner() if planner is None else planner
     metadata: Metadata
 
     def plan() -> SavePlan:
         meta = storage_writer.storage_meta()
-        chosen.set_up_planner(state_dict=state_dict, storage_meta=meta, is_coordinator=ranks.is_coordinator)
+        planner.set_up_planner(state_dict=state_dict, storage_meta=meta, is_coordinator=ranks.is_coordinator)
         storage_writer.set_up_storage_writer(ranks.is_coordinator, rank=ranks.rank, use_collectives=True)
-        return storage_writer.prepare_local_plan(chosen.create_local_plan())
+        return storage_writer.prepare_local_plan(planner.create_local_plan())
 
     def plan_for_all(plans: list[SavePlan]) -> list[SavePlan]:
         nonlocal metadata
-        plans, metadata = chosen.create_global_plan(plans)
+        plans, metadata = planner.create_global_plan(plans)
         return storage_writer.prepare_global_plan(plans)
 
     def finish(results: list[list[WriteResult]]) -> list[Metadata]:
         storage_writer.finish(metadata=metadata, results=results)
         return [metadata] * len(results)
 
-    mine = ranks.run("plan", plan, plan_for_all)
-    written: Metadata = ranks.run(
-        "write", lambda: storage_writer.write_data(chosen.finish_plan(mine), chosen).wait(), finish
+    own = ranks.run("plan", plan, plan_for_all)
+    result: Metadata = ranks.run(
+        "write", lambda: storage_writer.write_data(planner.finish_plan(own), planner).wait(), finish
     )
-    return written
+    return result
 
 
 def save_state_dict(
@@ -152,7 +146,7 @@ def save_state_dict(
     no_dist: bool = False,
     planner: SavePlanner | None = None,
 ) -> Metadata:
-    """Do what `save` does, which PyTorch would have programs call instead."""
+    """Save a checkpoint; deprecated, as in PyTorch: use `save`."""
     warnings.warn(
         "`save_state_dict` is deprecated and will be removed in future versions. Please use `save` instead.",
         FutureWarning,
@@ -174,16 +168,16 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Future[Metadata]:
-    """Copy the state, and let a thread write it while the program goes on; see `save`.
+    """Copy the state, and write it in a thread while the program continues; see `save`.
 
-    Several processes write before this returns: one thread of each at a time may call MPI.
+    With several processes, the checkpoint is complete when the function returns: only one thread at a time may use MPI.
 
     Args:
         async_checkpointer_type: THREAD; PROCESS is not supported.
-        async_stager: None; the state is copied at once.
+        async_stager: None; the state is copied before the function returns.
 
     Returns:
-        A future: its `result()` waits, and raises what went wrong.
+        A future: `result()` waits, and returns the metadata or raises the error.
 
     Raises:
         NotImplementedError: an option that is not supported.

@@ -1,4 +1,4 @@
-"""`Stateful`: what `save` and `load` ask for its state."""
+"""`Stateful`: the protocol of objects that `save` and `load` handle by their state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Stateful", "StatefulT"]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What has `state_dict` and `load_state_dict`: of such an entry `save` and `load` take the state.
+    """The protocol of objects with `state_dict` and `load_state_dict`: `save` and `load` use their state.
 
     Example:
         >>> from tinytorch.distributed.checkpoint.stateful import Stateful
@@ -18,11 +18,11 @@ class Stateful(Protocol):
     """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state; `load` calls it, too, for what to load into."""
+        """Return the state; `load` calls it, too, and loads into the result."""
         ...
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Load a state."""
         ...
 
 

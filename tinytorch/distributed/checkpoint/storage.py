@@ -1,4 +1,4 @@
-"""`StorageWriter` and `StorageReader`: what writes and reads what planners have planned."""
+"""`StorageWriter` and `StorageReader`: the base classes that write and read the items of plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StorageReader", "StorageWriter", "WriteResult"]
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What has been written, and where."""
+    """An item that has been written, and its location."""
 
     index: MetadataIndex
     size_in_bytes: int
@@ -24,70 +24,70 @@ class WriteResult:
 
 
 class StorageWriter(abc.ABC):
-    """Writes a checkpoint; `save` calls its methods in the order in which they stand here."""
+    """Writes a checkpoint; `save` calls the methods in the order of their definition here."""
 
     @abc.abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Make ready for a new checkpoint."""
+        """Prepare for a new checkpoint."""
 
     @abc.abstractmethod
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Take note of which rank this is."""
+        """Store whether this rank is the coordinator."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Return the plan with what the storage adds to it."""
+        """Return the plan with the storage's additions."""
 
     @abc.abstractmethod
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Return all ranks' plans with what the storage adds to them; called on the coordinator only."""
+        """Return the plans of all ranks with the storage's additions; called on the coordinator only."""
 
     @abc.abstractmethod
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Write what the plan says, and return a future of what has been written."""
+        """Write the items of the plan, and return a future of the results."""
 
     @abc.abstractmethod
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """Write the metadata, by which there is a checkpoint; called on the coordinator only."""
+        """Write the metadata, which completes the checkpoint; called on the coordinator only."""
 
     @classmethod
     @abc.abstractmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Return whether this kind of storage has such names."""
+        """Return whether this kind of storage supports the id."""
 
     def storage_meta(self) -> StorageMeta | None:
-        """Return which checkpoint it is."""
+        """Return the identification of the checkpoint."""
         return None
 
 
 class StorageReader(abc.ABC):
-    """Reads a checkpoint; `load` calls its methods in the order in which they stand here."""
+    """Reads a checkpoint; `load` calls the methods in the order of their definition here."""
 
     @abc.abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Make ready for another checkpoint."""
+        """Prepare to read another checkpoint."""
 
     @abc.abstractmethod
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return what the checkpoint holds."""
+        """Return the checkpoint's metadata."""
 
     @abc.abstractmethod
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Take note of what the checkpoint holds, and of which rank this is."""
+        """Store the metadata, and whether this rank is the coordinator."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Return the plan with what the storage adds to it."""
+        """Return the plan with the storage's additions."""
 
     @abc.abstractmethod
     def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """Return all ranks' plans with what the storage adds to them; called on the coordinator only."""
+        """Return the plans of all ranks with the storage's additions; called on the coordinator only."""
 
     @abc.abstractmethod
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Read what the plan says, and return a future that is done when it has been read."""
+        """Read the items of the plan, and return a future that is done when all are read."""
 
     @classmethod
     @abc.abstractmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Return whether this kind of storage has such names."""
+        """Return whether this kind of storage supports the id."""

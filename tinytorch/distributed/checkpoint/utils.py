@@ -1,4 +1,4 @@
-"""`_DistWrapper`: steps that all ranks do, and that fail on all of them if they fail on one."""
+"""`_DistWrapper`: steps that all ranks execute, and that fail on all ranks if they fail on one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinytorch.distributed.objects import broadcast_object_list, gather_object
 
 
 class _Failure:
-    """What came of a step that failed: it may be a result, too, that a state is an error."""
+    """The error of a step, wrapped: a step may also return an exception as its result."""
 
     def __init__(self, error: BaseException) -> None:
         frames = traceback.extract_tb(error.__traceback__)
@@ -22,14 +22,14 @@ class _Failure:
             pickle.loads(pickle.dumps(error))
         except Exception:
             error = RuntimeError(f"{type(error).__name__}: {error}")
-        places = [(each.filename, each.lineno or 0, each.name, each.line) for each in frames]  # (frames may not pickle)
-        self.wrapped: WRAPPED_EXCEPTION = error, traceback.StackSummary.from_list(places)
+        lines = [(frame.filename, frame.lineno or 0, frame.name, frame.line) for frame in frames]  # (can be pickled)
+        self.wrapped: WRAPPED_EXCEPTION = error, traceback.StackSummary.from_list(lines)
 
 
 def _outcome(step: Callable[[], Any]) -> Any:
     try:
         return step()
-    except BaseException as error:  # the others wait for an answer
+    except BaseException as error:  # the other ranks wait for a result
         return _Failure(error)
 
 
@@ -37,9 +37,9 @@ class _DistWrapper:
     """The ranks of a group, or this process alone.
 
     Args:
-        group: the group; that of all processes if None.
-        use_dist: False for this process alone.
-        coordinator_rank: the rank in the group that has the last word.
+        group: the process group; all processes if None.
+        use_dist: False: this process alone.
+        coordinator_rank: the rank in the group that combines the results.
     """
 
     def __init__(self, group: Any, use_dist: bool, coordinator_rank: int) -> None:
@@ -49,34 +49,36 @@ class _DistWrapper:
         self.is_coordinator = self.rank == self.coordinator
 
     def run(self, step: str, local: Callable[[], Any], combine: Callable[[list[Any]], list[Any]]) -> Any:
-        """Return what `combine`, on the coordinator, makes of what `local` returns on all ranks: by rank, this one's.
+        """Call `local` on all ranks, and `combine` with the list of results on the coordinator; it returns a list.
+
+        Returns:
+            The element for this rank of the list that `combine` returned.
 
         Raises:
-            CheckpointException: on all ranks, if anything failed on one.
+            CheckpointException: on all ranks, if a function failed on one.
         """
-        mine = _outcome(local)
+        own = _outcome(local)
         size = get_world_size(self.group) if self.use_dist else 1
-        all_of_them = [mine] * size
-        place = {} if not self.use_dist else {"group": self.group}
+        outcomes = [own] * size
         if self.use_dist:
             root = self.coordinator if self.group is None else get_global_rank(self.group, self.coordinator)
-            gather_object(mine, all_of_them if self.is_coordinator else None, root, **place)
-        answer: list[Any] = [None]
+            gather_object(own, outcomes if self.is_coordinator else None, root, self.group)
+        combined: list[Any] = [None]
         if self.is_coordinator:
-            failures = {i: each.wrapped for i, each in enumerate(all_of_them) if isinstance(each, _Failure)}
-            combined = None if failures else _outcome(lambda: combine(all_of_them))
-            if isinstance(combined, _Failure):
-                failures = {self.rank: combined.wrapped}
-            answer = [CheckpointException(step, failures) if failures else combined]
+            failures = {rank: outcome.wrapped for rank, outcome in enumerate(outcomes) if isinstance(outcome, _Failure)}
+            results = None if failures else _outcome(lambda: combine(outcomes))
+            if isinstance(results, _Failure):
+                failures = {self.rank: results.wrapped}
+            combined = [CheckpointException(step, failures) if failures else results]
         if self.use_dist:
-            broadcast_object_list(answer, root, **place)
-        if isinstance(answer[0], CheckpointException):
-            raise answer[0]
-        return answer[0][self.rank]
+            broadcast_object_list(combined, root, self.group)
+        if isinstance(combined[0], CheckpointException):
+            raise combined[0]
+        return combined[0][self.rank]
 
 
 def _alone(no_dist: bool, doing: str) -> bool:
-    """Return whether a process is by itself, after PyTorch's warning if it is."""
+    """Return whether this process works alone; warn, as PyTorch does, if it does."""
     alone = no_dist or not is_initialized()
     if alone:
         warnings.warn(

@@ -1,1 +1,1 @@
-"""`torch.distributed.elastic`: what programs see of the launcher `torchrun`."""
+"""`torch.distributed.elastic`: the parts of the launcher `torchrun` that programs use."""

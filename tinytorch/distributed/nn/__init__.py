@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: exchanges that gradients flow through."""
+"""`torch.distributed.nn`: differentiable collectives."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tinytorch.distributed.nn.functional import __all__ as __all__
 
 
 def __getattr__(name: str) -> Any:
-    if name == "RemoteModule":  # a name that packages ask for
+    if name == "RemoteModule":  # packages ask for this name
         return getattr(importlib.import_module("tinytorch.distributed.nn.api.remote_module"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""Exchanges between processes as steps of the graph: backward, gradients go the opposite way.
+"""Differentiable collectives: their backward communicates the gradients in the opposite direction.
 
-All processes have to run them backward, too, and in the same order.
+All processes have to call backward, too, and in the same order.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ class _AllGather(Function):
 class _AllToAll(Function):
     @staticmethod
     def forward(ctx: Any, group: Group, outputs: Sequence[Tensor], *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.group, ctx.inputs = group, [each.detach() for each in tensors]
+        ctx.group, ctx.inputs = group, [tensor.detach() for tensor in tensors]
         collectives.all_to_all(outputs, tensors, group)
-        return tuple([each.detach() for each in outputs])
+        return tuple([output.detach() for output in outputs])
 
     @staticmethod
     def backward(ctx: Any, *gs: Tensor) -> Any:
-        return None, None, *_AllToAll.apply(ctx.group, [empty_like(each) for each in ctx.inputs], *gs)
+        return None, None, *_AllToAll.apply(ctx.group, [empty_like(x) for x in ctx.inputs], *gs)
 
 
 class _AllToAllSingle(Function):
@@ -145,12 +145,12 @@ class _AllReduce(Function):
 
 
 def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
-    """Return the tensor of process `src`; its gradient is the sum of those of all processes.
+    """Return the tensor of rank `src`; its gradient is the sum of the gradients of all ranks.
 
     Args:
-        tensor: of the same shape and dtype everywhere.
-        src: the rank among all processes.
-        group: the processes; all if None.
+        tensor: of the same shape and dtype on all ranks.
+        src: the source's global rank.
+        group: the process group; all processes if None.
 
     Example:
         >>> from tinytorch.distributed.nn import broadcast
@@ -164,31 +164,31 @@ def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Group = None) -> tuple[Tensor, ...]:
-    """Return, on process `dst`, the tensors of all processes; zeros elsewhere."""
+    """Return the tensors of all ranks on rank `dst`, and zeros on the others."""
     results: tuple[Tensor, ...] = _Gather.apply(dst, _group(group), tensor)
     return results
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Tensor:
-    """Return the tensor that a list of process `src` has for this process; others give lists of the same shapes."""
+    """Return this rank's tensor in the list of rank `src`; the other ranks pass lists of the same shapes."""
     result: Tensor = _Scatter.apply(src, _group(group), *tensors)
     return result
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
-    """Return, on process `dst`, the sum (or what `op` says) of all processes' tensors; its own elsewhere."""
+    """Return the sum (or another reduction) of all ranks' tensors on rank `dst`, and the input on the others."""
     result: Tensor = _Reduce.apply(dst, op, _group(group), tensor)
     return result
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
-    """Return the sum (or what `op` says) of what all processes' lists have for this process; `output` gets it, too."""
+    """Return the sum (or another reduction) of all ranks' tensors for this rank, and store it in `output`."""
     result: Tensor = _ReduceScatter.apply(op, _group(group), output, *input_list)
     return result
 
 
 def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:
-    """Return the tensors of all processes; backward, each process gets the sum of the gradients of its own."""
+    """Return the tensors of all ranks; the gradient of a rank's tensor is the sum of its gradients on all ranks."""
     results: tuple[Tensor, ...] = _AllGather.apply(_group(group), tensor)
     return results
 
@@ -196,7 +196,7 @@ def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None
 ) -> tuple[Tensor, ...]:
-    """Send each process the tensor that a list has for it; return what comes, which the other list gets, too."""
+    """Send a tensor to each rank; return the received tensors, which the output list gets, too."""
     results: tuple[Tensor, ...] = _AllToAll.apply(_group(group), output_tensor_list, *input_tensor_list)
     return results
 
@@ -208,12 +208,12 @@ def all_to_all_single(
     input_split_sizes: Sequence[int] | None = None,
     group: Group = None,
 ) -> Tensor:
-    """Send each process its part of a tensor; return what comes, one after the other, which `output` gets, too."""
+    """Send a part of a tensor to each rank; return the received parts, concatenated, which `output` gets, too."""
     result: Tensor = _AllToAllSingle.apply(_group(group), output, output_split_sizes, input_split_sizes, input)
     return result
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
-    """Return the sum (or what `op` says) of all processes' tensors; backward, gradients are reduced likewise."""
+    """Return the sum (or another reduction) of all ranks' tensors; backward reduces the gradients likewise."""
     result: Tensor = _AllReduce.apply(op, _group(group), tensor)
     return result

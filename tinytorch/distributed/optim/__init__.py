@@ -1,4 +1,4 @@
-"""`torch.distributed.optim`: optimizers over several processes."""
+"""`torch.distributed.optim`: optimizers distributed over several processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of what is not there, from its module in the table of such names."""
+    """Return a name that is not implemented, from the table in `compat/named.py`."""
     places = {"DistributedOptimizer": "optimizer", "PostLocalSGDOptimizer": "post_localSGD_optimizer"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`ZeroRedundancyOptimizer`: each process keeps the state of its share of the parameters."""
+"""`ZeroRedundancyOptimizer`: each process stores the optimizer state of its share of the parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Group = dict[str, Any]
 
 
 class _ZeROJoinHook(JoinHook):
-    """For a process that has no inputs left: it goes on to update its share."""
+    """For a process that has no inputs left: it continues to update its share of the parameters."""
 
     def __init__(self, zero: ZeroRedundancyOptimizer) -> None:
         self.zero = zero
@@ -31,25 +31,26 @@ class _ZeROJoinHook(JoinHook):
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """An optimizer whose state lies on N processes, about 1/N on each.
+    """An optimizer whose state is distributed over N processes, about 1/N on each.
 
-    Each process updates its share of the parameters, given the gradients that all have alike (as after the backward
-    of `DistributedDataParallel`), and gives the others the new values. The numbers are those of the plain optimizer.
-    Shares are made of whole parameters, the largest first, each for the process that has least so far.
+    Each process updates its share of the parameters, with gradients that are equal on all processes (as after the
+    backward of `DistributedDataParallel`), and broadcasts the new values. The results are those of the plain optimizer.
+    A share consists of whole parameters: in order of decreasing size, each is assigned to the process with the fewest
+    elements.
 
     Args:
-        params: what the optimizer takes, of one dtype.
-        optimizer_class: the optimizer.
-        process_group: the processes; all if None.
-        parameters_as_bucket_view: let the parameters of a share lie one after the other in memory, so that they go as
+        params: the parameters or parameter groups, of one dtype.
+        optimizer_class: the class of the optimizer.
+        process_group: the process group; all processes if None.
+        parameters_as_bucket_view: store the parameters of a share in one contiguous tensor, so that they are sent in
             one message without a copy.
         overlap_with_ddp: not supported.
         defaults: the optimizer's options.
 
     Raises:
-        TypeError: `params` are no tensors or dicts.
-        ValueError: there are none, or they have several dtypes; or there is no group of processes.
-        NotImplementedError: `overlap_with_ddp`.
+        TypeError: `params` are not tensors or dicts.
+        ValueError: `params` is empty or has several dtypes, or no process group exists.
+        NotImplementedError: with `overlap_with_ddp`.
 
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -61,7 +62,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         >>> w
         Parameter containing:
         tensor([0.9000, 0.9000], requires_grad=True)
-        >>> optimizer.consolidate_state_dict()  # all call it; process 0 gets the whole state
+        >>> optimizer.consolidate_state_dict()  # on all ranks; rank 0 gets the whole state
         >>> optimizer.state_dict()["state"]
         {0: {'momentum_buffer': tensor([1., 1.])}}
         >>> torch.distributed.destroy_process_group()
@@ -79,7 +80,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if overlap_with_ddp:
             raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp=True is not supported")
         params = _checked(params)
-        self.optim: Any = None  # of this process's share, once there is one
+        self.optim: Any = None  # the optimizer of this process's share
         self.process_group = _get_default_group() if process_group is None else process_group
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
         self.parameters_as_bucket_view = parameters_as_bucket_view
@@ -87,19 +88,19 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         Joinable.__init__(self)
         self._all_state_dicts: list[dict[str, Any]] = []
         self.optim = optimizer_class(self._partition_parameters()[self.rank], **defaults)
-        _give_options(self.optim.param_groups, self.param_groups)
-        self._lay_out()
+        _copy_options(self.optim.param_groups, self.param_groups)
+        self._assign_shares()
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add a group of parameters: all processes have to, with the same."""
+        """Add a parameter group; all processes have to add the same."""
         super().add_param_group(param_group)
         if self.optim is not None:
             self.optim.add_param_group(self._partition_parameters()[self.rank][-1])
-            _give_options(self.optim.param_groups[-1:], self.param_groups[-1:])
-            self._lay_out()
+            _copy_options(self.optim.param_groups[-1:], self.param_groups[-1:])
+            self._assign_shares()
 
     def _partition_parameters(self) -> list[list[Group]]:
-        """Return by process the groups of its share."""
+        """Return for each process the parameter groups of its share."""
         shares: list[list[Group]] = [[] for _ in range(self.world_size)]
         sizes = [0] * self.world_size
         for group in self.param_groups:
@@ -109,35 +110,35 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 smallest = sizes.index(min(sizes))
                 shares[smallest][-1]["params"].append(p)
                 sizes[smallest] += p.numel()
-        for each in chain.from_iterable(shares):
-            each.pop("param_names", None)  # (they are those of the whole group)
+        for group in chain.from_iterable(shares):
+            group.pop("param_names", None)  # (the names are those of the whole group)
         return shares
 
-    def _lay_out(self) -> None:
-        """Find which parameters each process has; if so wanted, put each share into one piece of memory."""
+    def _assign_shares(self) -> None:
+        """Assign the parameters to the processes; with `parameters_as_bucket_view` move each share to one tensor."""
         self._shares = [[p for group in share for p in group["params"]] for share in self._partition_parameters()]
         if self.parameters_as_bucket_view:
-            self._pieces = [_in_one_piece(share) for share in self._shares]
+            self._buckets = [_flattened(share) for share in self._shares]
 
     # The step -------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Update the parameters of this process's share, and exchange all; return the closure's loss, or None."""
+        """Update this process's share, and broadcast all shares; return the closure's loss, or None."""
         Join.notify_join_context(self)
-        _give_options(self.param_groups, self.optim.param_groups)
+        _copy_options(self.param_groups, self.optim.param_groups)
         loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure=closure, **kwargs)
-        _give_options(self.optim.param_groups, self.param_groups)
-        self._exchange()
+        _copy_options(self.optim.param_groups, self.param_groups)
+        self._broadcast_shares()
         return loss
 
-    def _exchange(self) -> None:
-        """Give all processes the parameters of each one's share."""
+    def _broadcast_shares(self) -> None:
+        """Broadcast the parameters of each process's share to the others."""
         group = self.process_group
         if not self.parameters_as_bucket_view:
             for rank, share in enumerate(self._shares):
                 _broadcast_coalesced(group, share, src=rank)
             return
-        works = [broadcast(piece, group=group, group_src=i, async_op=True) for i, piece in enumerate(self._pieces)]
+        works = [broadcast(bucket, group=group, group_src=i, async_op=True) for i, bucket in enumerate(self._buckets)]
         for work, share in zip(works, self._shares, strict=True):
             assert work is not None
             work.wait()
@@ -145,7 +146,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 p._bump()
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a process does that has no inputs left: it takes the others' steps with them."""
+        """Return the hook for a process that has no inputs left: it takes part in the others' steps."""
         return _ZeROJoinHook(self)
 
     @property
@@ -155,28 +156,28 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     @property
     def join_process_group(self) -> Any:
-        """Return the processes."""
+        """Return the process group."""
         return self.process_group
 
     # The state ------------------------------------------------------------------------------------
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring the whole state to one process, for its `state_dict`: all processes have to call it.
+        """Gather the whole state on one rank, for its `state_dict`; all ranks have to call this method.
 
         Args:
-            to: the process's rank in the group.
+            to: the rank in the group.
         """
-        _give_options(self.param_groups, self.optim.param_groups)
+        _copy_options(self.param_groups, self.optim.param_groups)
         here = self.rank == to
         self._all_state_dicts = [{}] * self.world_size if here else []
         state = self.optim.state_dict()
         gather_object(state, self._all_state_dicts if here else None, group=self.process_group, group_dst=to)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that `consolidate_state_dict` brought here last: that of the plain optimizer.
+        """Return the state that `consolidate_state_dict` has gathered last, in the form of the plain optimizer's.
 
         Raises:
-            RuntimeError: it brought none here.
+            RuntimeError: no state has been gathered on this rank.
         """
         if not self._all_state_dicts:
             raise RuntimeError(
@@ -187,30 +188,29 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         number = self._numbers()
         state = {}
         for local, share in zip(self._all_state_dicts, self._shares, strict=True):
-            state.update({number[share[i]]: kept for i, kept in local["state"].items()})
+            state.update({number[share[i]]: values for i, values in local["state"].items()})
         return {**super().state_dict(), "state": dict(sorted(state.items()))}
 
     def _numbers(self) -> dict[Any, int]:
-        """Return by parameter its number in `state_dict`."""
+        """Return for each parameter its number in `state_dict`."""
         return {p: i for i, p in enumerate(chain.from_iterable(group["params"] for group in self.param_groups))}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over this process's share of a whole state, of `state_dict` or of the plain optimizer.
+        """Load this process's share of a whole state, of `state_dict` or of the plain optimizer.
 
         Args:
-            state_dict: the same on all processes; another number of them may have saved it.
+            state_dict: the same on all processes; it may have been saved by another number of processes.
 
         Raises:
-            ValueError: its groups are not as many, or not as long, as those of the optimizer.
+            ValueError: its parameter groups differ from the optimizer's in number or length.
         """
         super().load_state_dict({**state_dict, "state": {}})
         number = self._numbers()
-        mine = {i: state_dict["state"].get(number[p]) for i, p in enumerate(self._shares[self.rank])}
+        share = {i: state_dict["state"].get(number[p]) for i, p in enumerate(self._shares[self.rank])}
         groups = self.optim.state_dict()["param_groups"]
-        _give_options(self.param_groups, groups)
-        self.optim.load_state_dict(
-            {"state": {i: kept for i, kept in mine.items() if kept is not None}, "param_groups": groups}
-        )
+        _copy_options(self.param_groups, groups)
+        state = {i: values for i, values in share.items() if values is not None}
+        self.optim.load_state_dict({"state": state, "param_groups": groups})
 
 
 def _checked(params: Any) -> list[Any]:
@@ -218,43 +218,43 @@ def _checked(params: Any) -> list[Any]:
     kind = "torch.Tensor" if isinstance(params, Tensor) else type(params).__name__
     if isinstance(params, Tensor) or not hasattr(params, "__iter__"):
         raise TypeError(f"`params` argument should be an iterable of Tensors or dicts, but got {kind}")
-    given = list(params)
-    if not given:
+    entries = list(params)
+    if not entries:
         raise ValueError("ZeroRedundancyOptimizer got an empty parameter list")
-    if all(isinstance(each, dict) for each in given):
-        if not all("params" in each for each in given):
+    if all(isinstance(entry, dict) for entry in entries):
+        if not all("params" in entry for entry in entries):
             raise ValueError(
                 "Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters in "
                 "the group"
             )
-        given = [{**each, "params": list(each["params"])} for each in given]
-        tensors = list(chain.from_iterable(each["params"] for each in given))
-    elif all(isinstance(each, Tensor) for each in given):
-        tensors = given
+        entries = [{**group, "params": list(group["params"])} for group in entries]
+        tensors = list(chain.from_iterable(group["params"] for group in entries))
+    elif all(isinstance(entry, Tensor) for entry in entries):
+        tensors = entries
     else:
         raise TypeError("`params` argument should be an iterable of Tensors or dicts")
-    kinds = list(dict.fromkeys(each.type() for each in tensors))
-    if len(kinds) > 1:
+    types = list(dict.fromkeys(tensor.type() for tensor in tensors))
+    if len(types) > 1:
         raise ValueError(
             "ZeroRedundancyOptimizer only supports using the same dense type for all parameters but got both "
-            f"{kinds[0]} and {kinds[1]}"
+            f"{types[0]} and {types[1]}"
         )
-    return given
+    return entries
 
 
-def _give_options(source: list[Group], target: list[Group]) -> None:
-    """Enter into groups the options of others."""
-    for given, group in zip(source, target, strict=True):
-        group.update({key: value for key, value in given.items() if key not in ("params", "param_names")})
+def _copy_options(source: list[Group], target: list[Group]) -> None:
+    """Copy the options of parameter groups to other groups."""
+    for source_group, group in zip(source, target, strict=True):
+        group.update({key: value for key, value in source_group.items() if key not in ("params", "param_names")})
 
 
-def _in_one_piece(params: list[Any]) -> Tensor:
-    """Return a tensor that the parameters are views of from now on."""
-    piece = empty(sum(p.numel() for p in params), dtype=params[0].dtype if params else None)
+def _flattened(params: list[Any]) -> Tensor:
+    """Move parameters to one new 1-d tensor, of which they become views, and return it."""
+    flat = empty(sum(p.numel() for p in params), dtype=params[0].dtype if params else None)
     end = 0
     for p in params:
         begin, end = end, end + p.numel()
-        part = piece[begin:end].view_as(p)
+        part = flat[begin:end].view_as(p)
         part.copy_(p.detach())
         p.data = part
-    return piece
+    return flat

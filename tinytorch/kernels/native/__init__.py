@@ -1,11 +1,11 @@
 """Native twins of kernels: the same function, compiled.
 
-A kernel in NumPy defines what is computed. `@twin` above it gives it a twin in C, which is taken for the arguments it
-is written for (most often contiguous arrays of float32), where the library has been built; the definition does the
-rest, and everything where there is no library. Nothing else knows of twins.
+A kernel in NumPy defines what is computed. `@twin` above it gives it a twin in C, which is called for the arguments it
+is written for (most often contiguous float32 arrays), if the library has been built. The definition handles all other
+arguments, and everything where there is no library. No other module knows about twins.
 
-`TINYTORCH_NATIVE=0` leaves the library out, `TINYTORCH_NATIVE=avx2` or `=baseline` takes its kernels for a lesser
-processor.
+`TINYTORCH_NATIVE=0` disables the library; `TINYTORCH_NATIVE=avx2` and `=baseline` choose its kernels for older
+processors.
 """
 
 from __future__ import annotations
@@ -17,32 +17,44 @@ from typing import Any, TypeVar
 
 from tinytorch.kernels import parallel
 
-__all__ = ["instructions", "twin"]
+__all__ = ["defaults", "instructions", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_given = os.environ.get("TINYTORCH_NATIVE", "")
+_setting = os.environ.get("TINYTORCH_NATIVE", "")
 _library: Any = None
-if _given != "0":
+if _setting != "0":
     try:
         from tinytorch.kernels.native import _native as _library
-    except ImportError:  # it was not built
+    except ImportError:  # the library has not been built
         pass
     else:
-        parallel.tell(_library.set_threads)
+        parallel.on_threads_set(_library.set_threads)
 
-#: The instruction set whose kernels are taken; None where there are none.
+#: The instruction set of the kernels in use; None without the library.
 instructions: str | None = None
 if _library is not None:
-    instructions = _given if _given in _library.SETS else _library.SETS[-1]
+    instructions = _setting if _setting in _library.SETS else _library.SETS[-1]
 
-_LOOKS = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
+_WRAPPER_ATTRIBUTES = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
+
+
+def defaults(definition: Callable[..., Any]) -> dict[str, Any]:
+    """Return the default values of a kernel's parameters by name; of a ufunc, which has no signature, none."""
+    values = getattr(definition, "__defaults__", None) or ()
+    code = getattr(definition, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    return dict(zip(names[len(names) - len(values) :], values, strict=True))
 
 
 def twin(definition: Function) -> Function:
-    """Return the native twin of a kernel, which has its name, with the kernel behind it; else the kernel itself."""
+    """Return the native twin of a kernel, found by the kernel's name; or the kernel itself if there is none.
+
+    The twin takes the same arguments, by position or by keyword, and calls the kernel for those it does not handle.
+    """
     name = definition.__name__
     if instructions is None or name not in _library.KERNELS:
         return definition
-    found: Any = functools.update_wrapper(_library.twin(definition, name, instructions), definition, _LOOKS)
-    return found
+    native = _library.twin(definition, name, instructions, defaults(definition))
+    wrapper: Any = functools.update_wrapper(native, definition, _WRAPPER_ATTRIBUTES)
+    return wrapper

@@ -1,101 +1,69 @@
-// Twins of kernels/activation.py.
+// Twins of kernels/activation.py, but for the softmax functions; and `logistic` of kernels/loss.py.
+#include "helpers.h"
 
-POINTWISE(relu, 1, 0, at_least(a[0], 0))
+POINTWISE(relu, (x), (), clamp_min(x, 0))
 
-POINTWISE(relu_grad, 2, 0, where(a[1] != 0, a[0], all(0)))
+POINTWISE(relu_grad, (g, y), (), where(y != 0, g, broadcast(0)))
 
-POINTWISE(leaky_relu, 1, 1, where(a[0] > 0, a[0], a[0] * number[0]))
+POINTWISE(leaky_relu, (x), (slope), where(x > 0, x, x *slope))
 
-POINTWISE(leaky_relu_grad, 2, 1, where(a[1] > 0, a[0], a[0] * number[0]))
+POINTWISE(leaky_relu_grad, (g, x), (slope), where(x > 0, g, g *slope))
 
-POINTWISE(hardswish, 1, 0, at_most(at_least(a[0] + 3, 0), 6) * a[0] / 6)
+POINTWISE(hardswish, (x), (), clamp_max(clamp_min(x + 3, 0), 6) * x / 6)
 
-INLINE vec hardswish_grad_of(vec g, vec x) {
-    return where(x <= -3, all(0), where(x < 3, (x / 3 + 0.5f) * g, g));
-}
+POINTWISE(hardswish_grad, (g, x), (), where(x <= -3, broadcast(0), where(x < 3, (x / 3 + 0.5f) * g, g)))
 
-POINTWISE(hardswish_grad, 2, 0, hardswish_grad_of(a[0], a[1]))
+POINTWISE(sigmoid, (x), (), vsigmoid(x))
 
-INLINE vec sigmoid_of(vec x) { return 1 / (exp_of(-x) + 1); }
+POINTWISE(sigmoid_slope, (g, y), (), (1 - y) * y * g)
 
-POINTWISE(sigmoid, 1, 0, sigmoid_of(a[0]))
+POINTWISE(tanh_slope, (g, y), (), (1 - y * y) * g)
 
-POINTWISE(silu, 1, 0, a[0] / (exp_of(-a[0]) + 1))
+POINTWISE(silu, (x), (), x / (vexp(-x) + 1))
 
 INLINE vec silu_grad_of(vec g, vec x) {
-    vec s = sigmoid_of(x);
+    vec s = vsigmoid(x);
     return ((1 - s) * x + 1) * s * g;
 }
 
-POINTWISE(silu_grad, 2, 0, silu_grad_of(a[0], a[1]))
-
-INLINE vec absolute(vec x) { return (vec)((ints)x & INT32_MAX); }
-
-INLINE vec expm1_of(vec x) {
-    ints n;
-    vec less_one = exp_parts(at_least(at_most(x, 89), -104.5f), &n);
-    return where(n == 0, less_one, times_power(less_one + 1, n) - 1);
-}
+POINTWISE(silu_grad, (g, x), (), silu_grad_of(g, x))
 
 INLINE vec elu_of(vec x, float alpha, float scale, float input_scale) {
-    return where(x > 0, x * scale, expm1_of(at_most(x, 0) * input_scale) * (alpha * scale));
+    return where(x > 0, x * scale, vexpm1(clamp_max(x, 0) * input_scale) * (alpha * scale));
 }
 
-POINTWISE(elu, 1, 3, elu_of(a[0], number[0], number[1], number[2]))
+POINTWISE(elu, (x), (alpha, scale, input_scale), elu_of(x, alpha, scale, input_scale))
 
 INLINE vec elu_grad_of(vec g, vec x, float alpha, float scale, float input_scale) {
-    return g * where(x <= 0, exp_of(at_most(x, 0) * input_scale) * (alpha * scale * input_scale), all(scale));
+    vec slope = vexp(clamp_max(x, 0) * input_scale) * (alpha * scale * input_scale);
+    return g * where(x <= 0, slope, broadcast(scale));
 }
 
-POINTWISE(elu_grad, 2, 3, elu_grad_of(a[0], a[1], number[0], number[1], number[2]))
+POINTWISE(elu_grad, (g, x), (alpha, scale, input_scale), elu_grad_of(g, x, alpha, scale, input_scale))
 
-// log((1 + z) / (1 - z)) for |z| up to 1 / 3: in the place of its series, a polynomial that is fitted to it.
-INLINE vec log_ratio_of(vec z) {
-    vec square = z * z, p = square * 0.28024465710377466f + 0.2799913979980111f;
-    p = p * square + 0.4002169912883807f;
-    p = p * square + 0.6666641313168186f;
-    return p * square * z + 2 * z;
-}
+POINTWISE(log_sigmoid, (x), (), clamp_max(x, 0) - vlog1p_exp(x))
 
-// log(x) of normal numbers above 0, or NaN: x = 2^n m with m about 1.
-INLINE vec log_of(vec x) {
-    ints n = ((ints)x - (ints)all(0x1.6a09e6p-1f)) >> 23;
-    vec m = (vec)((ints)x - (n << 23));
-    return __builtin_convertvector(n, vec) * 0.6931471805599453f + log_ratio_of((m - 1) / (m + 1)) + 0 * x;
-}
-
-// log(1 + exp(-|x|))
-INLINE vec log1p_exp_of(vec x) {
-    vec e = exp_of(-absolute(x));
-    return log_ratio_of(e / (e + 2));
-}
-
-POINTWISE(log_sigmoid, 1, 0, at_most(a[0], 0) - log1p_exp_of(a[0]))
-
-// Of kernels/loss.py.
-POINTWISE(logistic, 2, 0, (1 - a[1]) * a[0] - (at_most(a[0], 0) - log1p_exp_of(a[0])))
+POINTWISE(logistic, (x, y), (), (1 - y) * x - (clamp_max(x, 0) - vlog1p_exp(x)))
 
 INLINE vec softplus_of(vec x, float beta, float threshold) {
     vec scaled = x * beta;
-    return where(scaled > threshold, x, (log1p_exp_of(scaled) + at_least(scaled, 0)) / beta);
+    return where(scaled > threshold, x, (vlog1p_exp(scaled) + clamp_min(scaled, 0)) / beta);
 }
 
-POINTWISE(softplus, 1, 2, softplus_of(a[0], number[0], number[1]))
+POINTWISE(softplus, (x), (beta, threshold), softplus_of(x, beta, threshold))
 
 INLINE vec softplus_grad_of(vec g, vec x, float beta, float threshold) {
     vec scaled = x * beta;
-    return where(scaled > threshold, g, g * sigmoid_of(scaled));
+    return where(scaled > threshold, g, g * vsigmoid(scaled));
 }
 
-POINTWISE(softplus_grad, 2, 2, softplus_grad_of(a[0], a[1], number[0], number[1]))
+POINTWISE(softplus_grad, (g, x), (beta, threshold), softplus_grad_of(g, x, beta, threshold))
 
-POINTWISE(sigmoid_slope, 2, 0, (1 - a[1]) * a[1] * a[0])
+// GELU ------------------------------------------------------------------------------------------
 
-POINTWISE(tanh_slope, 2, 0, (1 - a[1] * a[1]) * a[0])
-
-// exp(-x x / 2) for x from 0 to 13: a power of 2, by a polynomial that is fitted to that.
-INLINE vec bell_of(vec x) {
-    const float shift = 0x1.8p23f;  // as in `exp_parts`
+// exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
+INLINE vec gaussian(vec x) {
+    const float shift = 0x1.8p23f;
     vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
     vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
     p = p * rest + 0.05550713092088699f;
@@ -105,9 +73,9 @@ INLINE vec bell_of(vec x) {
     return (vec)((ints)p + ((ints)shifted << 23));
 }
 
-// What the normal distribution has beyond x, from 0 to 13, divided by `bell_of(x)`: a polynomial of t = 1 / (1 + p x),
-// fitted to 5e-8.
-INLINE vec beyond_of(vec x) {
+// The upper tail probability of the normal distribution at x, from 0 to 13, divided by `gaussian(x)`: a polynomial of
+// t = 1 / (1 + p x), fitted to 5e-8.
+INLINE vec scaled_upper_tail(vec x) {
     vec t = 1 / (x * 0.296f + 1);
     vec p = t * 0.03796684741973877f - 0.17422249913215637f;
     p = p * t + 0.2486872524023056f;
@@ -119,37 +87,41 @@ INLINE vec beyond_of(vec x) {
     return p * t;
 }
 
-INLINE vec gelu_of(vec x) {
-    vec size = absolute(x), near = at_most(size, 13);
-    return x * 0.5f + size * 0.5f - beyond_of(near) * bell_of(near) * near;
+INLINE vec gelu_erf_of(vec x) {
+    vec magnitude = vabs(x), clamped = clamp_max(magnitude, 13);
+    return x * 0.5f + magnitude * 0.5f - scaled_upper_tail(clamped) * gaussian(clamped) * clamped;
 }
 
-INLINE vec gelu_grad_of(vec g, vec x) {
-    vec near = at_most(absolute(x), 13), slope = (beyond_of(near) - near * 0.3989422804014327f) * bell_of(near);
+INLINE vec gelu_erf_grad_of(vec g, vec x) {
+    vec clamped = clamp_max(vabs(x), 13);
+    vec slope = (scaled_upper_tail(clamped) - clamped * 0.3989422804014327f) * gaussian(clamped);
     return g * where(x > 0, 1 - slope, slope);
 }
 
-// By tanh: (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)) with -2 z = x (a + b x x).
-INLINE vec gelu_by_tanh_of(vec x) {
-    return x / (exp_of(x * (x * x * -0.07135481627260025f + -1.5957691216057308f)) + 1);
-}
+// The approximation by tanh: (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)) with -2 z = x (a + b x x).
+INLINE vec gelu_tanh_of(vec x) { return x / (vexp(x * (x * x * -0.07135481627260025f + -1.5957691216057308f)) + 1); }
 
-INLINE vec gelu_grad_by_tanh_of(vec g, vec x) {
-    vec square = x * x, cdf = 1 / (exp_of(x * (square * -0.07135481627260025f + -1.5957691216057308f)) + 1);
+INLINE vec gelu_tanh_grad_of(vec g, vec x) {
+    vec square = x * x, cdf = 1 / (vexp(x * (square * -0.07135481627260025f + -1.5957691216057308f)) + 1);
     return ((1 - cdf) * x * (square * 0.21406444881780074f + 1.5957691216057308f) + 1) * cdf * g;
 }
 
-POINTWISE(gelu_by_erf, 1, 0, gelu_of(a[0]))
-POINTWISE(gelu_by_tanh, 1, 0, gelu_by_tanh_of(a[0]))
-POINTWISE(gelu_grad_by_erf, 2, 0, gelu_grad_of(a[0], a[1]))
-POINTWISE(gelu_grad_by_tanh, 2, 0, gelu_grad_by_tanh_of(a[0], a[1]))
+POINTWISE_BLOCK(gelu_erf, (x), (), gelu_erf_of(x))
+POINTWISE_BLOCK(gelu_tanh, (x), (), gelu_tanh_of(x))
+POINTWISE_BLOCK(gelu_erf_grad, (g, x), (), gelu_erf_grad_of(g, x))
+POINTWISE_BLOCK(gelu_tanh_grad, (g, x), (), gelu_tanh_grad_of(g, x))
 
-static bool by_tanh(PyObject *approximate) {
-    return PyUnicode_Check(approximate) && !PyUnicode_CompareWithASCIIString(approximate, "tanh");
+KERNEL(gelu, x, approximate) {
+    Pointwise block = is_string(args->approximate, "tanh") ? gelu_tanh_block : gelu_erf_block;
+    return tt_pointwise(&args->x, 1, 0, Py_None, block);
 }
 
-KERNEL(gelu) { return count == 2 ? (by_tanh(args[1]) ? gelu_by_tanh_call : gelu_by_erf_call)(args, 1, out) : PASS; }
-
-KERNEL(gelu_grad) {
-    return count == 3 ? (by_tanh(args[2]) ? gelu_grad_by_tanh_call : gelu_grad_by_erf_call)(args, 2, out) : PASS;
+KERNEL(gelu_grad, g, x, approximate) {
+    Pointwise block = is_string(args->approximate, "tanh") ? gelu_tanh_grad_block : gelu_erf_grad_block;
+    return tt_pointwise(&args->g, 2, 0, Py_None, block);
 }
+
+FAMILY(activation, ENTRY(relu), ENTRY(relu_grad), ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(hardswish),
+       ENTRY(hardswish_grad), ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(tanh_slope), ENTRY(silu), ENTRY(silu_grad),
+       ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(softplus), ENTRY(softplus_grad),
+       ENTRY(gelu), ENTRY(gelu_grad));

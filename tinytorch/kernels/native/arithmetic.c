@@ -1,162 +1,179 @@
-// Twins of kernels/arithmetic.py, and what adds a row to all of a matrix (kernels/reduce.py).
+// Twins of kernels/arithmetic.py, and `add_to_rows` of kernels/reduce.py: operations of two arrays, one of which may
+// broadcast to the other's shape.
+#include "helpers.h"
 
-POINTWISE(addcmul, 3, 1, a[0] + a[1] * number[0] * a[2])
+POINTWISE(addcmul, (x, a, b), (value), x + a * value * b)
 
-enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, MOST_TILES = 256 };
+typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE } Operation;
 
-// An array (outer, middle, inner), and another one (middle) that is spread out to its shape.
+enum {
+    REPEATED_ROW = 256,  // floats of a row that is made of several short ones
+    MIN_INNER = 16,      // shorter runs that meet one number each are left to NumPy
+    MAX_SHORT_ROW = REPEATED_ROW / 4,
+};
+
+// An operation of an array of shape (outer, middle, inner) and a smaller one of shape (middle), which broadcasts.
+// Either inner is 1, and each line is a row that meets the whole small array; or each line of `inner` elements meets
+// one number.
 typedef struct {
-    const float *x, *few;
+    const float *x, *small;
     float *out;
     Py_ssize_t outer, middle, inner, size;
-    Py_ssize_t length, lines;  // of a line, which is a row or meets one number; lines of a part
-    int how;
-    bool turned;  // the second operand is the larger one
-} Spread;
+    Py_ssize_t line, lines_per_part;  // the length of a line
+    Operation operation;
+    bool swapped;  // the small array is the first operand
+} Broadcast;
 
-INLINE vec combine(vec x, vec y, int how, bool turned) {
-    if (how == ADD) return x + y;
-    if (how == MULTIPLY) return x * y;
-    if (how == SUBTRACT) return turned ? y - x : x - y;
-    return turned ? y / x : x / y;
+INLINE vec combine(vec x, vec y, Operation operation, bool swapped) {
+    if (operation == ADD) return x + y;
+    if (operation == MULTIPLY) return x * y;
+    if (operation == SUBTRACT) return swapped ? y - x : x - y;
+    return swapped ? y / x : x / y;
 }
 
-INLINE void combine_rows(const Spread *of, Py_ssize_t begin, Py_ssize_t end, int how, bool turned) {
-    const Py_ssize_t count = of->middle;
-    const float *x = of->x + begin * count, *row = of->few;
-    float *out = of->out + begin * count;
+INLINE void combine_rows(const Broadcast *b, Py_ssize_t begin, Py_ssize_t end, Operation operation, bool swapped) {
+    const Py_ssize_t count = b->middle;
+    const float *x = b->x + begin * count, *row = b->small;
+    float *out = b->out + begin * count;
     for (Py_ssize_t line = begin; line < end; line++, x += count, out += count) {
         Py_ssize_t i = 0;
-        for (; i + WIDTH <= count; i += WIDTH) store(out + i, combine(load(x + i), load(row + i), how, turned));
+        for (; i + WIDTH <= count; i += WIDTH) store(out + i, combine(load(x + i), load(row + i), operation, swapped));
         if (i == count) continue;
-        vec last = combine(load_some(x + i, count - i), load_some(row + i, count - i), how, turned);
-        store_some(out + i, last, count - i);
+        vec last = combine(load_partial(x + i, count - i), load_partial(row + i, count - i), operation, swapped);
+        store_partial(out + i, last, count - i);
     }
 }
 
-INLINE void combine_numbers(const Spread *of, Py_ssize_t begin, Py_ssize_t end, int how, bool turned) {
-    Ends ends = ends_of(of->length);
+INLINE void combine_numbers(const Broadcast *b, Py_ssize_t begin, Py_ssize_t end, Operation operation, bool swapped) {
+    Tail tail = tail_of(b->line);
     for (Py_ssize_t line = begin; line < end; line++) {
-        const float *x = of->x + line * of->length;
-        float *out = of->out + line * of->length;
-        const vec number = all(of->few[line % of->middle]);
-        if (of->size - line * of->length < of->length) ends = ends_of(of->size - line * of->length);
-        const vec last = load_last(x, &ends);  // before it is written to, where `out` is `x`
-        for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) store(out + i, combine(load(x + i), number, how, turned));
-        store_last(out, combine(last, number, how, turned), &ends);
+        const float *x = b->x + line * b->line;
+        float *out = b->out + line * b->line;
+        const vec number = broadcast(b->small[line % b->middle]);
+        if (b->size - line * b->line < b->line) tail = tail_of(b->size - line * b->line);
+        const vec last = load_tail(x, &tail);  // read before the body is written: `out` may be `x`
+        for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) {
+            store(out + i, combine(load(x + i), number, operation, swapped));
+        }
+        store_tail(out, combine(last, number, operation, swapped), &tail);
     }
 }
 
-INLINE void combine_lines(const Spread *of, Py_ssize_t block, int how, bool turned) {
-    Py_ssize_t lines = (of->size + of->length - 1) / of->length, begin = block * of->lines;
-    Py_ssize_t end = begin + of->lines < lines ? begin + of->lines : lines;
-    if (of->inner == 1) {
-        combine_rows(of, begin, end, how, turned);
+INLINE void combine_lines(const Broadcast *b, Py_ssize_t part, Operation operation, bool swapped) {
+    Py_ssize_t begin = part * b->lines_per_part, end = imin(begin + b->lines_per_part, ceil_div(b->size, b->line));
+    if (b->inner == 1) {
+        combine_rows(b, begin, end, operation, swapped);
     } else {
-        combine_numbers(of, begin, end, how, turned);
+        combine_numbers(b, begin, end, operation, swapped);
     }
 }
 
-static void combine_part(void *context, Py_ssize_t block, int worker) {
+// (The constants let the compiler write a loop for each operation.)
+static void combine_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Spread *of = context;
-    if (of->how == ADD) {
-        combine_lines(of, block, ADD, false);
-    } else if (of->how == MULTIPLY) {
-        combine_lines(of, block, MULTIPLY, false);
-    } else if (of->how == SUBTRACT) {
-        of->turned ? combine_lines(of, block, SUBTRACT, true) : combine_lines(of, block, SUBTRACT, false);
+    const Broadcast *b = context;
+    if (b->operation == ADD) {
+        combine_lines(b, part, ADD, false);
+    } else if (b->operation == MULTIPLY) {
+        combine_lines(b, part, MULTIPLY, false);
+    } else if (b->operation == SUBTRACT) {
+        b->swapped ? combine_lines(b, part, SUBTRACT, true) : combine_lines(b, part, SUBTRACT, false);
     } else {
-        of->turned ? combine_lines(of, block, DIVIDE, true) : combine_lines(of, block, DIVIDE, false);
+        b->swapped ? combine_lines(b, part, DIVIDE, true) : combine_lines(b, part, DIVIDE, false);
     }
 }
 
-static void spread(Spread *of) {
-    float tiles[MOST_TILES];
-    of->size = of->outer * of->middle * of->inner;
-    if (of->inner == 1 && of->middle < MOST_TILES / 4 && of->outer > 4) {  // several short rows as one
-        Py_ssize_t several = MOST_TILES / of->middle < of->outer ? MOST_TILES / of->middle : of->outer;
-        for (Py_ssize_t k = 0; k < several; k++) memcpy(tiles + k * of->middle, of->few, 4 * (size_t)of->middle);
-        Spread rest = *of;
-        rest.outer = of->outer % several;
-        rest.size = rest.outer * of->middle;
-        rest.x += of->size - rest.size;
-        rest.out += of->size - rest.size;
-        rest.length = rest.size;  // as one row
-        rest.middle = rest.size;
-        rest.lines = 1;
-        rest.few = tiles;
+static void run_broadcast(Broadcast *b) {
+    float repeated[REPEATED_ROW];
+    b->size = b->outer * b->middle * b->inner;
+    if (b->inner == 1 && b->middle < MAX_SHORT_ROW && b->outer > 4) {  // treat several short rows as one
+        Py_ssize_t rows = imin(REPEATED_ROW / b->middle, b->outer);
+        for (Py_ssize_t k = 0; k < rows; k++) memcpy(repeated + k * b->middle, b->small, 4 * (size_t)b->middle);
+        Broadcast rest = *b;  // the rows at the end, fewer than `rows`, are one row
+        rest.outer = b->outer % rows;
+        rest.size = rest.outer * b->middle;
+        rest.x += b->size - rest.size;
+        rest.out += b->size - rest.size;
+        rest.line = rest.middle = rest.size;
+        rest.lines_per_part = 1;
+        rest.small = repeated;
         if (rest.size) combine_part(&rest, 0, 0);
-        of->outer /= several;
-        of->middle *= several;
-        of->size -= rest.size;
-        of->few = tiles;
+        b->outer /= rows;
+        b->middle *= rows;
+        b->size -= rest.size;
+        b->small = repeated;
     }
-    of->length = of->inner == 1 ? of->middle : of->middle == 1 ? PART : of->inner;
-    of->lines = 2 * PART / of->length + 1;
-    Py_ssize_t lines = (of->size + of->length - 1) / of->length;
-    tt_share(combine_part, of, (lines + of->lines - 1) / of->lines, of->size, tt_threads());
+    b->line = b->inner == 1 ? b->middle : b->middle == 1 ? PART_SIZE : b->inner;
+    b->lines_per_part = 2 * PART_SIZE / b->line + 1;
+    Py_ssize_t parts = ceil_div(ceil_div(b->size, b->line), b->lines_per_part);
+    tt_parallel_for(combine_part, b, parts, b->size, tt_threads());
 }
 
-// See the shape of `x` as that of `few` among outer and inner dimensions, where that is so, and worth the while.
-static bool see_spread(Spread *of, PyArrayObject *x, PyArrayObject *few) {
-    int d = PyArray_NDIM(x), missing = d - PyArray_NDIM(few);
-    of->outer = of->middle = of->inner = 1;
+// View the shape of `x` as (outer, middle, inner), where `small` has the shape of the middle dimensions (and 1 in the
+// others). False if its shape is another one, or if NumPy is as fast.
+static bool read_shapes(Broadcast *b, PyArrayObject *x, PyArrayObject *small) {
+    int d = PyArray_NDIM(x), missing = d - PyArray_NDIM(small);
+    b->outer = b->middle = b->inner = 1;
     if (missing < 0 || !d || !PyArray_SIZE(x)) return false;
-#define OF_FEW(d) PyArray_DIM(few, (d) - 1 - missing)
-    for (; d > missing && OF_FEW(d) == 1; d--) of->inner *= PyArray_DIM(x, d - 1);
-    for (; d > missing && OF_FEW(d) == PyArray_DIM(x, d - 1); d--) of->middle *= PyArray_DIM(x, d - 1);
+#define SMALL_DIM(d) PyArray_DIM(small, (d) - 1 - missing)
+    for (; d > missing && SMALL_DIM(d) == 1; d--) b->inner *= PyArray_DIM(x, d - 1);
+    for (; d > missing && SMALL_DIM(d) == PyArray_DIM(x, d - 1); d--) b->middle *= PyArray_DIM(x, d - 1);
     for (; d > 0; d--) {
-        if (d > missing && OF_FEW(d) != 1) return false;
-        of->outer *= PyArray_DIM(x, d - 1);
+        if (d > missing && SMALL_DIM(d) != 1) return false;
+        b->outer *= PyArray_DIM(x, d - 1);
     }
-#undef OF_FEW
-    if (of->middle == 1) {
-        of->inner *= of->outer;
-        of->outer = 1;
+#undef SMALL_DIM
+    if (b->middle == 1) {
+        b->inner *= b->outer;
+        b->outer = 1;
     }
-    return of->inner == 1 || of->inner >= 16;
+    return b->inner == 1 || b->inner >= MIN_INNER;
 }
 
-static PyObject *spread_call(PyObject *const *args, Py_ssize_t count, PyObject *out, int how) {
-    if (count != 2 || !float_array(args[0], false) || !float_array(args[1], false)) return PASS;
-    Spread of = {.how = how, .turned = PyArray_SIZE((PyArrayObject *)args[1]) > PyArray_SIZE((PyArrayObject *)args[0])};
-    PyObject *larger = args[of.turned], *few = args[!of.turned];
-    if (!see_spread(&of, (PyArrayObject *)larger, (PyArrayObject *)few)) return PASS;
-    if (out && (out != larger || !float_array(out, true) || !apart(out, few))) return PASS;
-    PyObject *result = out ? Py_NewRef(out) : PyArray_NewLikeArray((PyArrayObject *)larger, NPY_CORDER, NULL, 0);
+static PyObject *broadcast_call(PyObject *x1, PyObject *x2, PyObject *out, Operation operation) {
+    if (!is_float_array(x1, false) || !is_float_array(x2, false)) return FALLBACK;
+    Broadcast b = {.operation = operation, .swapped = PyArray_SIZE(ARRAY(x2)) > PyArray_SIZE(ARRAY(x1))};
+    PyObject *large = b.swapped ? x2 : x1, *small = b.swapped ? x1 : x2;
+    if (!read_shapes(&b, ARRAY(large), ARRAY(small))) return FALLBACK;
+    bool has_out = out != Py_None;
+    if (has_out && (out != large || !is_float_array(out, true) || !disjoint(out, small))) return FALLBACK;
+    PyObject *result = has_out ? Py_NewRef(out) : new_like(large);
     if (!result) return NULL;
-    of.x = floats_of(larger);
-    of.few = floats_of(few);
-    of.out = floats_of(result);
-    spread(&of);
+    b.x = float_data(large);
+    b.small = float_data(small);
+    b.out = float_data(result);
+    run_broadcast(&b);
     return result;
 }
 
-#define OF_TWO(name, how, operation)                                                                                   \
-    POINTWISE(name##_alike, 2, 0, a[0] operation a[1])                                                                 \
-    KERNEL(name) {                                                                                                     \
-        PyObject *alike = name##_alike_call(args, count, out);                                                         \
-        return alike == PASS ? spread_call(args, count, out, how) : alike;                                             \
+#define BINARY(name, operation, operator)                                                                              \
+    POINTWISE_BLOCK(name, (x1, x2), (), x1 operator x2)                                                                \
+    KERNEL(name, x1, x2, out) {                                                                                        \
+        PyObject *result = tt_pointwise(&args->x1, 2, 0, args->out, name##_block);                                     \
+        return result == FALLBACK ? broadcast_call(args->x1, args->x2, args->out, operation) : result;                 \
     }
 
-OF_TWO(add, ADD, +)
-OF_TWO(subtract, SUBTRACT, -)
-OF_TWO(multiply, MULTIPLY, *)
-OF_TWO(divide, DIVIDE, /)
+BINARY(add, ADD, +)
+BINARY(subtract, SUBTRACT, -)
+BINARY(multiply, MULTIPLY, *)
+BINARY(divide, DIVIDE, /)
 
-KERNEL(add_to_rows) {
-    if (out || count != 2 || !float_array(args[0], true) || !float_array(args[1], false) || !apart(args[0], args[1])) {
-        return PASS;
+KERNEL(add_to_rows, out, row) {
+    if (!is_float_array(args->out, true) || !is_float_array(args->row, false) || !disjoint(args->out, args->row)) {
+        return FALLBACK;
     }
-    PyArrayObject *x = (PyArrayObject *)args[0], *row = (PyArrayObject *)args[1];
-    if (PyArray_NDIM(x) != 2 || PyArray_NDIM(row) != 1 || PyArray_DIM(row, 0) != PyArray_DIM(x, 1) || !PyArray_SIZE(x)) {
-        return PASS;
+    PyArrayObject *x = ARRAY(args->out), *row = ARRAY(args->row);
+    if (PyArray_NDIM(x) != 2 || PyArray_NDIM(row) != 1 || PyArray_DIM(row, 0) != PyArray_DIM(x, 1) ||
+        !PyArray_SIZE(x)) {
+        return FALLBACK;
     }
-    Spread of = {.how = ADD, .x = floats_of(args[0]), .few = floats_of(args[1]), .out = floats_of(args[0])};
-    of.outer = PyArray_DIM(x, 0);
-    of.middle = PyArray_DIM(x, 1);
-    of.inner = 1;
-    spread(&of);
-    return nothing();
+    Broadcast b = {
+        .operation = ADD, .x = float_data(args->out), .small = float_data(args->row), .out = float_data(args->out)};
+    b.outer = PyArray_DIM(x, 0);
+    b.middle = PyArray_DIM(x, 1);
+    b.inner = 1;
+    run_broadcast(&b);
+    Py_RETURN_NONE;
 }
+
+FAMILY(arithmetic, ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide), ENTRY(add_to_rows));

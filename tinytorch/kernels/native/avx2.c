@@ -1,3 +1,4 @@
+// The kernels for x86 processors with AVX2 and FMA.
 #if defined(__x86_64__)
 #define WIDTH 8
 #define TARGET "avx2,fma"

@@ -1,4 +1,4 @@
-// What every processor has: SSE2 on x86, NEON on ARM, vectors that the compiler writes out elsewhere.
+// The kernels for every processor: the compiler has SSE2 on x86 and NEON on ARM, and takes vectors apart elsewhere.
 #define WIDTH 4
 #define KERNELS tt_baseline
 #include "families.h"

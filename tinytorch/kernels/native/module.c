@@ -1,37 +1,38 @@
-// What Python sees: `twin(definition, name, set)`, a callable that tries the kernel and leaves the rest to the
-// definition.
+// The Python module: `twin(definition, name, set, defaults)` returns a callable that tries a kernel, and calls the
+// definition for arguments that the kernel leaves to it.
 #define TINYTORCH_MODULE
 #include "native.h"
 
 #include <stddef.h>
 #include <structmember.h>
 
-enum { MOST_ARGUMENTS = 16, MOST_DIMS = 64, BLOCK = 1 << 15 };
+enum { MAX_DIMS = 64, BLOCK = 1 << 15 };  // BLOCK: elements of a part of a pointwise kernel
 
-extern const Kernel tt_baseline[];
+extern const Kernel *const tt_baseline[];
 #if defined(__x86_64__)
-extern const Kernel tt_avx2[], tt_avx512[];
+extern const Kernel *const tt_avx2[], *const tt_avx512[];
 #endif
-void tt_begin_threads(void);
+void tt_install_fork_handler(void);
 
+// Instruction sets that this processor has, the best one last.
 static struct {
     const char *name;
-    const Kernel *kernels;
-} sets[3];  // that this processor has, the best one last
+    const Kernel *const *families;
+} sets[3];
 static int set_count;
 
-static void find_sets(void) {
+static void detect_sets(void) {
     sets[set_count].name = "baseline";
-    sets[set_count++].kernels = tt_baseline;
+    sets[set_count++].families = tt_baseline;
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         sets[set_count].name = "avx2";
-        sets[set_count++].kernels = tt_avx2;
+        sets[set_count++].families = tt_avx2;
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
             sets[set_count].name = "avx512";
-            sets[set_count++].kernels = tt_avx512;
+            sets[set_count++].families = tt_avx512;
         }
     }
 #endif
@@ -41,14 +42,14 @@ static void find_sets(void) {
 
 #define ARRAY(object) ((PyArrayObject *)(object))
 
-bool tt_float32(PyObject *object) {
+bool tt_is_float32(PyObject *object) {
     return PyArray_CheckExact(object) && PyArray_TYPE(ARRAY(object)) == NPY_FLOAT &&
            PyArray_ISBEHAVED_RO(ARRAY(object));
 }
 
-bool tt_contiguous(PyObject *object) { return PyArray_IS_C_CONTIGUOUS(ARRAY(object)); }
+bool tt_is_contiguous(PyObject *object) { return PyArray_IS_C_CONTIGUOUS(ARRAY(object)); }
 
-bool tt_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes) {
+bool tt_read_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes) {
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyTuple_GetItem(tuple, i);
@@ -62,27 +63,38 @@ bool tt_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes) {
     return true;
 }
 
-PyObject *tt_new(PyObject *like, int dims, const int64_t *shape) {
-    npy_intp sizes[MOST_DIMS];
+bool tt_read_number(PyObject *object, float *number) {
+    if (!PyFloat_Check(object) && !PyLong_Check(object)) return false;
+    double value = PyFloat_AsDouble(object);
+    *number = (float)value;
+    if (value != -1 || !PyErr_Occurred()) return true;
+    PyErr_Clear();
+    return false;
+}
+
+PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape) {
+    npy_intp sizes[MAX_DIMS];
     for (int i = 0; i < dims; i++) sizes[i] = shape[i];
     return PyArray_SimpleNew(dims, sizes, PyArray_TYPE(ARRAY(like)));
 }
 
+// Pointwise kernels -----------------------------------------------------------------------------
+
 typedef struct {
-    const float *inputs[MOST_ARGUMENTS];
-    float numbers[MOST_ARGUMENTS], *out;
-    int count;
+    const float *inputs[MAX_PARAMETERS];
+    float numbers[MAX_PARAMETERS], *out;
+    int input_count;
     Py_ssize_t size;
     Pointwise block;
-} Pieces;
+} PointwiseCall;
 
-static void pointwise_block(void *context, Py_ssize_t block, int worker) {
+static void pointwise_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Pieces *pieces = context;
-    Py_ssize_t begin = block * BLOCK, left = pieces->size - begin;
-    const float *inputs[MOST_ARGUMENTS];
-    for (int i = 0; i < pieces->count; i++) inputs[i] = pieces->inputs[i] + begin;
-    pieces->block(inputs, pieces->numbers, pieces->out + begin, left < BLOCK ? left : BLOCK);
+    const PointwiseCall *call = context;
+    Py_ssize_t begin = part * BLOCK, left = call->size - begin;
+    const float *inputs[MAX_PARAMETERS];
+    for (int i = 0; i < call->input_count; i++) inputs[i] = call->inputs[i] + begin;
+    call->block(inputs, call->numbers, call->out + begin, left < BLOCK ? left : BLOCK);
 }
 
 static bool same_shape(PyObject *x, PyObject *y) {
@@ -90,9 +102,9 @@ static bool same_shape(PyObject *x, PyObject *y) {
     return PyArray_NDIM(ARRAY(y)) == dims && PyArray_CompareLists(PyArray_DIMS(ARRAY(x)), PyArray_DIMS(ARRAY(y)), dims);
 }
 
-// Do the elements of both stand in one order, side by side? `out` is dense.
-static bool in_order(PyObject *x, PyObject *out) {
-    if (tt_contiguous(x) && tt_contiguous(out)) return true;
+// True if the elements of `x` have the same order in memory as those of `out`, without gaps. `out` has no gaps.
+static bool same_layout(PyObject *x, PyObject *out) {
+    if (tt_is_contiguous(x) && tt_is_contiguous(out)) return true;
     for (int dim = PyArray_NDIM(ARRAY(x)); dim--;) {
         if (PyArray_DIM(ARRAY(x), dim) > 1 && PyArray_STRIDE(ARRAY(x), dim) != PyArray_STRIDE(ARRAY(out), dim)) {
             return false;
@@ -101,69 +113,138 @@ static bool in_order(PyObject *x, PyObject *out) {
     return true;
 }
 
-static bool apart(const char *x, const char *y, Py_ssize_t size) { return x == y || x + size <= y || y + size <= x; }
+// True if two ranges of `size` bytes are disjoint, or the same range.
+static bool disjoint_or_same(const char *x, const char *y, Py_ssize_t size) {
+    return x == y || x + size <= y || y + size <= x;
+}
 
-PyObject *tt_pointwise(PyObject *const *args, Py_ssize_t count, PyObject *out, int inputs, int numbers,
-                       Pointwise block) {
-    if (count != inputs + numbers) return PASS;
+PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject *out, Pointwise block) {
     for (int i = 0; i < inputs; i++) {
-        if (!tt_float32(args[i]) || !same_shape(args[0], args[i])) return PASS;
+        if (!tt_is_float32(args[i]) || !same_shape(args[0], args[i])) return FALLBACK;
     }
-    if (!PyArray_NDIM(ARRAY(args[0]))) return PASS;  // NumPy makes a number of it
-    if (out &&
-        !(tt_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out) && tt_contiguous(out))) {
-        return PASS;
+    if (!PyArray_NDIM(ARRAY(args[0]))) return FALLBACK;  // NumPy returns a scalar
+    bool has_out = out != Py_None;
+    if (has_out &&
+        !(tt_is_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out) && tt_is_contiguous(out))) {
+        return FALLBACK;
     }
-    Pieces pieces = {.count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .block = block};
+    PointwiseCall call = {.input_count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .block = block};
     for (int i = 0; i < numbers; i++) {
-        PyObject *number = args[inputs + i];
-        if (!PyFloat_Check(number) && !PyLong_Check(number)) return PASS;
-        double value = PyFloat_AsDouble(number);
-        if (value == -1 && PyErr_Occurred()) return NULL;
-        pieces.numbers[i] = (float)value;
+        if (!tt_read_number(args[inputs + i], &call.numbers[i])) return FALLBACK;
     }
-    if (out) {
+    if (has_out) {
         Py_INCREF(out);
     } else {
         out = PyArray_NewLikeArray(ARRAY(args[0]), NPY_KEEPORDER, NULL, 0);
         if (!out) return NULL;
     }
-    pieces.out = PyArray_DATA(ARRAY(out));
+    call.out = PyArray_DATA(ARRAY(out));
     for (int i = 0; i < inputs; i++) {
-        pieces.inputs[i] = PyArray_DATA(ARRAY(args[i]));
-        if (!in_order(args[i], out) || !apart((const char *)pieces.inputs[i], (char *)pieces.out, 4 * pieces.size)) {
+        call.inputs[i] = PyArray_DATA(ARRAY(args[i]));
+        if (!same_layout(args[i], out) ||
+            !disjoint_or_same((const char *)call.inputs[i], (char *)call.out, 4 * call.size)) {
             Py_DECREF(out);
-            return PASS;
+            return FALLBACK;
         }
     }
-    tt_share(pointwise_block, &pieces, (pieces.size + BLOCK - 1) / BLOCK, pieces.size, tt_threads());
+    tt_parallel_for(pointwise_part, &call, (call.size + BLOCK - 1) / BLOCK, call.size, tt_threads());
     return out;
+}
+
+// Kernels by name -------------------------------------------------------------------------------
+
+static const Kernel *find_kernel(const char *set, const char *name) {
+    for (int i = 0; i < set_count; i++) {
+        if (strcmp(sets[i].name, set)) continue;
+        for (const Kernel *const *family = sets[i].families; *family; family++) {
+            for (const Kernel *kernel = *family; kernel->name; kernel++) {
+                if (!strcmp(kernel->name, name)) return kernel;
+            }
+        }
+    }
+    return NULL;
+}
+
+// The names of a kernel's parameters, as a tuple of interned strings.
+static PyObject *parameter_names(const Kernel *kernel) {
+    PyObject *names[MAX_PARAMETERS];
+    Py_ssize_t count = 0;
+    for (const char *name = kernel->parameters; *(name += strspn(name, ", ")); name += strcspn(name, ", ")) {
+        PyObject *string =
+            count < MAX_PARAMETERS ? PyUnicode_FromStringAndSize(name, (Py_ssize_t)strcspn(name, ", ")) : NULL;
+        if (!string) {
+            while (count) Py_DECREF(names[--count]);
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a native kernel has too many parameters");
+            return NULL;
+        }
+        PyUnicode_InternInPlace(&string);
+        names[count++] = string;
+    }
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (tuple) {
+            PyTuple_SetItem(tuple, i, names[i]);
+        } else {
+            Py_DECREF(names[i]);
+        }
+    }
+    return tuple;
 }
 
 // Twins -----------------------------------------------------------------------------------------
 
 typedef struct {
     PyObject_HEAD PyObject *definition, *attributes;
+    PyObject *names, *owned_defaults;                           // of the parameters; a dict that keeps `defaults` alive
+    PyObject *name[MAX_PARAMETERS], *defaults[MAX_PARAMETERS];  // borrowed; NULL where there is no default
+    Py_ssize_t count;
     Call call;
 } Twin;
 
+// Bind a call's arguments to the kernel's parameters, as Python would. False where it would raise an error, or where
+// the definition has a parameter that the kernel has not.
+static bool bind(const Twin *twin, PyObject *args, PyObject *keywords, PyObject **bound) {
+    Py_ssize_t positional = PyTuple_Size(args), found = 0;
+    if (positional > twin->count) return false;
+    for (Py_ssize_t i = 0; i < positional; i++) bound[i] = PyTuple_GetItem(args, i);
+    for (Py_ssize_t i = positional; i < twin->count; i++) bound[i] = NULL;
+    if (keywords) {
+        PyObject *keyword, *value;
+        for (Py_ssize_t position = 0; PyDict_Next(keywords, &position, &keyword, &value); found++) {
+            Py_ssize_t i = positional;
+            while (i < twin->count && keyword != twin->name[i]) i++;
+            if (i == twin->count) {  // an unknown name, or an equal string that has not been interned
+                for (i = positional; i < twin->count && PyUnicode_Compare(keyword, twin->name[i]); i++);
+                if (i == twin->count) return false;
+            }
+            bound[i] = value;
+        }
+    }
+    for (Py_ssize_t i = positional; found < twin->count - positional && i < twin->count; i++) {
+        if (bound[i]) continue;
+        if (!twin->defaults[i]) return false;
+        bound[i] = twin->defaults[i];
+    }
+    return true;
+}
+
 static PyObject *twin_call(PyObject *self, PyObject *args, PyObject *keywords) {
-    Twin *twin = (Twin *)self;
-    PyObject *given[MOST_ARGUMENTS], *out = NULL;
-    Py_ssize_t count = PyTuple_Size(args), named = keywords ? PyDict_Size(keywords) : 0;
-    if (named == 1) out = PyDict_GetItemString(keywords, "out");
-    if (count <= MOST_ARGUMENTS && named == (out != NULL)) {
-        for (Py_ssize_t i = 0; i < count; i++) given[i] = PyTuple_GetItem(args, i);
-        PyObject *result = twin->call(given, count, out == Py_None ? NULL : out);
-        if (result != PASS) return result;
+    const Twin *twin = (Twin *)self;
+    PyObject *bound[MAX_PARAMETERS];
+    if (bind(twin, args, keywords, bound)) {
+        PyObject *result = twin->call(bound);
+        if (result != FALLBACK) return result;
     }
     return PyObject_Call(twin->definition, args, keywords);
 }
 
 static void twin_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(((Twin *)self)->definition);
-    Py_XDECREF(((Twin *)self)->attributes);
+    Twin *twin = (Twin *)self;
+    Py_XDECREF(twin->definition);
+    Py_XDECREF(twin->attributes);
+    Py_XDECREF(twin->names);
+    Py_XDECREF(twin->owned_defaults);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -189,22 +270,31 @@ static PyTypeObject *twin_type;
 
 static PyObject *make_twin(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *definition;
+    PyObject *definition, *defaults = NULL;
     const char *name, *set;
-    if (!PyArg_ParseTuple(args, "Oss", &definition, &name, &set)) return NULL;
-    for (int i = 0; i < set_count; i++) {
-        if (strcmp(sets[i].name, set)) continue;
-        for (const Kernel *kernel = sets[i].kernels; kernel->name; kernel++) {
-            if (strcmp(kernel->name, name)) continue;
-            Twin *twin = (Twin *)((allocfunc)PyType_GetSlot(twin_type, Py_tp_alloc))(twin_type, 0);
-            if (!twin) return NULL;
-            Py_INCREF(definition);
-            twin->definition = definition;
-            twin->call = kernel->call;
-            return (PyObject *)twin;
-        }
+    if (!PyArg_ParseTuple(args, "Oss|O!", &definition, &name, &set, &PyDict_Type, &defaults)) return NULL;
+    const Kernel *kernel = find_kernel(set, name);
+    if (!kernel) return PyErr_Format(PyExc_LookupError, "there is no kernel %s for %s", name, set);
+    PyObject *names = parameter_names(kernel);
+    if (!names) return NULL;
+    Twin *twin = (Twin *)((allocfunc)PyType_GetSlot(twin_type, Py_tp_alloc))(twin_type, 0);
+    if (!twin) {
+        Py_DECREF(names);
+        return NULL;
     }
-    return PyErr_Format(PyExc_LookupError, "there is no kernel %s for %s", name, set);
+    twin->definition = Py_NewRef(definition);
+    twin->names = names;
+    twin->owned_defaults = Py_XNewRef(defaults);
+    twin->count = PyTuple_Size(names);
+    twin->call = kernel->call;
+    for (Py_ssize_t i = 0; i < twin->count; i++) {
+        twin->name[i] = PyTuple_GetItem(names, i);
+        if (defaults) twin->defaults[i] = PyDict_GetItemWithError(defaults, twin->name[i]);
+        // A kernel that takes `out` last makes a new array without it.
+        bool last_out = i == twin->count - 1 && !PyUnicode_CompareWithASCIIString(twin->name[i], "out");
+        if (!twin->defaults[i] && last_out) twin->defaults[i] = Py_None;
+    }
+    return (PyObject *)twin;
 }
 
 static PyObject *set_threads(PyObject *module, PyObject *count) {
@@ -215,6 +305,8 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
+// The module ------------------------------------------------------------------------------------
+
 static PyMethodDef methods[] = {
     {"twin", make_twin, METH_VARARGS, NULL},
     {"set_threads", set_threads, METH_O, NULL},
@@ -222,28 +314,39 @@ static PyMethodDef methods[] = {
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = methods};
 
-// A tuple of names under `name`.
-static int add_names(PyObject *module, const char *name, Py_ssize_t count, const char *(*nth)(Py_ssize_t)) {
-    PyObject *names = PyTuple_New(count);
-    for (Py_ssize_t i = 0; names && i < count; i++) PyTuple_SetItem(names, i, PyUnicode_FromString(nth(i)));
-    int failed = names ? PyModule_AddObjectRef(module, name, names) : -1;
+// SETS: the names of the instruction sets.
+static int add_sets(PyObject *module) {
+    PyObject *names = PyTuple_New(set_count);
+    for (Py_ssize_t i = 0; names && i < set_count; i++) PyTuple_SetItem(names, i, PyUnicode_FromString(sets[i].name));
+    int failed = names ? PyModule_AddObjectRef(module, "SETS", names) : -1;
     Py_XDECREF(names);
     return failed;
 }
 
-static const char *nth_set(Py_ssize_t i) { return sets[i].name; }
-static const char *nth_kernel(Py_ssize_t i) { return tt_baseline[i].name; }
+// KERNELS: the parameters of each kernel, by its name.
+static int add_kernels(PyObject *module) {
+    PyObject *kernels = PyDict_New();
+    bool failed = !kernels;
+    for (const Kernel *const *family = tt_baseline; !failed && *family; family++) {
+        for (const Kernel *kernel = *family; !failed && kernel->name; kernel++) {
+            PyObject *names = parameter_names(kernel);
+            failed = !names || PyDict_SetItemString(kernels, kernel->name, names);
+            Py_XDECREF(names);
+        }
+    }
+    failed = failed || PyModule_AddObjectRef(module, "KERNELS", kernels);
+    Py_XDECREF(kernels);
+    return failed ? -1 : 0;
+}
 
 PyMODINIT_FUNC PyInit__native(void) {
     import_array();
-    find_sets();
-    tt_begin_threads();
-    Py_ssize_t kernels = 0;
-    while (tt_baseline[kernels].name) kernels++;
+    detect_sets();
+    tt_install_fork_handler();
     PyObject *module = PyModule_Create(&definition);
     twin_type = (PyTypeObject *)PyType_FromSpec(&twin_spec);
-    if (!module || !twin_type || add_names(module, "SETS", set_count, nth_set) ||
-        add_names(module, "KERNELS", kernels, nth_kernel)) {
+    if (!module || !twin_type || add_sets(module) || add_kernels(module) ||
+        PyModule_AddIntConstant(module, "MIN_PRODUCT", MIN_PRODUCT)) {
         Py_XDECREF(module);
         return NULL;
     }

@@ -1,581 +1,564 @@
-// Twins of kernels/norm.py and kernels/layer_norm.py. Arrays are (samples, channels, places), those of a layer (rows,
-// channels); each channel of a sample is a plane. Without places the columns of a matrix are worked on as vectors.
+// Twins of kernels/norm.py and kernels/layer_norm.py. Batch and group normalisation see an array as (samples, channels,
+// places), layer normalisation as (rows, channels). The places of a channel in one sample are a plane. Where there is
+// one place per channel, the columns of the matrix (samples, channels) are processed side by side, as vectors.
+#include "helpers.h"
 
 typedef struct {
-    const float *x, *g, *weight, *bias, *mean, *scale, *variance;  // what is given
-    float *out, *means, *variances, *scales, *sums, *dots;         // what is written
-    Py_ssize_t samples, channels, places, groups, rows;            // rows of a block
+    const float *x, *g, *weight, *bias, *mean, *scale, *variance;       // inputs
+    float *out, *means, *variances, *scales, *grad_bias, *grad_weight;  // outputs
+    Py_ssize_t samples, channels, places, groups, rows_per_part;
     float eps;
 } Norm;
 
-// The sum of a row; or, `squared`, of the squares of its differences from `mean`.
-INLINE float sum_of_part(const float *x, Py_ssize_t count, float mean, bool squared) {
-    Ends ends = ends_of(count);
-    vec sums[TOGETHER] = {{0}}, last = load_last(x, &ends) - mean;
+// Add the sums of g and of g (x - mean) over a plane.
+INLINE void gradient_sums(const float *g, const float *x, Py_ssize_t count, float mean, float *sum, float *dot) {
+    Tail tail = tail_of(count);
+    vec sums = {0}, sums2 = {0}, dots = {0}, dots2 = {0}, last = mask_tail(load_tail(g, &tail), &tail);
     Py_ssize_t i = 0;
-    for (; i + ABREAST <= ends.whole; i += ABREAST) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec distance = load(x + i + k * WIDTH) - mean;
-            sums[k] += squared ? distance * distance : distance;
-        }
+    for (; i + 2 * WIDTH <= tail.body; i += 2 * WIDTH) {
+        vec g1 = load(g + i), g2 = load(g + i + WIDTH);
+        sums += g1;
+        sums2 += g2;
+        dots += g1 * (load(x + i) - mean);
+        dots2 += g2 * (load(x + i + WIDTH) - mean);
     }
-    for (; i < ends.whole; i += WIDTH) {
-        vec distance = load(x + i) - mean;
-        sums[0] += squared ? distance * distance : distance;
-    }
-    return sum_of(sums[0] + sums[1] + (sums[2] + sums[3]) + own_of(squared ? last * last : last, &ends));
-}
-
-INLINE double sum_of_row(const float *x, Py_ssize_t count, float mean, bool squared) {
-    const Py_ssize_t part = 1 << 12;  // of more numbers, float32 would lose digits
-    if (count <= part) return sum_of_part(x, count, mean, squared);
-    double sum = 0;
-    for (Py_ssize_t i = 0; i < count; i += part) {
-        sum += sum_of_part(x + i, count - i < part ? count - i : part, mean, squared);
-    }
-    return sum;
-}
-
-// Add the sums of g and of g (x - mean) of a plane.
-INLINE void products_of_plane(const float *g, const float *x, Py_ssize_t count, float mean, float *sum, float *dot) {
-    Ends ends = ends_of(count);
-    vec sums = {0}, more = {0}, dots = {0}, more_dots = {0}, last = own_of(load_last(g, &ends), &ends);
-    Py_ssize_t i = 0;
-    for (; i + 2 * WIDTH <= ends.whole; i += 2 * WIDTH) {
-        vec first = load(g + i), second = load(g + i + WIDTH);
-        sums += first;
-        more += second;
-        dots += first * (load(x + i) - mean);
-        more_dots += second * (load(x + i + WIDTH) - mean);
-    }
-    for (; i < ends.whole; i += WIDTH) {
+    for (; i < tail.body; i += WIDTH) {
         sums += load(g + i);
         dots += load(g + i) * (load(x + i) - mean);
     }
-    *sum += sum_of(sums + more + last);
-    *dot += sum_of(dots + more_dots + own_of(last * (load_last(x, &ends) - mean), &ends));
+    *sum += horizontal_sum(sums + sums2 + last);
+    *dot += horizontal_sum(dots + dots2 + mask_tail(last * (load_tail(x, &tail) - mean), &tail));
 }
 
+// out = x factor + summand
 INLINE void scale_plane(const float *x, float *out, Py_ssize_t count, float factor, float summand) {
-    Ends ends = ends_of(count);
-    for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) store(out + i, load(x + i) * factor + summand);
-    store_last(out, load_last(x, &ends) * factor + summand, &ends);
+    Tail tail = tail_of(count);
+    for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) store(out + i, load(x + i) * factor + summand);
+    store_tail(out, load_tail(x, &tail) * factor + summand, &tail);
 }
 
-INLINE void combine_plane(
-    const float *g, const float *x, float *out, Py_ssize_t count, float of_g, float of_x, float summand) {
-    Ends ends = ends_of(count);
-    for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) store(out + i, load(g + i) * of_g + (load(x + i) * of_x + summand));
-    store_last(out, load_last(g, &ends) * of_g + (load_last(x, &ends) * of_x + summand), &ends);
+// out = g g_factor + x x_factor + summand
+INLINE void combine_planes(const float *g, const float *x, float *out, Py_ssize_t count, float g_factor, float x_factor,
+                           float summand) {
+    Tail tail = tail_of(count);
+    for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) {
+        store(out + i, load(g + i) * g_factor + (load(x + i) * x_factor + summand));
+    }
+    store_tail(out, load_tail(g, &tail) * g_factor + (load_tail(x, &tail) * x_factor + summand), &tail);
 }
 
-INLINE float at_or(const float *numbers, Py_ssize_t index, float other) { return numbers ? numbers[index] : other; }
+INLINE float at_or(const float *numbers, Py_ssize_t index, float fallback) {
+    return numbers ? numbers[index] : fallback;
+}
 
-// By the statistics of a batch ------------------------------------------------------------------
+// Batch normalisation ---------------------------------------------------------------------------
 
-static void batch_channel(void *context, Py_ssize_t channel, int worker) {
+// Normalise a channel, by the given mean and variance, or by its own.
+static void batch_channel_part(void *context, Py_ssize_t channel, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t step = of->channels * of->places, count = of->places;
-    const float *x = of->x + channel * count;
+    const Norm *n = context;
+    Py_ssize_t step = n->channels * n->places, count = n->places;
+    const float *x = n->x + channel * count;
     float mean, variance;
-    if (of->mean) {
-        mean = of->mean[channel], variance = of->variance[channel];
-    } else {  // by Chan's formula, of planes one after another
-        double whole = 0, squares = 0;
-        for (Py_ssize_t n = 0; n < of->samples; n++) {
-            double of_plane = sum_of_row(x + n * step, count, 0, false) / (double)count, difference = of_plane - whole;
-            squares += sum_of_row(x + n * step, count, (float)of_plane, true);
-            squares += difference * difference * (double)count * (double)n / (double)(n + 1);
-            whole += difference / (double)(n + 1);
+    if (n->mean) {
+        mean = n->mean[channel], variance = n->variance[channel];
+    } else {  // add the planes one after another, by Chan's formula
+        double running_mean = 0, squares = 0;
+        for (Py_ssize_t sample = 0; sample < n->samples; sample++) {
+            double plane_mean = sum_of_row(x + sample * step, count, 0, false) / (double)count;
+            double difference = plane_mean - running_mean;
+            squares += sum_of_row(x + sample * step, count, (float)plane_mean, true);
+            squares += difference * difference * (double)count * (double)sample / (double)(sample + 1);
+            running_mean += difference / (double)(sample + 1);
         }
-        of->means[channel] = mean = (float)whole;
-        of->variances[channel] = variance = (float)(squares / (double)(count * of->samples));
-        of->scales[channel] = 1 / sqrtf(variance + of->eps);
+        n->means[channel] = mean = (float)running_mean;
+        n->variances[channel] = variance = (float)(squares / (double)(count * n->samples));
+        n->scales[channel] = 1 / sqrtf(variance + n->eps);
     }
-    float factor = at_or(of->weight, channel, 1) / sqrtf(variance + of->eps);
-    float summand = at_or(of->bias, channel, 0) - mean * factor;
-    for (Py_ssize_t n = 0; n < of->samples; n++) {
-        scale_plane(x + n * step, of->out + channel * count + n * step, count, factor, summand);
+    float factor = at_or(n->weight, channel, 1) / sqrtf(variance + n->eps);
+    float summand = at_or(n->bias, channel, 0) - mean * factor;
+    for (Py_ssize_t sample = 0; sample < n->samples; sample++) {
+        scale_plane(x + sample * step, n->out + channel * count + sample * step, count, factor, summand);
     }
 }
 
-INLINE vec columns_or(const float *numbers, const Columns *columns, int k, float other) {
-    return numbers ? load_columns(numbers + columns->begin, columns, k) : all(other);
+INLINE vec columns_or(const float *numbers, const Columns *columns, int k, float fallback) {
+    return numbers ? load_columns(numbers + columns->begin, columns, k) : broadcast(fallback);
 }
 
-INLINE vec inverse_root_of(vec x) {
-    for (int lane = 0; lane < WIDTH; lane++) x[lane] = 1 / sqrtf(x[lane]);
-    return x;
-}
+enum { ROW_BLOCK = 64 };  // rows whose columns stay in the cache, and which float32 sums without losing digits
 
-enum { STRETCH = 64 };  // rows whose columns stay in the cache, and whose sums lose no digits
-
-INLINE void batch_columns(const Norm *of, const Columns *columns) {
-    Py_ssize_t step = of->channels;
-    const float *x = of->x + columns->begin;
-    vec mean[TOGETHER], variance[TOGETHER], factor[TOGETHER], summand[TOGETHER];
-    for (int k = 0; k < TOGETHER; k++) {
-        mean[k] = columns_or(of->mean, columns, k, 0);
-        variance[k] = columns_or(of->variance, columns, k, 0);
+// The same for columns, whose blocks of rows are added by Chan's formula.
+INLINE void batch_columns(const Norm *n, const Columns *columns) {
+    Py_ssize_t step = n->channels;
+    const float *x = n->x + columns->begin;
+    vec mean[UNROLL], variance[UNROLL], factor[UNROLL], summand[UNROLL];
+    for (int k = 0; k < UNROLL; k++) {
+        mean[k] = columns_or(n->mean, columns, k, 0);
+        variance[k] = columns_or(n->variance, columns, k, 0);
     }
-    for (Py_ssize_t begin = 0; !of->mean && begin < of->samples; begin += STRETCH) {
-        Py_ssize_t end = begin + STRETCH < of->samples ? begin + STRETCH : of->samples;
+    for (Py_ssize_t begin = 0; !n->mean && begin < n->samples; begin += ROW_BLOCK) {
+        Py_ssize_t end = imin(begin + ROW_BLOCK, n->samples);
         float count = (float)(end - begin), before = (float)begin;
-        vec own[TOGETHER] = {{0}};
-        for (Py_ssize_t n = begin; n < end; n++) {
-            for (int k = 0; k < TOGETHER; k++) own[k] += load_columns(x + n * step, columns, k);
+        vec block_mean[UNROLL] = {{0}};
+        for (Py_ssize_t row = begin; row < end; row++) {
+            for (int k = 0; k < UNROLL; k++) block_mean[k] += load_columns(x + row * step, columns, k);
         }
-        for (int k = 0; k < TOGETHER; k++) own[k] /= count;
-        for (Py_ssize_t n = begin; n < end; n++) {
-            for (int k = 0; k < TOGETHER; k++) {
-                vec distance = load_columns(x + n * step, columns, k) - own[k];
-                variance[k] += distance * distance;
+        for (int k = 0; k < UNROLL; k++) block_mean[k] /= count;
+        for (Py_ssize_t row = begin; row < end; row++) {
+            for (int k = 0; k < UNROLL; k++) {
+                vec deviation = load_columns(x + row * step, columns, k) - block_mean[k];
+                variance[k] += deviation * deviation;
             }
         }
-        for (int k = 0; k < TOGETHER; k++) {
-            vec difference = own[k] - mean[k];
+        for (int k = 0; k < UNROLL; k++) {
+            vec difference = block_mean[k] - mean[k];
             variance[k] += difference * difference * (before * (count / (before + count)));
             mean[k] += difference * (count / (before + count));
         }
     }
-    for (int k = 0; k < TOGETHER; k++) {
-        if (!of->mean) variance[k] /= (float)of->samples;
-        vec scale = inverse_root_of(variance[k] + of->eps);
-        factor[k] = scale * columns_or(of->weight, columns, k, 1);
-        summand[k] = columns_or(of->bias, columns, k, 0) - mean[k] * factor[k];
-        if (!of->mean) {
-            store_columns(of->means + columns->begin, mean[k], columns, k);
-            store_columns(of->variances + columns->begin, variance[k], columns, k);
-            store_columns(of->scales + columns->begin, scale, columns, k);
+    for (int k = 0; k < UNROLL; k++) {
+        if (!n->mean) variance[k] /= (float)n->samples;
+        vec scale = vrsqrt(variance[k] + n->eps);
+        factor[k] = scale * columns_or(n->weight, columns, k, 1);
+        summand[k] = columns_or(n->bias, columns, k, 0) - mean[k] * factor[k];
+        if (!n->mean) {
+            store_columns(n->means + columns->begin, mean[k], columns, k);
+            store_columns(n->variances + columns->begin, variance[k], columns, k);
+            store_columns(n->scales + columns->begin, scale, columns, k);
         }
     }
-    for (Py_ssize_t n = 0; n < of->samples; n++) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec value = load_columns(x + n * step, columns, k) * factor[k] + summand[k];
-            store_columns(of->out + columns->begin + n * step, value, columns, k);
+    for (Py_ssize_t row = 0; row < n->samples; row++) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec value = load_columns(x + row * step, columns, k) * factor[k] + summand[k];
+            store_columns(n->out + columns->begin + row * step, value, columns, k);
         }
     }
 }
 
-// The gradient (g - sum(g) / count - distance scale^2 sum(g distance) / count) scale weight.
-static void batch_grad_channel(void *context, Py_ssize_t channel, int worker) {
+// The gradient by the input is (g - sum(g) / count - deviation scale^2 sum(g deviation) / count) scale weight.
+static void batch_channel_grad_part(void *context, Py_ssize_t channel, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t step = of->channels * of->places, count = of->places, at = channel * count;
-    float mean = of->mean[channel], scale = of->scale[channel];
+    const Norm *n = context;
+    Py_ssize_t step = n->channels * n->places, count = n->places, at = channel * count;
+    float mean = n->mean[channel], scale = n->scale[channel];
     double sum = 0, dot = 0;
-    for (Py_ssize_t n = 0; n < of->samples; n++) {
-        float of_plane = 0, of_distance = 0;
-        products_of_plane(of->g + at + n * step, of->x + at + n * step, count, mean, &of_plane, &of_distance);
-        sum += of_plane;
-        dot += of_distance;
+    for (Py_ssize_t sample = 0; sample < n->samples; sample++) {
+        float plane_sum = 0, plane_dot = 0;
+        gradient_sums(n->g + at + sample * step, n->x + at + sample * step, count, mean, &plane_sum, &plane_dot);
+        sum += plane_sum;
+        dot += plane_dot;
     }
-    of->sums[channel] = (float)sum;
-    of->dots[channel] = (float)dot * scale;
-    if (!of->out) return;
-    float of_g = scale * at_or(of->weight, channel, 1), each = of_g / (float)(of->samples * count);
-    float of_x = -each * scale * scale * (float)dot, summand = -each * (float)sum - of_x * mean;
-    for (Py_ssize_t n = 0; n < of->samples; n++) {
-        combine_plane(of->g + at + n * step, of->x + at + n * step, of->out + at + n * step, count, of_g, of_x, summand);
+    n->grad_bias[channel] = (float)sum;
+    n->grad_weight[channel] = (float)dot * scale;
+    if (!n->out) return;
+    float g_factor = scale * at_or(n->weight, channel, 1), share = g_factor / (float)(n->samples * count);
+    float x_factor = -share * scale * scale * (float)dot, summand = -share * (float)sum - x_factor * mean;
+    for (Py_ssize_t sample = 0; sample < n->samples; sample++) {
+        Py_ssize_t plane = at + sample * step;
+        combine_planes(n->g + plane, n->x + plane, n->out + plane, count, g_factor, x_factor, summand);
     }
 }
 
-INLINE void batch_grad_columns(const Norm *of, const Columns *columns) {
-    Py_ssize_t step = of->channels;
-    const float *x = of->x + columns->begin, *g = of->g + columns->begin;
-    vec sums[TOGETHER] = {{0}}, dots[TOGETHER] = {{0}}, mean[TOGETHER], of_g[TOGETHER], of_x[TOGETHER], summand[TOGETHER];
-    for (int k = 0; k < TOGETHER; k++) mean[k] = columns_or(of->mean, columns, k, 0);
-    for (Py_ssize_t begin = 0; begin < of->samples; begin += STRETCH) {
-        Py_ssize_t end = begin + STRETCH < of->samples ? begin + STRETCH : of->samples;
-        vec own[TOGETHER] = {{0}}, own_dots[TOGETHER] = {{0}};
-        for (Py_ssize_t n = begin; n < end; n++) {
-            for (int k = 0; k < TOGETHER; k++) {
-                vec slope = load_columns(g + n * step, columns, k);
-                own[k] += slope;
-                own_dots[k] += slope * (load_columns(x + n * step, columns, k) - mean[k]);
+INLINE void batch_columns_grad(const Norm *n, const Columns *columns) {
+    Py_ssize_t step = n->channels;
+    const float *x = n->x + columns->begin, *g = n->g + columns->begin;
+    vec sums[UNROLL] = {{0}}, dots[UNROLL] = {{0}}, mean[UNROLL], g_factor[UNROLL], x_factor[UNROLL], summand[UNROLL];
+    for (int k = 0; k < UNROLL; k++) mean[k] = columns_or(n->mean, columns, k, 0);
+    for (Py_ssize_t begin = 0; begin < n->samples; begin += ROW_BLOCK) {
+        Py_ssize_t end = imin(begin + ROW_BLOCK, n->samples);
+        vec block_sums[UNROLL] = {{0}}, block_dots[UNROLL] = {{0}};
+        for (Py_ssize_t row = begin; row < end; row++) {
+            for (int k = 0; k < UNROLL; k++) {
+                vec grad = load_columns(g + row * step, columns, k);
+                block_sums[k] += grad;
+                block_dots[k] += grad * (load_columns(x + row * step, columns, k) - mean[k]);
             }
         }
-        for (int k = 0; k < TOGETHER; k++) {
-            sums[k] += own[k];
-            dots[k] += own_dots[k];
+        for (int k = 0; k < UNROLL; k++) {
+            sums[k] += block_sums[k];
+            dots[k] += block_dots[k];
         }
     }
-    for (int k = 0; k < TOGETHER; k++) {
-        vec scale = columns_or(of->scale, columns, k, 0);
-        store_columns(of->sums + columns->begin, sums[k], columns, k);
-        store_columns(of->dots + columns->begin, dots[k] * scale, columns, k);
-        of_g[k] = scale * columns_or(of->weight, columns, k, 1);
-        vec each = of_g[k] / (float)of->samples;
-        of_x[k] = -each * scale * scale * dots[k];
-        summand[k] = -each * sums[k] - of_x[k] * mean[k];
+    for (int k = 0; k < UNROLL; k++) {
+        vec scale = columns_or(n->scale, columns, k, 0);
+        store_columns(n->grad_bias + columns->begin, sums[k], columns, k);
+        store_columns(n->grad_weight + columns->begin, dots[k] * scale, columns, k);
+        g_factor[k] = scale * columns_or(n->weight, columns, k, 1);
+        vec share = g_factor[k] / (float)n->samples;
+        x_factor[k] = -share * scale * scale * dots[k];
+        summand[k] = -share * sums[k] - x_factor[k] * mean[k];
     }
-    for (Py_ssize_t n = 0; of->out && n < of->samples; n++) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec value = load_columns(x + n * step, columns, k) * of_x[k] + summand[k];
-            value += load_columns(g + n * step, columns, k) * of_g[k];
-            store_columns(of->out + columns->begin + n * step, value, columns, k);
+    for (Py_ssize_t row = 0; n->out && row < n->samples; row++) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec value = load_columns(x + row * step, columns, k) * x_factor[k] + summand[k];
+            value += load_columns(g + row * step, columns, k) * g_factor[k];
+            store_columns(n->out + columns->begin + row * step, value, columns, k);
         }
     }
 }
 
-static void batch_columns_block(void *context, Py_ssize_t block, int worker) {
+static void batch_columns_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Columns columns = {block * ABREAST, of->channels - block * ABREAST};
-    if (columns.count >= ABREAST) {
-        columns.count = ABREAST;  // which the compiler sees
-        of->g ? batch_grad_columns(of, &columns) : batch_columns(of, &columns);
+    const Norm *n = context;
+    Columns columns = {part * UNROLLED_WIDTH, n->channels - part * UNROLLED_WIDTH};
+    if (columns.count >= UNROLLED_WIDTH) {
+        columns.count = UNROLLED_WIDTH;  // a constant: the compiler drops the checks of `load_columns`
+        n->g ? batch_columns_grad(n, &columns) : batch_columns(n, &columns);
     } else {
-        of->g ? batch_grad_columns(of, &columns) : batch_columns(of, &columns);
+        n->g ? batch_columns_grad(n, &columns) : batch_columns(n, &columns);
     }
 }
 
-// By those of groups of channels ----------------------------------------------------------------
+// Group normalisation ---------------------------------------------------------------------------
 
-static void group_block(void *context, Py_ssize_t block, int worker) {
+static void group_part(void *context, Py_ssize_t group, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t size = of->channels / of->groups, length = size * of->places, first = block % of->groups * size;
-    const float *x = of->x + block * length;
+    const Norm *n = context;
+    Py_ssize_t size = n->channels / n->groups, length = size * n->places, first = group % n->groups * size;
+    const float *x = n->x + group * length;
     float mean = (float)(sum_of_row(x, length, 0, false) / (double)length);
-    float scale = 1 / sqrtf((float)(sum_of_row(x, length, mean, true) / (double)length) + of->eps);
-    of->means[block] = mean;
-    of->scales[block] = scale;
+    float scale = 1 / sqrtf((float)(sum_of_row(x, length, mean, true) / (double)length) + n->eps);
+    n->means[group] = mean;
+    n->scales[group] = scale;
     for (Py_ssize_t c = 0; c < size; c++) {
-        float factor = scale * at_or(of->weight, first + c, 1), summand = at_or(of->bias, first + c, 0) - mean * factor;
-        scale_plane(x + c * of->places, of->out + block * length + c * of->places, of->places, factor, summand);
+        float factor = scale * at_or(n->weight, first + c, 1), summand = at_or(n->bias, first + c, 0) - mean * factor;
+        scale_plane(x + c * n->places, n->out + group * length + c * n->places, n->places, factor, summand);
     }
 }
 
-static void group_grad_block(void *context, Py_ssize_t block, int worker) {
+// `grad_bias` and `grad_weight` have a number per sample and channel, to be added over the samples.
+static void group_grad_part(void *context, Py_ssize_t group, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t size = of->channels / of->groups, count = of->places, first = block % of->groups * size;
-    const float *x = of->x + block * size * count, *g = of->g + block * size * count;
-    float mean = of->mean[block], scale = of->scale[block], sum = 0, dot = 0;
+    const Norm *n = context;
+    Py_ssize_t size = n->channels / n->groups, count = n->places, first = group % n->groups * size;
+    const float *x = n->x + group * size * count, *g = n->g + group * size * count;
+    float mean = n->mean[group], scale = n->scale[group], sum = 0, dot = 0;
     for (Py_ssize_t c = 0; c < size; c++) {
-        float *of_plane = of->sums + block * size + c, *of_distance = of->dots + block * size + c;
-        *of_plane = *of_distance = 0;
-        products_of_plane(g + c * count, x + c * count, count, mean, of_plane, of_distance);
-        sum += *of_plane * at_or(of->weight, first + c, 1);
-        dot += *of_distance * at_or(of->weight, first + c, 1);
-        *of_distance *= scale;
+        float *plane_sum = n->grad_bias + group * size + c, *plane_dot = n->grad_weight + group * size + c;
+        *plane_sum = *plane_dot = 0;
+        gradient_sums(g + c * count, x + c * count, count, mean, plane_sum, plane_dot);
+        sum += *plane_sum * at_or(n->weight, first + c, 1);
+        dot += *plane_dot * at_or(n->weight, first + c, 1);
+        *plane_dot *= scale;
     }
-    if (!of->out) return;
-    float each = scale / (float)(size * count), of_x = -each * scale * scale * dot, summand = -each * sum - of_x * mean;
+    if (!n->out) return;
+    float share = scale / (float)(size * count), x_factor = -share * scale * scale * dot;
+    float summand = -share * sum - x_factor * mean;
     for (Py_ssize_t c = 0; c < size; c++) {
-        float of_g = scale * at_or(of->weight, first + c, 1);
-        float *out = of->out + (block * size + c) * count;
-        combine_plane(g + c * count, x + c * count, out, count, of_g, of_x, summand);
+        float g_factor = scale * at_or(n->weight, first + c, 1);
+        float *out = n->out + (group * size + c) * count;
+        combine_planes(g + c * count, x + c * count, out, count, g_factor, x_factor, summand);
     }
 }
 
-// Of layers -------------------------------------------------------------------------------------
+// Layer normalisation ---------------------------------------------------------------------------
 
-INLINE vec load_part(const float *x, Py_ssize_t i, const Ends *ends) { return ends ? load_last(x, ends) : load(x + i); }
+// A vector of a row: at `i`, or its tail if `tail` is not NULL.
+INLINE vec load_at(const float *x, Py_ssize_t i, const Tail *tail) { return tail ? load_tail(x, tail) : load(x + i); }
 
-INLINE void store_part(float *x, Py_ssize_t i, vec value, const Ends *ends) {
-    if (ends) {
-        store_last(x, value, ends);
+INLINE void store_at(float *x, Py_ssize_t i, vec value, const Tail *tail) {
+    if (tail) {
+        store_tail(x, value, tail);
     } else {
         store(x + i, value);
     }
 }
 
-INLINE void layer_part(const Norm *of, const float *x, float *out, Py_ssize_t i, const Ends *ends, float mean, float scale) {
-    vec value = (load_part(x, i, ends) - mean) * scale;
-    if (of->weight) value *= load_part(of->weight, i, ends);
-    if (of->bias) value += load_part(of->bias, i, ends);
-    store_part(out, i, value, ends);
+INLINE void layer_vector(const Norm *n, const float *x, float *out, Py_ssize_t i, const Tail *tail, float mean,
+                         float scale) {
+    vec value = (load_at(x, i, tail) - mean) * scale;
+    if (n->weight) value *= load_at(n->weight, i, tail);
+    if (n->bias) value += load_at(n->bias, i, tail);
+    store_at(out, i, value, tail);
 }
 
-static void layer_block(void *context, Py_ssize_t block, int worker) {
+static void layer_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t count = of->channels, end = (block + 1) * of->rows < of->samples ? (block + 1) * of->rows : of->samples;
-    Ends ends = ends_of(count);
-    for (Py_ssize_t row = block * of->rows; row < end; row++) {
-        const float *x = of->x + row * count;
-        float mean = of->means ? (float)(sum_of_row(x, count, 0, false) / (double)count) : 0, *out = of->out + row * count;
-        float scale = 1 / sqrtf((float)(sum_of_row(x, count, mean, true) / (double)count) + of->eps);
-        if (of->means) of->means[row] = mean;
-        of->scales[row] = scale;
-        for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) layer_part(of, x, out, i, NULL, mean, scale);
-        layer_part(of, x, out, 0, &ends, mean, scale);
+    const Norm *n = context;
+    Py_ssize_t count = n->channels, end = imin((part + 1) * n->rows_per_part, n->samples);
+    Tail tail = tail_of(count);
+    for (Py_ssize_t row = part * n->rows_per_part; row < end; row++) {
+        const float *x = n->x + row * count;
+        float mean = n->means ? (float)(sum_of_row(x, count, 0, false) / (double)count) : 0,
+              *out = n->out + row * count;
+        float scale = 1 / sqrtf((float)(sum_of_row(x, count, mean, true) / (double)count) + n->eps);
+        if (n->means) n->means[row] = mean;
+        n->scales[row] = scale;
+        for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) layer_vector(n, x, out, i, NULL, mean, scale);
+        layer_vector(n, x, out, 0, &tail, mean, scale);
     }
 }
 
+// What the gradient of a row needs: the sums of g weight and of g weight deviation.
 typedef struct {
-    vec sums, dots;  // of g weight, and that times the distance from the mean
+    vec sums, dots;
     float mean, scale;
-} Slopes;
+} RowGradient;
 
-INLINE void layer_grad_part(
-    const Norm *of, const float *g, const float *x, Py_ssize_t i, const Ends *ends, float *of_weight, float *of_bias,
-    Slopes *slopes) {
-    vec slope = load_part(g, i, ends), distance = load_part(x, i, ends) - slopes->mean;
-    if (ends) slope = own_of(slope, ends);
-    if (of_bias) store_part(of_bias, i, load_part(of_bias, i, ends) + slope, ends);
-    vec along = slope * distance;
-    if (ends) along = own_of(along, ends);
-    if (of_weight) store_part(of_weight, i, load_part(of_weight, i, ends) + along * slopes->scale, ends);
-    vec weight = of->weight ? load_part(of->weight, i, ends) : all(1);
-    slopes->sums += slope * weight;
-    slopes->dots += along * weight;
+INLINE void layer_grad_sums(const Norm *n, const float *g, const float *x, Py_ssize_t i, const Tail *tail,
+                            float *grad_weight, float *grad_bias, RowGradient *row) {
+    vec grad = load_at(g, i, tail), deviation = load_at(x, i, tail) - row->mean;
+    if (tail) grad = mask_tail(grad, tail);
+    if (grad_bias) store_at(grad_bias, i, load_at(grad_bias, i, tail) + grad, tail);
+    vec product = grad * deviation;
+    if (tail) product = mask_tail(product, tail);
+    if (grad_weight) store_at(grad_weight, i, load_at(grad_weight, i, tail) + product * row->scale, tail);
+    vec weight = n->weight ? load_at(n->weight, i, tail) : broadcast(1);
+    row->sums += grad * weight;
+    row->dots += product * weight;
 }
 
-INLINE void layer_grad_out(
-    const Norm *of, const float *g, const float *x, float *out, Py_ssize_t i, const Ends *ends, float scale, float of_x,
-    float summand) {
-    vec slope = load_part(g, i, ends) * scale;
-    if (of->weight) slope *= load_part(of->weight, i, ends);
-    store_part(out, i, slope + (load_part(x, i, ends) * of_x + summand), ends);
+INLINE void layer_grad_vector(const Norm *n, const float *g, const float *x, float *out, Py_ssize_t i, const Tail *tail,
+                              float scale, float x_factor, float summand) {
+    vec grad = load_at(g, i, tail) * scale;
+    if (n->weight) grad *= load_at(n->weight, i, tail);
+    store_at(out, i, grad + (load_at(x, i, tail) * x_factor + summand), tail);
 }
 
-static void layer_grad_block(void *context, Py_ssize_t block, int worker) {
+// `grad_weight` and `grad_bias` have a row per part.
+static void layer_grad_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Norm *of = context;
-    Py_ssize_t count = of->channels, end = (block + 1) * of->rows < of->samples ? (block + 1) * of->rows : of->samples;
-    Ends ends = ends_of(count);
-    float *of_weight = of->dots ? of->dots + block * count : NULL, *of_bias = of->sums ? of->sums + block * count : NULL;
-    for (Py_ssize_t row = block * of->rows; row < end; row++) {
-        const float *x = of->x + row * count, *g = of->g + row * count;
-        Slopes slopes = {{0}, {0}, at_or(of->mean, row, 0), of->scale[row]};
-        for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) {
-            layer_grad_part(of, g, x, i, NULL, of_weight, of_bias, &slopes);
+    const Norm *n = context;
+    Py_ssize_t count = n->channels, end = imin((part + 1) * n->rows_per_part, n->samples);
+    Tail tail = tail_of(count);
+    float *grad_weight = n->grad_weight ? n->grad_weight + part * count : NULL;
+    float *grad_bias = n->grad_bias ? n->grad_bias + part * count : NULL;
+    for (Py_ssize_t row = part * n->rows_per_part; row < end; row++) {
+        const float *x = n->x + row * count, *g = n->g + row * count;
+        RowGradient sums = {{0}, {0}, at_or(n->mean, row, 0), n->scale[row]};
+        for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) {
+            layer_grad_sums(n, g, x, i, NULL, grad_weight, grad_bias, &sums);
         }
-        layer_grad_part(of, g, x, 0, &ends, of_weight, of_bias, &slopes);
-        if (!of->out) continue;
-        float *out = of->out + row * count, scale = slopes.scale, each = scale / (float)count;
-        float of_x = -each * scale * scale * sum_of(slopes.dots);
-        float summand = of->mean ? -each * sum_of(slopes.sums) - of_x * slopes.mean : 0;
-        for (Py_ssize_t i = 0; i < ends.whole; i += WIDTH) layer_grad_out(of, g, x, out, i, NULL, scale, of_x, summand);
-        layer_grad_out(of, g, x, out, 0, &ends, scale, of_x, summand);
+        layer_grad_sums(n, g, x, 0, &tail, grad_weight, grad_bias, &sums);
+        if (!n->out) continue;
+        float *out = n->out + row * count, scale = sums.scale, share = scale / (float)count;
+        float x_factor = -share * scale * scale * horizontal_sum(sums.dots);
+        float summand = n->mean ? -share * horizontal_sum(sums.sums) - x_factor * sums.mean : 0;
+        for (Py_ssize_t i = 0; i < tail.body; i += WIDTH) {
+            layer_grad_vector(n, g, x, out, i, NULL, scale, x_factor, summand);
+        }
+        layer_grad_vector(n, g, x, out, 0, &tail, scale, x_factor, summand);
     }
 }
 
 // Calls -----------------------------------------------------------------------------------------
 
-// The numbers of an array of a given size; of None, none. False for what the kernels do not take.
-static bool numbers_of(PyObject *object, Py_ssize_t size, const float **numbers) {
-    if (object == Py_None) return true;
-    if (!tt_float32(object) || !tt_contiguous(object) || PyArray_SIZE((PyArrayObject *)object) != size) return false;
-    *numbers = PyArray_DATA((PyArrayObject *)object);
-    return true;
+static bool read_optional(PyObject *object, Py_ssize_t size, const float **numbers) {
+    return read_floats(object, size, true, (float **)numbers);
 }
 
-// See an input as (samples, channels, places); of a layer, whose last `count` dimensions are normalised, as (rows, channels).
-static bool see_norm(Norm *of, PyObject *x, Py_ssize_t count, PyObject *weight, PyObject *bias) {
-    if (!tt_float32(x) || !tt_contiguous(x) || !PyArray_SIZE((PyArrayObject *)x)) return false;
-    int dims = PyArray_NDIM((PyArrayObject *)x);
-    of->samples = of->channels = of->places = 1;
+static bool read_required(PyObject *object, Py_ssize_t size, const float **numbers) {
+    return read_floats(object, size, false, (float **)numbers);
+}
+
+// View `x` as (samples, channels, places); or, if `last` is not 0, as (rows, channels) where the channels are the last
+// `last` dimensions. False for arguments that are left to the definition.
+static bool read_norm(Norm *n, PyObject *x, Py_ssize_t last, PyObject *weight, PyObject *bias) {
+    if (!is_float_array(x, false) || !PyArray_SIZE(ARRAY(x))) return false;
+    int dims = PyArray_NDIM(ARRAY(x));
+    n->samples = n->channels = n->places = 1;
     for (int dim = 0; dim < dims; dim++) {
-        Py_ssize_t length = PyArray_DIM((PyArrayObject *)x, dim);
-        if (count) {
-            *(dim < dims - count ? &of->samples : &of->channels) *= length;
+        Py_ssize_t length = PyArray_DIM(ARRAY(x), dim);
+        if (last) {
+            *(dim < dims - last ? &n->samples : &n->channels) *= length;
         } else {
-            *(dim == 0 ? &of->samples : dim == 1 ? &of->channels : &of->places) *= length;
+            *(dim == 0 ? &n->samples : dim == 1 ? &n->channels : &n->places) *= length;
         }
     }
-    of->x = PyArray_DATA((PyArrayObject *)x);
-    return dims >= (count ? count : 2) && numbers_of(weight, of->channels, &of->weight) && numbers_of(bias, of->channels, &of->bias);
+    n->x = float_data(x);
+    return dims >= (last ? last : 2) && read_optional(weight, n->channels, &n->weight) &&
+           read_optional(bias, n->channels, &n->bias);
 }
 
-static int64_t size_of(const Norm *of) { return of->samples * of->channels * of->places; }
+static int64_t size_of(const Norm *n) { return n->samples * n->channels * n->places; }
 
-static bool eps_of(PyObject *number, float *eps) {
-    if (!PyFloat_Check(number) && !PyLong_Check(number)) return false;
-    double value = PyFloat_AsDouble(number);
-    *eps = (float)value;
-    return value != -1 || !PyErr_Occurred() || (PyErr_Clear(), false);
+// Read the further arguments of a gradient, with `count` means and scales.
+static bool read_gradient(Norm *n, PyObject *g, PyObject *mean, PyObject *scale, PyObject *wanted, Py_ssize_t count) {
+    return read_required(g, size_of(n), &n->g) && read_required(mean, count, &n->mean) &&
+           read_required(scale, count, &n->scale) && PyBool_Check(wanted);
 }
 
-static PyObject *made(PyObject *like, int dims, const int64_t *shape, float **data) {
-    PyObject *out = shape ? tt_new(like, dims, shape) : PyArray_NewLikeArray((PyArrayObject *)like, NPY_CORDER, NULL, 0);
-    if (out) *data = PyArray_DATA((PyArrayObject *)out);
+// Allocate an array of the given shape (NULL: that of `like`), whose memory is `data`.
+static PyObject *allocate(PyObject *like, int dims, const int64_t *shape, float **data) {
+    PyObject *out = shape ? tt_new_array(like, dims, shape) : new_like(like);
+    if (out) *data = float_data(out);
     return out;
 }
 
-// A tuple of arrays, whose references it takes; NULL if one was not made.
-static PyObject *tuple_of(int count, PyObject **arrays) {
-    bool whole = true;
-    for (int i = 0; i < count; i++) whole = whole && arrays[i];
-    PyObject *tuple = whole ? PyTuple_New(count) : NULL;
-    for (int i = 0; i < count; i++) {
-        if (tuple) {
-            PyTuple_SetItem(tuple, i, arrays[i]);
-        } else {
-            Py_XDECREF(arrays[i]);
-        }
-    }
-    return tuple;
+// Allocate the gradient by the input; an empty array if it is not `wanted`.
+static PyObject *allocate_grad(Norm *n, PyObject *like, PyObject *wanted) {
+    const int64_t empty = 0;
+    PyObject *grad = allocate(like, 1, wanted == Py_True ? NULL : &empty, &n->out);
+    if (wanted != Py_True) n->out = NULL;
+    return grad;
 }
 
-static void share_channels(Norm *of, Work of_channel) {
-    bool planes = of->places > 1;
-    Py_ssize_t blocks = planes ? of->channels : (of->channels + ABREAST - 1) / ABREAST;
-    tt_share(planes ? of_channel : batch_columns_block, of, blocks, size_of(of), tt_threads());
+static void run_channels(Norm *n, Work channel_part) {
+    bool planes = n->places > 1;
+    Py_ssize_t parts = planes ? n->channels : ceil_div(n->channels, UNROLLED_WIDTH);
+    tt_parallel_for(planes ? channel_part : batch_columns_part, n, parts, size_of(n), tt_threads());
 }
 
-// The array's numbers as one dimension.
-static PyObject *flat(PyObject *array) {
-    npy_intp size = PyArray_SIZE((PyArrayObject *)array);
+// A view of an array with one dimension.
+static PyObject *flattened(PyObject *array) {
+    npy_intp size = PyArray_SIZE(ARRAY(array));
     PyArray_Dims shape = {&size, 1};
-    return PyArray_Newshape((PyArrayObject *)array, &shape, NPY_CORDER);
+    return PyArray_Newshape(ARRAY(array), &shape, NPY_CORDER);
 }
 
-KERNEL(batch_norm) {  // (x, weight, bias, eps)
-    Norm of = {0};
-    if (out || count != 4 || !eps_of(args[3], &of.eps) || !see_norm(&of, args[0], 0, args[1], args[2])) return PASS;
-    int64_t shape[] = {1, of.channels};
-    PyObject *y = made(args[0], 0, NULL, &of.out), *mean = made(args[0], 2, shape, &of.means);
-    PyObject *variance = made(args[0], 1, shape + 1, &of.variances), *scale = made(args[0], 2, shape, &of.scales);
-    if (y && mean && variance && scale) share_channels(&of, batch_channel);
-    return tuple_of(5, (PyObject *[]){y, mean ? flat(mean) : NULL, variance, mean, scale});
+KERNEL(batch_norm, x, weight, bias, eps) {
+    Norm n = {0};
+    if (!tt_read_number(args->eps, &n.eps) || !read_norm(&n, args->x, 0, args->weight, args->bias)) return FALLBACK;
+    int64_t shape[] = {1, n.channels};
+    PyObject *y = allocate(args->x, 0, NULL, &n.out), *mean = allocate(args->x, 2, shape, &n.means);
+    PyObject *variance = allocate(args->x, 1, shape + 1, &n.variances), *scale = allocate(args->x, 2, shape, &n.scales);
+    if (y && mean && variance && scale) run_channels(&n, batch_channel_part);
+    return new_tuple(5, (PyObject *[]){y, mean ? flattened(mean) : NULL, variance, mean, scale});
 }
 
-KERNEL(given_norm) {  // (x, weight, bias, mean, variance, eps)
-    Norm of = {0};
-    if (out || count != 6 || !eps_of(args[5], &of.eps) || !see_norm(&of, args[0], 0, args[1], args[2])) return PASS;
-    if (!numbers_of(args[3], of.channels, &of.mean) || !numbers_of(args[4], of.channels, &of.variance)) return PASS;
-    if (!of.mean || !of.variance) return PASS;
-    PyObject *y = made(args[0], 0, NULL, &of.out);
-    if (y) share_channels(&of, batch_channel);
+KERNEL(given_norm, x, weight, bias, mean, variance, eps) {
+    Norm n = {0};
+    if (!tt_read_number(args->eps, &n.eps) || !read_norm(&n, args->x, 0, args->weight, args->bias)) return FALLBACK;
+    if (!read_required(args->mean, n.channels, &n.mean)) return FALLBACK;
+    if (!read_required(args->variance, n.channels, &n.variance)) return FALLBACK;
+    PyObject *y = allocate(args->x, 0, NULL, &n.out);
+    if (y) run_channels(&n, batch_channel_part);
     return y;
 }
 
-// (g, x, weight, mean, scale, wanted) of `count` means.
-static bool see_gradient(Norm *of, PyObject *const *args, Py_ssize_t means) {
-    if (!numbers_of(args[0], size_of(of), &of->g) || !numbers_of(args[3], means, &of->mean)) return false;
-    return numbers_of(args[4], means, &of->scale) && of->g && of->mean && of->scale && PyBool_Check(args[5]);
+KERNEL(batch_norm_grad, g, x, weight, mean, scale, wanted) {
+    Norm n = {0};
+    if (!read_norm(&n, args->x, 0, args->weight, Py_None)) return FALLBACK;
+    if (!read_gradient(&n, args->g, args->mean, args->scale, args->wanted, n.channels)) return FALLBACK;
+    int64_t channels = n.channels;
+    PyObject *grad = allocate_grad(&n, args->x, args->wanted);
+    PyObject *grad_weight = allocate(args->x, 1, &channels, &n.grad_weight);
+    PyObject *grad_bias = allocate(args->x, 1, &channels, &n.grad_bias);
+    if (grad && grad_weight && grad_bias) run_channels(&n, batch_channel_grad_part);
+    return new_tuple(3, (PyObject *[]){grad, grad_weight, grad_bias});
 }
 
-KERNEL(batch_norm_grad) {
-    Norm of = {0};
-    if (out || count != 6 || !see_norm(&of, args[1], 0, args[2], Py_None) || !see_gradient(&of, args, of.channels)) return PASS;
-    int64_t shape[] = {of.channels, 0};
-    PyObject *grad = made(args[1], 1, args[5] == Py_True ? NULL : shape + 1, &of.out);
-    PyObject *of_weight = made(args[1], 1, shape, &of.dots), *of_bias = made(args[1], 1, shape, &of.sums);
-    if (args[5] != Py_True) of.out = NULL;
-    if (grad && of_weight && of_bias) share_channels(&of, batch_grad_channel);
-    return tuple_of(3, (PyObject *[]){grad, of_weight, of_bias});
+KERNEL(group_norm, x, groups, weight, bias, eps) {
+    Norm n = {0};
+    if (!tt_read_number(args->eps, &n.eps) || !read_norm(&n, args->x, 0, args->weight, args->bias)) return FALLBACK;
+    n.groups = read_int(args->groups);
+    if (n.places == 1 || n.groups < 1 || n.channels % n.groups) return FALLBACK;
+    int64_t shape[] = {n.samples, n.groups};
+    PyObject *y = allocate(args->x, 0, NULL, &n.out), *mean = allocate(args->x, 2, shape, &n.means);
+    PyObject *scale = allocate(args->x, 2, shape, &n.scales);
+    if (y && mean && scale) tt_parallel_for(group_part, &n, n.samples * n.groups, size_of(&n), tt_threads());
+    return new_tuple(3, (PyObject *[]){y, mean, scale});
 }
 
-KERNEL(group_norm) {  // (x, groups, weight, bias, eps)
-    Norm of = {0};
-    if (out || count != 5 || !eps_of(args[4], &of.eps) || !see_norm(&of, args[0], 0, args[2], args[3])) return PASS;
-    if (!PyLong_Check(args[1]) || of.places == 1) return PASS;
-    of.groups = PyLong_AsSsize_t(args[1]);
-    if (of.groups < 1 || of.channels % of.groups) return PyErr_Clear(), PASS;
-    int64_t shape[] = {of.samples, of.groups};
-    PyObject *y = made(args[0], 0, NULL, &of.out), *mean = made(args[0], 2, shape, &of.means);
-    PyObject *scale = made(args[0], 2, shape, &of.scales);
-    if (y && mean && scale) tt_share(group_block, &of, of.samples * of.groups, size_of(&of), tt_threads());
-    return tuple_of(3, (PyObject *[]){y, mean, scale});
-}
-
-KERNEL(group_norm_grad) {
-    Norm of = {0};
-    if (out || count != 6 || !see_norm(&of, args[1], 0, args[2], Py_None) || of.places == 1) return PASS;
-    if (!PyArray_CheckExact(args[3]) || PyArray_NDIM((PyArrayObject *)args[3]) != 2) return PASS;
-    of.groups = PyArray_DIM((PyArrayObject *)args[3], 1);
-    if (of.groups < 1 || of.channels % of.groups || !see_gradient(&of, args, of.samples * of.groups)) return PASS;
-    int64_t shape[] = {of.channels, 0};
+KERNEL(group_norm_grad, g, x, weight, mean, scale, wanted) {
+    Norm n = {0};
+    if (!read_norm(&n, args->x, 0, args->weight, Py_None) || n.places == 1) return FALLBACK;
+    if (!PyArray_CheckExact(args->mean) || PyArray_NDIM(ARRAY(args->mean)) != 2) return FALLBACK;
+    n.groups = PyArray_DIM(ARRAY(args->mean), 1);
+    if (n.groups < 1 || n.channels % n.groups) return FALLBACK;
+    if (!read_gradient(&n, args->g, args->mean, args->scale, args->wanted, n.samples * n.groups)) return FALLBACK;
+    int64_t channels = n.channels, planes = n.samples * n.channels;
     float *weights, *biases;
-    PyObject *grad = made(args[1], 1, args[5] == Py_True ? NULL : shape + 1, &of.out);
-    PyObject *of_weight = made(args[1], 1, shape, &weights), *of_bias = made(args[1], 1, shape, &biases);
-    if (args[5] != Py_True) of.out = NULL;
-    of.sums = malloc(8 * (size_t)(of.samples * of.channels));
-    if (grad && of_weight && of_bias && of.sums) {
-        of.dots = of.sums + of.samples * of.channels;
-        tt_share(group_grad_block, &of, of.samples * of.groups, size_of(&of), tt_threads());
-        memset(weights, 0, 4 * (size_t)of.channels);
-        memset(biases, 0, 4 * (size_t)of.channels);
-        for (Py_ssize_t i = 0; i < of.samples * of.channels; i++) {
-            weights[i % of.channels] += of.dots[i];
-            biases[i % of.channels] += of.sums[i];
+    PyObject *grad = allocate_grad(&n, args->x, args->wanted);
+    PyObject *grad_weight = allocate(args->x, 1, &channels, &weights);
+    PyObject *grad_bias = allocate(args->x, 1, &channels, &biases);
+    n.grad_bias = malloc(8 * (size_t)planes);
+    if (grad && grad_weight && grad_bias && n.grad_bias) {
+        n.grad_weight = n.grad_bias + planes;
+        tt_parallel_for(group_grad_part, &n, n.samples * n.groups, size_of(&n), tt_threads());
+        memset(weights, 0, 4 * (size_t)n.channels);
+        memset(biases, 0, 4 * (size_t)n.channels);
+        for (Py_ssize_t i = 0; i < planes; i++) {
+            weights[i % n.channels] += n.grad_weight[i];
+            biases[i % n.channels] += n.grad_bias[i];
         }
-    } else if (!of.sums) {
+    } else if (!n.grad_bias) {
         Py_CLEAR(grad);
         PyErr_NoMemory();
     }
-    free(of.sums);
-    return tuple_of(3, (PyObject *[]){grad, of_weight, of_bias});
+    free(n.grad_bias);
+    return new_tuple(3, (PyObject *[]){grad, grad_weight, grad_bias});
 }
 
-// (x, count, weight, bias, eps); `centred`, or by the root of the mean square.
-static PyObject *layer_of(PyObject *const *args, bool centred) {
-    Norm of = {0};
-    if (!PyLong_Check(args[1]) || !eps_of(args[4], &of.eps)) return PASS;
-    Py_ssize_t last = PyLong_AsSsize_t(args[1]);
+// Layer normalisation; without `centred`, by the root of the mean square.
+static PyObject *layer(PyObject *x, PyObject *count, PyObject *weight, PyObject *bias, PyObject *eps, bool centred) {
+    Norm n = {0};
+    Py_ssize_t last = read_int(count);
     int64_t shape[NPY_MAXDIMS];
-    if (last < 1 || !see_norm(&of, args[0], last, args[2], args[3])) return PyErr_Clear(), PASS;
-    int dims = PyArray_NDIM((PyArrayObject *)args[0]);
-    for (int i = 0; i < dims; i++) shape[i] = i < dims - last ? PyArray_DIM((PyArrayObject *)args[0], i) : 1;
-    of.rows = PART / of.channels + 1;
-    PyObject *y = made(args[0], 0, NULL, &of.out), *scale = made(args[0], dims, shape, &of.scales);
-    PyObject *mean = centred ? made(args[0], dims, shape, &of.means) : NULL;
-    if (y && scale && (mean || !centred)) tt_share(layer_block, &of, (of.samples + of.rows - 1) / of.rows, size_of(&of), tt_threads());
-    return centred ? tuple_of(3, (PyObject *[]){y, mean, scale}) : tuple_of(2, (PyObject *[]){y, scale});
+    if (last < 1 || !tt_read_number(eps, &n.eps) || !read_norm(&n, x, last, weight, bias)) return FALLBACK;
+    int dims = PyArray_NDIM(ARRAY(x));
+    for (int i = 0; i < dims; i++) shape[i] = i < dims - last ? PyArray_DIM(ARRAY(x), i) : 1;
+    n.rows_per_part = PART_SIZE / n.channels + 1;
+    PyObject *y = allocate(x, 0, NULL, &n.out), *scale = allocate(x, dims, shape, &n.scales);
+    PyObject *mean = centred ? allocate(x, dims, shape, &n.means) : NULL;
+    if (y && scale && (mean || !centred)) {
+        tt_parallel_for(layer_part, &n, ceil_div(n.samples, n.rows_per_part), size_of(&n), tt_threads());
+    }
+    return centred ? new_tuple(3, (PyObject *[]){y, mean, scale}) : new_tuple(2, (PyObject *[]){y, scale});
 }
 
-KERNEL(layer_norm) { return out || count != 5 ? PASS : layer_of(args, true); }
-
-KERNEL(rms_norm) {  // (x, count, weight, eps)
-    return out || count != 4 ? PASS : layer_of((PyObject *[]){args[0], args[1], args[2], Py_None, args[3]}, false);
+KERNEL(layer_norm, x, count, weight, bias, eps) {
+    return layer(args->x, args->count, args->weight, args->bias, args->eps, true);
 }
 
-// Add the rows of a matrix.
-static void add_all_rows(const float *x, Py_ssize_t rows, Py_ssize_t columns, float *out) {
+KERNEL(rms_norm, x, count, weight, eps) { return layer(args->x, args->count, args->weight, Py_None, args->eps, false); }
+
+// Sum the rows of a matrix.
+static void sum_rows(const float *x, Py_ssize_t rows, Py_ssize_t columns, float *out) {
     memcpy(out, x, 4 * (size_t)columns);
     for (Py_ssize_t row = 1; row < rows; row++) {
         for (Py_ssize_t i = 0; i < columns; i++) out[i] += x[row * columns + i];
     }
 }
 
-// (g, needs, x, count, weight, mean, scale); without a mean, the gradients of two.
-static PyObject *layer_grad_of(PyObject *const *args) {
-    Norm of = {0};
-    int inputs = args[5] == Py_None ? 2 : 3;
-    if (!PyLong_Check(args[3]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[1]) != inputs) return PASS;
-    Py_ssize_t last = PyLong_AsSsize_t(args[3]);
-    if (last < 1 || !see_norm(&of, args[2], last, args[4], Py_None)) return PyErr_Clear(), PASS;
-    if (!numbers_of(args[0], size_of(&of), &of.g) || !numbers_of(args[5], of.samples, &of.mean)) return PASS;
-    if (!numbers_of(args[6], of.samples, &of.scale) || !of.g || !of.scale) return PASS;
-    bool needs[3] = {false};
-    for (int i = 0; i < inputs; i++) needs[i] = PyTuple_GetItem(args[1], i) == Py_True;
-    of.rows = PART / of.channels + 1;
-    if (of.rows < of.samples / 32 + 1) of.rows = of.samples / 32 + 1;  // few sums to be added in the end
-    Py_ssize_t blocks = (of.samples + of.rows - 1) / of.rows;
+// The gradients of a layer; with `mean` None, the two of `rms_norm`.
+static PyObject *layer_grad(PyObject *g, PyObject *needs, PyObject *x, PyObject *count, PyObject *weight,
+                            PyObject *mean, PyObject *scale) {
+    Norm n = {0};
+    int inputs = mean == Py_None ? 2 : 3;
+    Py_ssize_t last = read_int(count);
+    if (!PyTuple_Check(needs) || PyTuple_Size(needs) != inputs) return FALLBACK;
+    if (last < 1 || !read_norm(&n, x, last, weight, Py_None)) return FALLBACK;
+    if (!read_required(g, size_of(&n), &n.g) || !read_optional(mean, n.samples, &n.mean)) return FALLBACK;
+    if (!read_required(scale, n.samples, &n.scale)) return FALLBACK;
+    bool needed[3] = {false};
+    for (int i = 0; i < inputs; i++) needed[i] = PyTuple_GetItem(needs, i) == Py_True;
+    // At most about 32 parts: their sums are added in the end.
+    n.rows_per_part = imax(PART_SIZE / n.channels + 1, n.samples / 32 + 1);
+    Py_ssize_t parts = ceil_div(n.samples, n.rows_per_part);
     int64_t shape[NPY_MAXDIMS];
-    int dims = PyArray_NDIM((PyArrayObject *)args[2]);
-    for (int i = 0; i < last; i++) shape[i] = PyArray_DIM((PyArrayObject *)args[2], dims - last + i);
+    int dims = PyArray_NDIM(ARRAY(x));
+    for (int i = 0; i < last; i++) shape[i] = PyArray_DIM(ARRAY(x), dims - last + i);
     float *results[3] = {NULL};
     PyObject *grads[3];
     for (int i = 0; i < 3; i++) {
-        grads[i] = needs[i] ? made(args[2], (int)last, i ? shape : NULL, &results[i]) : Py_NewRef(Py_None);
+        grads[i] = needed[i] ? allocate(x, (int)last, i ? shape : NULL, &results[i]) : Py_NewRef(Py_None);
     }
-    float *parts = calloc((size_t)(2 * blocks * of.channels), 4);
-    if (parts && grads[0] && grads[1] && grads[2]) {
-        of.out = results[0];
-        of.dots = needs[1] ? parts : NULL;
-        of.sums = needs[2] ? parts + blocks * of.channels : NULL;
-        tt_share(layer_grad_block, &of, blocks, size_of(&of), tt_threads());
-        if (needs[1]) add_all_rows(of.dots, blocks, of.channels, results[1]);
-        if (needs[2]) add_all_rows(of.sums, blocks, of.channels, results[2]);
-    } else if (!parts) {
+    float *sums = calloc((size_t)(2 * parts * n.channels), 4);
+    if (sums && grads[0] && grads[1] && grads[2]) {
+        n.out = results[0];
+        n.grad_weight = needed[1] ? sums : NULL;
+        n.grad_bias = needed[2] ? sums + parts * n.channels : NULL;
+        tt_parallel_for(layer_grad_part, &n, parts, size_of(&n), tt_threads());
+        if (needed[1]) sum_rows(n.grad_weight, parts, n.channels, results[1]);
+        if (needed[2]) sum_rows(n.grad_bias, parts, n.channels, results[2]);
+    } else if (!sums) {
         Py_CLEAR(grads[0]);
         PyErr_NoMemory();
     }
-    free(parts);
+    free(sums);
     if (inputs == 2) Py_CLEAR(grads[2]);
-    return tuple_of(inputs, grads);
+    return new_tuple(inputs, grads);
 }
 
-KERNEL(layer_norm_grad) { return out || count != 7 ? PASS : layer_grad_of(args); }
-
-KERNEL(rms_norm_grad) {  // (g, needs, x, count, weight, scale)
-    if (out || count != 6) return PASS;
-    return layer_grad_of((PyObject *[]){args[0], args[1], args[2], args[3], args[4], Py_None, args[5]});
+KERNEL(layer_norm_grad, g, needs, x, count, weight, mean, scale) {
+    return layer_grad(args->g, args->needs, args->x, args->count, args->weight, args->mean, args->scale);
 }
+
+KERNEL(rms_norm_grad, g, needs, x, count, weight, scale) {
+    return layer_grad(args->g, args->needs, args->x, args->count, args->weight, Py_None, args->scale);
+}
+
+FAMILY(norm, ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
+       ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad));

@@ -1,116 +1,128 @@
-// Twins of kernels/optim.py: steps of optimizers, each in one pass over a parameter and what is kept for it.
+// Twins of kernels/optim.py: steps of optimizers, each in one pass over a parameter and its state.
+#include "helpers.h"
 
-enum { STEP_BLOCK = 1 << 15, STEP_ARRAYS = 5, STEP_NUMBERS = 8 };
+enum { STEP_BLOCK = 1 << 15, MAX_ARRAYS = 5, MAX_NUMBERS = 8 };
 
-typedef void (*Step)(float *const *a, const float *number, Py_ssize_t count);
+// Update `count` elements. `arrays` are the parameter, its gradient and its state.
+typedef void (*StepBlock)(float *const *arrays, const float *numbers, Py_ssize_t count);
 
 typedef struct {
-    float *arrays[STEP_ARRAYS], numbers[STEP_NUMBERS];
+    float *arrays[MAX_ARRAYS], numbers[MAX_NUMBERS];
     Py_ssize_t size;
-    Step step;
-} Steps;
+    StepBlock block;
+} StepCall;
 
-static void step_block(void *context, Py_ssize_t block, int worker) {
+static void step_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Steps *steps = context;
-    Py_ssize_t begin = block * STEP_BLOCK, left = steps->size - begin;
-    float *arrays[STEP_ARRAYS];
-    for (int i = 0; i < STEP_ARRAYS; i++) arrays[i] = steps->arrays[i] ? steps->arrays[i] + begin : NULL;
-    steps->step(arrays, steps->numbers, left < STEP_BLOCK ? left : STEP_BLOCK);
+    const StepCall *call = context;
+    Py_ssize_t begin = part * STEP_BLOCK, left = call->size - begin;
+    float *arrays[MAX_ARRAYS];
+    for (int i = 0; i < MAX_ARRAYS; i++) arrays[i] = call->arrays[i] ? call->arrays[i] + begin : NULL;
+    call->block(arrays, call->numbers, imin(left, STEP_BLOCK));
 }
 
-// Arguments: the parameter, its gradient, what is kept (arrays or None), and numbers.
-static PyObject *stepped(PyObject *const *args, Py_ssize_t count, int arrays, int numbers, Step step) {
-    if (count != arrays + numbers) return PASS;
-    Steps steps = {.step = step};
+// Run a step. `args` are the parameter, its gradient, state (arrays, or None for what the step does without), and
+// numbers.
+static PyObject *run_step(PyObject *const *args, int arrays, int numbers, StepBlock block) {
+    StepCall call = {.block = block};
     for (int i = 0; i < arrays; i++) {
         if (i > 1 && args[i] == Py_None) continue;
-        PyArrayObject *array = (PyArrayObject *)args[i];
-        if (!tt_float32(args[i]) || !tt_contiguous(args[i]) || (i != 1 && !PyArray_ISWRITEABLE(array))) return PASS;
-        if (i && PyArray_SIZE(array) != steps.size) return PASS;
-        steps.size = PyArray_SIZE(array);
-        steps.arrays[i] = PyArray_DATA(array);
-        if (i && steps.arrays[i] == steps.arrays[0]) return PASS;
+        if (!is_float_array(args[i], i != 1)) return FALLBACK;
+        if (i && PyArray_SIZE(ARRAY(args[i])) != call.size) return FALLBACK;
+        call.size = PyArray_SIZE(ARRAY(args[i]));
+        call.arrays[i] = float_data(args[i]);
+        if (i && call.arrays[i] == call.arrays[0]) return FALLBACK;
     }
     for (int i = 0; i < numbers; i++) {
-        if (!PyFloat_Check(args[arrays + i]) && !PyLong_Check(args[arrays + i])) return PASS;
-        double value = PyFloat_AsDouble(args[arrays + i]);
-        if (value == -1 && PyErr_Occurred()) return NULL;
-        steps.numbers[i] = (float)value;
+        if (!tt_read_number(args[arrays + i], &call.numbers[i])) return FALLBACK;
     }
-    tt_share(step_block, &steps, (steps.size + STEP_BLOCK - 1) / STEP_BLOCK, steps.size, tt_threads());
-    Py_INCREF(Py_None);
-    return Py_None;
+    tt_parallel_for(step_part, &call, ceil_div(call.size, STEP_BLOCK), call.size, tt_threads());
+    Py_RETURN_NONE;
 }
 
-INLINE vec some(const float *from, Py_ssize_t count) { return count == WIDTH ? load(from) : load_some(from, count); }
-INLINE void keep(float *to, vec x, Py_ssize_t count) { count == WIDTH ? store(to, x) : store_some(to, x, count); }
-
-INLINE vec root(vec x) {
-    for (int i = 0; i < WIDTH; i++) x[i] = sqrtf(x[i]);
-    return x;
+// A whole vector, or the `count` floats that are left.
+INLINE vec load_left(const float *from, Py_ssize_t count) {
+    return count == WIDTH ? load(from) : load_partial(from, count);
+}
+INLINE void store_left(float *to, vec x, Py_ssize_t count) {
+    count == WIDTH ? store(to, x) : store_partial(to, x, count);
 }
 
+// Define a step by the names of its arrays and of its numbers, in the order of the Python definition. The function's
+// body updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array, `n->lr` a number.
 #define STEP(name, arrays, numbers)                                                                                    \
-    static void name##_step(float *const *a, const float *number, Py_ssize_t count) {                                  \
+    typedef struct {                                                                                                   \
+        Floats UNPACK arrays;                                                                                          \
+    } name##_arrays;                                                                                                   \
+    typedef struct {                                                                                                   \
+        float UNPACK numbers;                                                                                          \
+    } name##_numbers;                                                                                                  \
+    INLINE void name##_vector(const name##_arrays *a, const name##_numbers *n, Py_ssize_t i, Py_ssize_t count);        \
+    static void name##_block(float *const *arrays_, const float *numbers_, Py_ssize_t count) {                         \
+        const name##_arrays *a = (const name##_arrays *)arrays_;                                                       \
+        const name##_numbers *n = (const name##_numbers *)numbers_;                                                    \
         Py_ssize_t i = 0;                                                                                              \
-        for (; i + WIDTH <= count; i += WIDTH) name##_at(a, number, i, WIDTH);                                         \
-        if (i < count) name##_at(a, number, i, count - i);                                                             \
+        for (; i + WIDTH <= count; i += WIDTH) name##_vector(a, n, i, WIDTH);                                          \
+        if (i < count) name##_vector(a, n, i, count - i);                                                              \
     }                                                                                                                  \
-    KERNEL(name) { return out ? PASS : stepped(args, count, arrays, numbers, name##_step); }
+    static PyObject *name##_call(PyObject *const *args) {                                                              \
+        return run_step(args, sizeof(name##_arrays) / sizeof(Floats), sizeof(name##_numbers) / sizeof(float),          \
+                        name##_block);                                                                                 \
+    }                                                                                                                  \
+    static const char name##_parameters[] = TEXT arrays ", " TEXT numbers;                                             \
+    INLINE void name##_vector(const name##_arrays *a, const name##_numbers *n, Py_ssize_t i, Py_ssize_t count)
 
-// The first three numbers: the gradient's sign, what stays of the parameter, what of it is added to the gradient.
-INLINE vec direction(vec *p, vec g, const float *number) {
-    *p *= number[1];
-    return number[2] != 0 ? g * number[0] + *p * number[2] : g * number[0];
+typedef float *Floats;
+
+// The gradient that the step follows: its sign is turned if the objective is maximised; the decay is taken from the
+// parameter directly (`stays`), or added to the gradient (`decay`).
+INLINE vec direction(vec *p, vec g, float sign, float stays, float decay) {
+    *p *= stays;
+    return decay != 0 ? g * sign + *p * decay : g * sign;
 }
 
-INLINE void sgd_at(float *const *a, const float *number, Py_ssize_t i, Py_ssize_t count) {
-    vec p = some(a[0] + i, count), g = direction(&p, some(a[1] + i, count), number);
-    const float lr = number[3], momentum = number[4], entering = number[5], nesterov = number[6], starts = number[7];
-    if (a[2]) {
-        vec b = g;
-        if (!starts) b = some(a[2] + i, count) * momentum + g * entering;
-        keep(a[2] + i, b, count);
-        g = nesterov ? g + b * momentum : b;
+STEP(sgd, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov, starts)) {
+    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
+    if (a->buffer) {
+        vec buffer = g;
+        if (!n->starts) buffer = load_left(a->buffer + i, count) * n->momentum + g * n->entering;
+        store_left(a->buffer + i, buffer, count);
+        g = n->nesterov ? g + buffer * n->momentum : buffer;
     }
-    keep(a[0] + i, p - g * lr, count);
+    store_left(a->p + i, p - g * n->lr, count);
 }
-STEP(sgd, 3, 8)
 
-INLINE void adam_at(float *const *a, const float *number, Py_ssize_t i, Py_ssize_t count) {
-    vec p = some(a[0] + i, count), g = direction(&p, some(a[1] + i, count), number);
-    const float entering = number[3], stays = number[4], entering_square = number[5], scale = number[6], eps = number[7];
-    vec m = some(a[2] + i, count), v = some(a[3] + i, count);
-    m = m + (g - m) * entering;
-    v = v * stays + g * g * entering_square;
-    keep(a[2] + i, m, count);
-    keep(a[3] + i, v, count);
-    if (a[4]) {
-        vec most = some(a[4] + i, count);
-        v = where((v > most) | (v != v), v, most);
-        keep(a[4] + i, v, count);
+STEP(adam, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, entering_square, scale, eps)) {
+    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
+    vec m = load_left(a->m + i, count), v = load_left(a->v + i, count);
+    m = m + (g - m) * n->entering;
+    v = v * n->beta2 + g * g * n->entering_square;
+    store_left(a->m + i, m, count);
+    store_left(a->v + i, v, count);
+    if (a->greatest) {
+        vec greatest = load_left(a->greatest + i, count);
+        v = where((v > greatest) | (v != v), v, greatest);
+        store_left(a->greatest + i, v, count);
     }
-    keep(a[0] + i, p - m / (root(v) + eps) * scale, count);
+    store_left(a->p + i, p - m / (vsqrt(v) + n->eps) * n->scale, count);
 }
-STEP(adam, 5, 8)
 
-INLINE void rmsprop_at(float *const *a, const float *number, Py_ssize_t i, Py_ssize_t count) {
-    vec p = some(a[0] + i, count), g = direction(&p, some(a[1] + i, count), number);
-    const float lr = number[3], alpha = number[4], entering = number[5], eps = number[6], momentum = number[7];
-    vec v = some(a[2] + i, count) * alpha + g * g * entering;
-    keep(a[2] + i, v, count);
-    if (a[3]) {
-        vec m = some(a[3] + i, count);
-        m = m + (g - m) * entering;
-        keep(a[3] + i, m, count);
+STEP(rmsprop, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, momentum)) {
+    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
+    vec v = load_left(a->v + i, count) * n->alpha + g * g * n->entering;
+    store_left(a->v + i, v, count);
+    if (a->m) {
+        vec m = load_left(a->m + i, count);
+        m = m + (g - m) * n->entering;
+        store_left(a->m + i, m, count);
         v = v - m * m;
     }
-    g = g / (root(v) + eps);
-    if (a[4]) {
-        g = some(a[4] + i, count) * momentum + g;
-        keep(a[4] + i, g, count);
+    g = g / (vsqrt(v) + n->eps);
+    if (a->b) {
+        g = load_left(a->b + i, count) * n->momentum + g;
+        store_left(a->b + i, g, count);
     }
-    keep(a[0] + i, p - g * lr, count);
+    store_left(a->p + i, p - g * n->lr, count);
 }
-STEP(rmsprop, 5, 8)
+
+FAMILY(optim, ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop));

@@ -1,87 +1,71 @@
-// Twins of the normalised exponentials in kernels/activation.py, and of the cross entropy in kernels/loss.py.
+// Twins of the softmax functions of kernels/activation.py, and of the cross entropy of kernels/loss.py.
+#include "helpers.h"
 
-// An array seen as (outer, classes, inner), normalised over the classes.
+// An array viewed as (outer, classes, inner), normalised over the classes.
 typedef struct {
-    const float *x, *g;
+    const float *x, *g;  // `g` is NULL forward; backward, `x` is the result of the forward pass
     const int64_t *labels;
     float *out, *losses;
-    Py_ssize_t outer, classes, inner, rows;  // rows of a block
+    Py_ssize_t outer, classes, inner, rows_per_part;
     int64_t ignored;
     float scale;
-    bool logs;
-} Classes;
+    bool log;  // log_softmax
+} Softmax;
 
-// exp(x) for x up to 0.
-INLINE vec exp_below(vec x) {
-    ints n;
-    vec less_one = exp_parts(at_least(x, -104.5f), &n);
-    return times_power(less_one + 1, n);
-}
-
-INLINE vec larger(vec x, vec y) { return where(x > y, x, y); }
-
-INLINE float largest_of(vec x) {
-    if (WIDTH > 8) x = larger(x, TURNED(x, 8));
-    if (WIDTH > 4) x = larger(x, TURNED(x, 4));
-    x = larger(x, TURNED(x, 2));
-    x = larger(x, TURNED(x, 1));
-    return x[0];
-}
-
-// Write scale softmax(x), or its logarithm, of a row; return the logarithm of the sum of exp(x - top).
-INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float scale, bool logs, float *top) {
-    Ends ends = ends_of(count);
-    Py_ssize_t i, whole = ends.whole;
-    vec last = where(ends.own, load_last(x, &ends), all(-INFINITY)), largest = last, sums = {0};
-    vec tops[TOGETHER] = {largest, largest, largest, largest};  // each waits for itself alone
-    for (i = 0; i + ABREAST <= whole; i += ABREAST) {
-        for (int k = 0; k < TOGETHER; k++) tops[k] = larger(load(x + i + k * WIDTH), tops[k]);
+// Write scale softmax(x), or log softmax(x), of a row. Return the logarithm of the sum of exp(x - max).
+INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float scale, bool log, float *max) {
+    Tail tail = tail_of(count);
+    Py_ssize_t i, body = tail.body;
+    vec last = where(tail.own, load_tail(x, &tail), broadcast(-INFINITY)), largest = last, sums = {0};
+    vec maxima[UNROLL] = {largest, largest, largest, largest};
+    for (i = 0; i + UNROLLED_WIDTH <= body; i += UNROLLED_WIDTH) {
+        for (int k = 0; k < UNROLL; k++) maxima[k] = vmax(load(x + i + k * WIDTH), maxima[k]);
     }
-    largest = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
-    for (; i < whole; i += WIDTH) largest = larger(load(x + i), largest);
-    vec shift = all(*top = largest_of(largest));
-    for (i = 0; i < whole; i += WIDTH) {
-        vec e = exp_below(load(x + i) - shift);
-        if (!logs) store(out + i, e);
+    largest = vmax(vmax(maxima[0], maxima[1]), vmax(maxima[2], maxima[3]));
+    for (; i < body; i += WIDTH) largest = vmax(load(x + i), largest);
+    vec shift = broadcast(*max = horizontal_max(largest));
+    for (i = 0; i < body; i += WIDTH) {
+        vec e = vexp_nonpositive(load(x + i) - shift);
+        if (!log) store(out + i, e);
         sums += e;
     }
-    last = load_last(x, &ends) - shift;
-    vec e = exp_below(last);
-    vec sum = all(sum_of(sums + own_of(e, &ends))), log_sum = log_of(sum), factor = scale / sum;
-    if (logs) {
-        for (i = 0; i < whole; i += WIDTH) store(out + i, load(x + i) - shift - log_sum);
+    last = load_tail(x, &tail) - shift;
+    vec e = vexp_nonpositive(last);
+    vec sum = broadcast(horizontal_sum(sums + mask_tail(e, &tail))), log_sum = vlog(sum), factor = scale / sum;
+    if (log) {
+        for (i = 0; i < body; i += WIDTH) store(out + i, load(x + i) - shift - log_sum);
     } else {
-        for (i = 0; i < whole; i += WIDTH) store(out + i, load(out + i) * factor);
+        for (i = 0; i < body; i += WIDTH) store(out + i, load(out + i) * factor);
     }
-    store_last(out, logs ? last - log_sum : e * factor, &ends);
+    store_tail(out, log ? last - log_sum : e * factor, &tail);
     return log_sum[0];
 }
 
-// The same of columns.
-INLINE void softmax_columns(
-    const Classes *of, const float *x, float *out, const Columns *columns, bool logs, vec *top, vec *log_sums) {
-    Py_ssize_t end = of->classes * of->inner;
-    vec sums[TOGETHER];
-    for (int k = 0; k < TOGETHER; k++) top[k] = load_columns(x, columns, k);
-    for (Py_ssize_t i = of->inner; i < end; i += of->inner) {
-        for (int k = 0; k < TOGETHER; k++) top[k] = larger(load_columns(x + i, columns, k), top[k]);
+// The same for columns.
+INLINE void softmax_columns(const Softmax *s, const float *x, float *out, const Columns *columns, bool log, vec *max,
+                            vec *log_sums) {
+    Py_ssize_t end = s->classes * s->inner;
+    vec sums[UNROLL];
+    for (int k = 0; k < UNROLL; k++) max[k] = load_columns(x, columns, k);
+    for (Py_ssize_t i = s->inner; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) max[k] = vmax(load_columns(x + i, columns, k), max[k]);
     }
     memset(sums, 0, sizeof sums);
-    for (Py_ssize_t i = 0; i < end; i += of->inner) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec e = exp_below(load_columns(x + i, columns, k) - top[k]);
-            if (!logs) store_columns(out + i, e, columns, k);
+    for (Py_ssize_t i = 0; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec e = vexp_nonpositive(load_columns(x + i, columns, k) - max[k]);
+            if (!log) store_columns(out + i, e, columns, k);
             sums[k] += e;
         }
     }
-    for (int k = 0; k < TOGETHER; k++) {
-        log_sums[k] = log_of(sums[k]);
-        sums[k] = of->scale / sums[k];
+    for (int k = 0; k < UNROLL; k++) {
+        log_sums[k] = vlog(sums[k]);
+        sums[k] = s->scale / sums[k];
     }
-    for (Py_ssize_t i = 0; i < end; i += of->inner) {
-        for (int k = 0; k < TOGETHER; k++) {
-            if (logs) {
-                store_columns(out + i, load_columns(x + i, columns, k) - top[k] - log_sums[k], columns, k);
+    for (Py_ssize_t i = 0; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) {
+            if (log) {
+                store_columns(out + i, load_columns(x + i, columns, k) - max[k] - log_sums[k], columns, k);
             } else {
                 store_columns(out + i, load_columns(out + i, columns, k) * sums[k], columns, k);
             }
@@ -89,184 +73,190 @@ INLINE void softmax_columns(
     }
 }
 
-// The gradient through `y`, softmax(x) or its logarithm: (g - sum(g y)) y, or g - sum(g) exp(y).
-INLINE vec softmax_grad_of(vec g, vec y, vec sum, bool logs) { return logs ? g - exp_below(y) * sum : (g - sum) * y; }
-
-INLINE void softmax_grad_row(const float *g, const float *y, float *out, Py_ssize_t count, bool logs) {
-    Ends ends = ends_of(count);
-    Py_ssize_t i, whole = ends.whole;
-    vec of_g = load_last(g, &ends), of_y = load_last(y, &ends), sums = own_of(logs ? of_g : of_g * of_y, &ends);
-    for (i = 0; i < whole; i += WIDTH) sums += logs ? load(g + i) : load(g + i) * load(y + i);
-    vec sum = all(sum_of(sums));
-    for (i = 0; i < whole; i += WIDTH) store(out + i, softmax_grad_of(load(g + i), load(y + i), sum, logs));
-    store_last(out, softmax_grad_of(of_g, of_y, sum, logs), &ends);
+// The gradient through y = softmax(x) is (g - sum(g y)) y; through y = log softmax(x), g - sum(g) exp(y).
+INLINE vec softmax_grad_of(vec g, vec y, vec sum, bool log) {
+    return log ? g - vexp_nonpositive(y) * sum : (g - sum) * y;
 }
 
-INLINE void softmax_grad_columns(
-    const Classes *of, const float *g, const float *y, float *out, const Columns *columns, bool logs) {
-    Py_ssize_t end = of->classes * of->inner;
-    vec sums[TOGETHER];
+INLINE void softmax_grad_row(const float *g, const float *y, float *out, Py_ssize_t count, bool log) {
+    Tail tail = tail_of(count);
+    Py_ssize_t i, body = tail.body;
+    vec last_g = load_tail(g, &tail), last_y = load_tail(y, &tail);
+    vec sums = mask_tail(log ? last_g : last_g * last_y, &tail);
+    for (i = 0; i < body; i += WIDTH) sums += log ? load(g + i) : load(g + i) * load(y + i);
+    vec sum = broadcast(horizontal_sum(sums));
+    for (i = 0; i < body; i += WIDTH) store(out + i, softmax_grad_of(load(g + i), load(y + i), sum, log));
+    store_tail(out, softmax_grad_of(last_g, last_y, sum, log), &tail);
+}
+
+INLINE void softmax_grad_columns(const Softmax *s, const float *g, const float *y, float *out, const Columns *columns,
+                                 bool log) {
+    Py_ssize_t end = s->classes * s->inner;
+    vec sums[UNROLL];
     memset(sums, 0, sizeof sums);
-    for (Py_ssize_t i = 0; i < end; i += of->inner) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec slope = load_columns(g + i, columns, k);
-            sums[k] += logs ? slope : slope * load_columns(y + i, columns, k);
+    for (Py_ssize_t i = 0; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec grad = load_columns(g + i, columns, k);
+            sums[k] += log ? grad : grad * load_columns(y + i, columns, k);
         }
     }
-    for (Py_ssize_t i = 0; i < end; i += of->inner) {
-        for (int k = 0; k < TOGETHER; k++) {
-            vec slope = load_columns(g + i, columns, k), value = load_columns(y + i, columns, k);
-            store_columns(out + i, softmax_grad_of(slope, value, sums[k], logs), columns, k);
+    for (Py_ssize_t i = 0; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec grad = load_columns(g + i, columns, k), value = load_columns(y + i, columns, k);
+            store_columns(out + i, softmax_grad_of(grad, value, sums[k], log), columns, k);
         }
     }
 }
 
-INLINE void loss_of(const Classes *of, Py_ssize_t sample, Py_ssize_t place, float top, float log_sum) {
-    Py_ssize_t size = of->classes * of->inner, index = sample * of->inner + place;
-    int64_t label = of->labels[index];
-    float *out = of->out + sample * size + place;
-    if (label == of->ignored) {
-        of->losses[index] = 0;
-        for (Py_ssize_t i = 0; i < size; i += of->inner) out[i] = 0;
+// Write the loss of one label; the gradient of an ignored one is zero.
+INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, float max, float log_sum) {
+    Py_ssize_t size = s->classes * s->inner, index = sample * s->inner + place;
+    int64_t label = s->labels[index];
+    float *out = s->out + sample * size + place;
+    if (label == s->ignored) {
+        s->losses[index] = 0;
+        for (Py_ssize_t i = 0; i < size; i += s->inner) out[i] = 0;
     } else {
-        of->losses[index] = log_sum - (of->x[sample * size + place + label * of->inner] - top);
+        s->losses[index] = log_sum - (s->x[sample * size + place + label * s->inner] - max);
     }
 }
 
-INLINE Py_ssize_t groups_of(const Classes *of) { return (of->inner + ABREAST - 1) / ABREAST; }
+INLINE Py_ssize_t column_blocks(const Softmax *s) { return ceil_div(s->inner, UNROLLED_WIDTH); }
 
-INLINE void some_columns(const Classes *of, Py_ssize_t sample, const Columns *columns, bool logs) {
-    Py_ssize_t at = sample * of->classes * of->inner + columns->begin;
-    if (of->g) {
-        softmax_grad_columns(of, of->g + at, of->x + at, of->out + at, columns, logs);
+INLINE void process_columns(const Softmax *s, Py_ssize_t sample, const Columns *columns, bool log) {
+    Py_ssize_t at = sample * s->classes * s->inner + columns->begin;
+    if (s->g) {
+        softmax_grad_columns(s, s->g + at, s->x + at, s->out + at, columns, log);
         return;
     }
-    vec top[TOGETHER], log_sums[TOGETHER];
-    softmax_columns(of, of->x + at, of->out + at, columns, logs, top, log_sums);
-    for (Py_ssize_t i = 0; of->labels && i < columns->count; i++) {
-        loss_of(of, sample, columns->begin + i, top[i / WIDTH][i % WIDTH], log_sums[i / WIDTH][i % WIDTH]);
+    vec max[UNROLL], log_sums[UNROLL];
+    softmax_columns(s, s->x + at, s->out + at, columns, log, max, log_sums);
+    for (Py_ssize_t i = 0; s->labels && i < columns->count; i++) {
+        label_loss(s, sample, columns->begin + i, max[i / WIDTH][i % WIDTH], log_sums[i / WIDTH][i % WIDTH]);
     }
 }
 
-INLINE void classes_block(const Classes *of, Py_ssize_t block, bool logs) {
-    Py_ssize_t classes = of->classes;
-    if (of->inner == 1) {
-        Py_ssize_t end = (block + 1) * of->rows < of->outer ? (block + 1) * of->rows : of->outer;
-        for (Py_ssize_t i = block * of->rows; i < end; i++) {
-            float top, log_sum;
-            if (of->g) {
-                softmax_grad_row(of->g + i * classes, of->x + i * classes, of->out + i * classes, classes, logs);
+INLINE void process_part(const Softmax *s, Py_ssize_t part, bool log) {
+    Py_ssize_t classes = s->classes;
+    if (s->inner == 1) {
+        Py_ssize_t end = imin((part + 1) * s->rows_per_part, s->outer);
+        for (Py_ssize_t i = part * s->rows_per_part; i < end; i++) {
+            float max, log_sum;
+            if (s->g) {
+                softmax_grad_row(s->g + i * classes, s->x + i * classes, s->out + i * classes, classes, log);
                 continue;
             }
-            log_sum = softmax_row(of->x + i * classes, of->out + i * classes, classes, of->scale, logs, &top);
-            if (of->labels) loss_of(of, i, 0, top, log_sum);
+            log_sum = softmax_row(s->x + i * classes, s->out + i * classes, classes, s->scale, log, &max);
+            if (s->labels) label_loss(s, i, 0, max, log_sum);
         }
         return;
     }
-    Py_ssize_t groups = groups_of(of), begin = block % groups * ABREAST, sample = block / groups;
-    Columns columns = {begin, of->inner - begin};
-    if (columns.count < ABREAST) {
-        some_columns(of, sample, &columns, logs);
+    Py_ssize_t blocks = column_blocks(s), begin = part % blocks * UNROLLED_WIDTH, sample = part / blocks;
+    Columns columns = {begin, s->inner - begin};
+    if (columns.count < UNROLLED_WIDTH) {
+        process_columns(s, sample, &columns, log);
     } else {
-        columns.count = ABREAST;  // which the compiler sees
-        some_columns(of, sample, &columns, logs);
+        columns.count = UNROLLED_WIDTH;  // a constant: the compiler drops the checks of `load_columns`
+        process_columns(s, sample, &columns, log);
     }
 }
 
-static void softmax_block(void *context, Py_ssize_t block, int worker) {
+static void softmax_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    classes_block(context, block, false);
+    process_part(context, part, false);
 }
 
-static void log_softmax_block(void *context, Py_ssize_t block, int worker) {
+static void log_softmax_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    classes_block(context, block, true);
+    process_part(context, part, true);
 }
 
-// See an array as (outer, classes, inner); false if it is none that the kernels take.
-static bool see_classes(Classes *of, PyObject *x, int axis) {
-    if (!tt_float32(x) || !tt_contiguous(x)) return false;
-    int dims = PyArray_NDIM((PyArrayObject *)x);
-    if (axis < 0 || axis >= dims || !PyArray_SIZE((PyArrayObject *)x)) return false;
-    of->outer = of->inner = 1;
+// Calls -----------------------------------------------------------------------------------------
+
+// View an array as (outer, classes, inner); false if it is left to the definition.
+static bool read_softmax(Softmax *s, PyObject *x, Py_ssize_t axis) {
+    if (!is_float_array(x, false)) return false;
+    int dims = PyArray_NDIM(ARRAY(x));
+    if (axis < 0 || axis >= dims || !PyArray_SIZE(ARRAY(x))) return false;
+    s->outer = s->classes = s->inner = 1;
     for (int dim = 0; dim < dims; dim++) {
-        Py_ssize_t length = PyArray_DIM((PyArrayObject *)x, dim);
-        *(dim < axis ? &of->outer : dim > axis ? &of->inner : &of->classes) *= length;
+        Py_ssize_t length = PyArray_DIM(ARRAY(x), dim);
+        *(dim < axis ? &s->outer : dim > axis ? &s->inner : &s->classes) *= length;
     }
-    of->rows = PART / of->classes + 1;
-    of->x = PyArray_DATA((PyArrayObject *)x);
+    s->rows_per_part = PART_SIZE / s->classes + 1;
+    s->x = float_data(x);
     return true;
 }
 
-static PyObject *over_classes(Classes *of, PyObject *x) {
-    PyObject *out = PyArray_NewLikeArray((PyArrayObject *)x, NPY_CORDER, NULL, 0);
+static PyObject *run_softmax(Softmax *s, PyObject *x) {
+    PyObject *out = new_like(x);
     if (!out) return NULL;
-    of->out = PyArray_DATA((PyArrayObject *)out);
-    Py_ssize_t blocks = of->inner == 1 ? (of->outer + of->rows - 1) / of->rows : of->outer * groups_of(of);
-    Work work = of->logs ? log_softmax_block : softmax_block;
-    tt_share(work, of, blocks, of->outer * of->classes * of->inner, tt_threads());
+    s->out = float_data(out);
+    Py_ssize_t parts = s->inner == 1 ? ceil_div(s->outer, s->rows_per_part) : s->outer * column_blocks(s);
+    Work work = s->log ? log_softmax_part : softmax_part;
+    tt_parallel_for(work, s, parts, s->outer * s->classes * s->inner, tt_threads());
     return out;
 }
 
-static PyObject *softmax_call_of(PyObject *const *args, Py_ssize_t count, bool logs) {
-    Classes of = {.classes = 1, .scale = 1, .logs = logs};
-    if (count != 2 || !PyLong_Check(args[1]) || !see_classes(&of, args[0], (int)PyLong_AsLong(args[1]))) return PASS;
-    return over_classes(&of, args[0]);
+static PyObject *forward(PyObject *x, PyObject *axis, bool log) {
+    Softmax s = {.scale = 1, .log = log};
+    return read_softmax(&s, x, read_int(axis)) ? run_softmax(&s, x) : FALLBACK;
 }
 
-static PyObject *softmax_grad_call_of(PyObject *const *args, Py_ssize_t count, bool logs) {
-    Classes of = {.classes = 1, .logs = logs};
-    if (count != 3 || !PyLong_Check(args[2]) || !see_classes(&of, args[1], (int)PyLong_AsLong(args[2]))) return PASS;
-    if (!tt_float32(args[0]) || !tt_contiguous(args[0]) || !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1])) {
-        return PASS;
-    }
-    of.g = PyArray_DATA((PyArrayObject *)args[0]);
-    return over_classes(&of, args[1]);
+static PyObject *backward(PyObject *g, PyObject *out, PyObject *axis, bool log) {
+    Softmax s = {.log = log};
+    if (!read_softmax(&s, out, read_int(axis)) || !is_float_array(g, false) || !same_shape(g, out)) return FALLBACK;
+    s.g = float_data(g);
+    return run_softmax(&s, out);
 }
 
-KERNEL(softmax) { return out ? PASS : softmax_call_of(args, count, false); }
-KERNEL(log_softmax) { return out ? PASS : softmax_call_of(args, count, true); }
-KERNEL(softmax_grad) { return out ? PASS : softmax_grad_call_of(args, count, false); }
-KERNEL(log_softmax_grad) { return out ? PASS : softmax_grad_call_of(args, count, true); }
+KERNEL(softmax, x, axis) { return forward(args->x, args->axis, false); }
+KERNEL(log_softmax, x, axis) { return forward(args->x, args->axis, true); }
+KERNEL(softmax_grad, g, out, axis) { return backward(args->g, args->out, args->axis, false); }
+KERNEL(log_softmax_grad, g, out, axis) { return backward(args->g, args->out, args->axis, true); }
 
-// (x, target, weight, ignore_index, reduction, label_smoothing): without weights and smoothing, reduced.
-KERNEL(cross_entropy) {
-    Classes of = {.classes = 1};
-    if (out || count != 6 || args[2] != Py_None || !PyLong_Check(args[3]) || !PyUnicode_Check(args[4])) return PASS;
-    if (!PyFloat_Check(args[5]) || PyFloat_AsDouble(args[5]) != 0) return PASS;
-    bool mean = !PyUnicode_CompareWithASCIIString(args[4], "mean");
-    if (!mean && PyUnicode_CompareWithASCIIString(args[4], "sum")) return PASS;
-    if (!tt_float32(args[0]) || !see_classes(&of, args[0], PyArray_NDIM((PyArrayObject *)args[0]) > 1)) return PASS;
-    PyArrayObject *target = (PyArrayObject *)args[1];
-    Py_ssize_t samples = of.outer * of.inner, counted = 0;
-    if (!PyArray_CheckExact(target) || PyArray_TYPE(target) != NPY_INT64 || !PyArray_ISCARRAY_RO(target)) return PASS;
-    if (PyArray_SIZE(target) != samples) return PASS;
-    of.labels = PyArray_DATA(target);
-    of.ignored = PyLong_AsLongLong(args[3]);
-    if (of.ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), PASS;
-    for (Py_ssize_t i = 0; i < samples; i++) {
-        if (of.labels[i] == of.ignored) continue;
-        if (of.labels[i] < 0 || of.labels[i] >= of.classes) return PASS;
+// Count the labels that are not ignored; -1 if one is out of range.
+static Py_ssize_t count_labels(const Softmax *s, Py_ssize_t count) {
+    Py_ssize_t counted = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (s->labels[i] == s->ignored) continue;
+        if (s->labels[i] < 0 || s->labels[i] >= s->classes) return -1;
         counted++;
     }
-    of.scale = mean ? 1 / (float)counted : 1;
-    of.losses = malloc(4 * (size_t)samples);
-    if (!of.losses) return PyErr_NoMemory();
-    PyObject *slope = over_classes(&of, args[0]), *loss = slope ? tt_new(args[0], 0, NULL) : NULL;
+    return counted;
+}
+
+// The loss and its gradient, for a reduction to one number, without class weights and label smoothing.
+KERNEL(cross_entropy, x, target, weight, ignore_index, reduction, label_smoothing) {
+    Softmax s = {0};
+    if (args->weight != Py_None || !PyLong_Check(args->ignore_index)) return FALLBACK;
+    if (!PyFloat_Check(args->label_smoothing) || PyFloat_AsDouble(args->label_smoothing) != 0) return FALLBACK;
+    bool mean = is_string(args->reduction, "mean");
+    if (!mean && !is_string(args->reduction, "sum")) return FALLBACK;
+    if (!tt_is_float32(args->x) || !read_softmax(&s, args->x, PyArray_NDIM(ARRAY(args->x)) > 1)) return FALLBACK;
+    Py_ssize_t samples = s.outer * s.inner;
+    if (!is_index_array(args->target) || PyArray_SIZE(ARRAY(args->target)) != samples) return FALLBACK;
+    s.labels = PyArray_DATA(ARRAY(args->target));
+    s.ignored = PyLong_AsLongLong(args->ignore_index);
+    if (s.ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), FALLBACK;
+    Py_ssize_t counted = count_labels(&s, samples);
+    if (counted < 0) return FALLBACK;
+    s.scale = mean ? 1 / (float)counted : 1;
+    s.losses = malloc(4 * (size_t)samples);
+    if (!s.losses) return PyErr_NoMemory();
+    PyObject *grad = run_softmax(&s, args->x), *loss = grad ? tt_new_array(args->x, 0, NULL) : NULL;
     if (loss) {
         double total = 0;
-        float *grad = of.out;
-        Py_ssize_t size = of.classes * of.inner;
+        Py_ssize_t size = s.classes * s.inner;
         for (Py_ssize_t i = 0; i < samples; i++) {
-            total += of.losses[i];
-            if (of.labels[i] != of.ignored) grad[i / of.inner * size + of.labels[i] * of.inner + i % of.inner] -= of.scale;
+            total += s.losses[i];
+            if (s.labels[i] != s.ignored) s.out[i / s.inner * size + s.labels[i] * s.inner + i % s.inner] -= s.scale;
         }
-        *(float *)PyArray_DATA((PyArrayObject *)loss) = (float)(mean ? total / (double)counted : total);
-        loss = PyArray_Return((PyArrayObject *)loss);
+        *float_data(loss) = (float)(mean ? total / (double)counted : total);
+        loss = PyArray_Return(ARRAY(loss));
     }
-    free(of.losses);
-    PyObject *both = loss ? PyTuple_Pack(2, loss, slope) : NULL;
-    Py_XDECREF(loss);
-    Py_XDECREF(slope);
-    return both;
+    free(s.losses);
+    return new_tuple(2, (PyObject *[]){loss, grad});
 }
+
+FAMILY(softmax, ENTRY(softmax), ENTRY(log_softmax), ENTRY(softmax_grad), ENTRY(log_softmax_grad), ENTRY(cross_entropy));

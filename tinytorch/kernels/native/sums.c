@@ -1,59 +1,66 @@
-// Twins of kernels/reduce.py: sums over dimensions of an array seen as (outer, count, inner). Of rows (inner is 1) as of
-// columns few numbers are added one after another, then what came of them.
+// Twins of the sums in kernels/reduce.py, over dimensions of an array viewed as (outer, count, inner). Sums over rows
+// (inner is 1) and over columns alike are cut into short float32 sums, whose results are added in turn.
+#include "helpers.h"
 
-enum { STRIP = 1 << 10, NARROW = 64, LAYERS = 256, SPAN = 1 << 15 };  // columns; rows of a part; numbers of a row's part
+enum {
+    STRIP = 1 << 10,      // columns of a part
+    ROWS_PER_PART = 256,  // rows of a part
+    NARROW = 64,          // narrower matrices are summed with several rows side by side
+    ROW_PIECE = 1 << 15,  // elements of a part of a long row
+    MAX_SUM_DIMS = 31,
+};
 
 typedef struct {
     const float *x;
-    float *out, *partial;
-    double *spans;
+    float *out;
+    double *row_sums;  // of the pieces of long rows
     Py_ssize_t outer, count, inner;
-    Py_ssize_t abreast, parts, strips, rows;  // rows side by side as one; parts of the rows, and of the columns
-} Sums;
+    Py_ssize_t abreast, parts, strips, rows_per_part;  // rows side by side; parts of the rows, strips of the columns
+} Sum;
 
-// The sum of vectors of up to 8 rows.
-INLINE vec sum_of_layers(const float *x, Py_ssize_t step, int count) {
+// The sum of `count` rows (up to 8), for one vector of columns.
+INLINE vec sum_of_rows(const float *x, Py_ssize_t step, int count) {
     vec sums[4] = {load(x)};
     if (count >= 2) sums[0] += load(x + step);
     for (int k = 1; 2 * k < count; k++) sums[k] = load(x + 2 * k * step) + load(x + (2 * k + 1) * step);
     return count > 4 ? sums[0] + sums[1] + (sums[2] + sums[3]) : sums[0];
 }
 
-// Add `count` rows, 1, 2 or 8, to the sums.
-INLINE void add_layers(const float *x, Py_ssize_t step, int count, float *sums, const Ends *ends) {
-    for (Py_ssize_t i = 0; i < ends->whole; i += WIDTH) {
-        store(sums + i, load(sums + i) + sum_of_layers(x + i, step, count));
+// Add `count` rows (1, 2 or 8) to the sums.
+INLINE void add_to_sums(const float *x, Py_ssize_t step, int count, float *sums, const Tail *tail) {
+    for (Py_ssize_t i = 0; i < tail->body; i += WIDTH) {
+        store(sums + i, load(sums + i) + sum_of_rows(x + i, step, count));
     }
-    const float *last = x + ends->begin;
+    const float *last = x + tail->begin;
     vec more;
-    if (ends->count < WIDTH) {
-        more = load_some(last, ends->count);
-        for (int k = 1; k < count; k++) more += load_some(last + k * step, ends->count);
+    if (tail->count < WIDTH) {
+        more = load_partial(last, tail->count);
+        for (int k = 1; k < count; k++) more += load_partial(last + k * step, tail->count);
     } else {
-        more = own_of(sum_of_layers(last, step, count), ends);
+        more = mask_tail(sum_of_rows(last, step, count), tail);
     }
-    store(sums + ends->begin, load(sums + ends->begin) + more);
+    store(sums + tail->begin, load(sums + tail->begin) + more);
 }
 
-static void sum_layers(const float *x, Py_ssize_t rows, Py_ssize_t step, float *sums, Py_ssize_t width) {
-    Ends ends = ends_of(width);
+// `sums` has room for `width` + WIDTH floats.
+static void sum_columns(const float *x, Py_ssize_t rows, Py_ssize_t step, float *sums, Py_ssize_t width) {
+    Tail tail = tail_of(width);
     for (Py_ssize_t i = 0; i < width + WIDTH; i++) sums[i] = 0;
-    for (; rows >= 8; rows -= 8, x += 8 * step) add_layers(x, step, 8, sums, &ends);
-    for (; rows >= 2; rows -= 2, x += 2 * step) add_layers(x, step, 2, sums, &ends);
-    if (rows) add_layers(x, step, 1, sums, &ends);
+    for (; rows >= 8; rows -= 8, x += 8 * step) add_to_sums(x, step, 8, sums, &tail);
+    for (; rows >= 2; rows -= 2, x += 2 * step) add_to_sums(x, step, 2, sums, &tail);
+    if (rows) add_to_sums(x, step, 1, sums, &tail);
 }
 
-static void sum_columns_part(void *context, Py_ssize_t block, int worker) {
+static void sum_columns_part(void *context, Py_ssize_t index, int worker) {
     (void)worker;
-    const Sums *of = context;
-    const Py_ssize_t inner = of->inner, strip = block % of->strips, part = block / of->strips % of->parts;
-    const Py_ssize_t outer = block / of->strips / of->parts, begin = strip * STRIP, abreast = of->abreast;
-    const Py_ssize_t first = part * LAYERS * abreast, left = of->count - first;
-    const Py_ssize_t rows = left < LAYERS * abreast ? left : LAYERS * abreast;
-    const Py_ssize_t width = inner - begin < STRIP ? inner - begin : STRIP;
-    const float *x = of->x + (outer * of->count + first) * inner + begin;
-    float sums[STRIP + 16], *out = of->out + (outer * of->parts + part) * inner + begin;
-    sum_layers(x, rows / abreast, abreast * inner, sums, abreast * width);
+    const Sum *s = context;
+    const Py_ssize_t inner = s->inner, strip = index % s->strips, part = index / s->strips % s->parts;
+    const Py_ssize_t outer = index / s->strips / s->parts, begin = strip * STRIP, abreast = s->abreast;
+    const Py_ssize_t first = part * ROWS_PER_PART * abreast, rows = imin(s->count - first, ROWS_PER_PART * abreast);
+    const Py_ssize_t width = imin(inner - begin, STRIP);
+    const float *x = s->x + (outer * s->count + first) * inner + begin;
+    float sums[STRIP + 16], *out = s->out + (outer * s->parts + part) * inner + begin;
+    sum_columns(x, rows / abreast, abreast * inner, sums, abreast * width);
     for (Py_ssize_t k = 1; k < abreast; k++) {
         for (Py_ssize_t i = 0; i < width; i++) sums[i] += sums[k * width + i];
     }
@@ -63,8 +70,6 @@ static void sum_columns_part(void *context, Py_ssize_t block, int worker) {
     memcpy(out, sums, 4 * (size_t)width);
 }
 
-static double sum_of_span(const float *x, Py_ssize_t count) { return sum_of_row(x, count, 0, false); }
-
 INLINE void sum_short_rows(const float *restrict x, Py_ssize_t rows, Py_ssize_t count, float *restrict out) {
     for (Py_ssize_t row = 0; row < rows; row++) {
         float sum = x[row * count];
@@ -73,126 +78,133 @@ INLINE void sum_short_rows(const float *restrict x, Py_ssize_t rows, Py_ssize_t 
     }
 }
 
-static void sum_rows_part(void *context, Py_ssize_t block, int worker) {
+static double sum_of_whole_row(const float *x, Py_ssize_t count) { return sum_of_row(x, count, 0, false); }
+
+static void sum_rows_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const Sums *of = context;
-    if (of->spans) {  // one after another in a row
-        Py_ssize_t begin = block % of->parts * SPAN, left = of->count - begin;
-        of->spans[block] = sum_of_span(of->x + block / of->parts * of->count + begin, left < SPAN ? left : SPAN);
+    const Sum *s = context;
+    if (s->row_sums) {  // pieces of long rows
+        Py_ssize_t begin = part % s->parts * ROW_PIECE;
+        const float *x = s->x + part / s->parts * s->count + begin;
+        s->row_sums[part] = sum_of_whole_row(x, imin(s->count - begin, ROW_PIECE));
         return;
     }
-    Py_ssize_t first = block * of->rows, end = first + of->rows < of->outer ? first + of->rows : of->outer;
-    const float *x = of->x + first * of->count;
-    if (of->count == 2) {  // which the compiler sees
-        sum_short_rows(x, end - first, 2, of->out + first);
-    } else if (of->count == 3) {
-        sum_short_rows(x, end - first, 3, of->out + first);
-    } else if (of->count == 4) {
-        sum_short_rows(x, end - first, 4, of->out + first);
-    } else if (of->count < WIDTH) {
-        sum_short_rows(x, end - first, of->count, of->out + first);
+    Py_ssize_t first = part * s->rows_per_part, end = imin(first + s->rows_per_part, s->outer);
+    const float *x = s->x + first * s->count;
+    if (s->count == 2) {  // constants: the compiler unrolls the loops
+        sum_short_rows(x, end - first, 2, s->out + first);
+    } else if (s->count == 3) {
+        sum_short_rows(x, end - first, 3, s->out + first);
+    } else if (s->count == 4) {
+        sum_short_rows(x, end - first, 4, s->out + first);
+    } else if (s->count < WIDTH) {
+        sum_short_rows(x, end - first, s->count, s->out + first);
     } else {
-        for (Py_ssize_t row = first; row < end; row++, x += of->count) {
-            of->out[row] = (float)sum_of_span(x, of->count);
+        for (Py_ssize_t row = first; row < end; row++, x += s->count) {
+            s->out[row] = (float)sum_of_whole_row(x, s->count);
         }
     }
 }
 
-// Write the sums of (outer, count, inner) numbers over the middle; false if there is no memory.
+// Sum (outer, count, inner) over the middle dimension; false if memory is short.
 static bool sum_middle(const float *x, Py_ssize_t outer, Py_ssize_t count, Py_ssize_t inner, float *out) {
-    Sums of = {.x = x, .out = out, .outer = outer, .count = count, .inner = inner};
+    Sum s = {.x = x, .out = out, .outer = outer, .count = count, .inner = inner};
     const int64_t size = (int64_t)outer * count * inner;
     if (inner == 1) {
-        of.parts = (count + SPAN - 1) / SPAN;
-        of.rows = PART / count + 1;
-        if (of.parts > 1 && !(of.spans = malloc(8 * (size_t)(outer * of.parts)))) return false;
-        tt_share(sum_rows_part, &of, of.spans ? outer * of.parts : (outer + of.rows - 1) / of.rows, size, tt_threads());
-        for (Py_ssize_t row = 0; of.spans && row < outer; row++) {
+        s.parts = ceil_div(count, ROW_PIECE);
+        s.rows_per_part = PART_SIZE / count + 1;
+        if (s.parts > 1 && !(s.row_sums = malloc(8 * (size_t)(outer * s.parts)))) return false;
+        Py_ssize_t parts = s.row_sums ? outer * s.parts : ceil_div(outer, s.rows_per_part);
+        tt_parallel_for(sum_rows_part, &s, parts, size, tt_threads());
+        for (Py_ssize_t row = 0; s.row_sums && row < outer; row++) {
             double sum = 0;
-            for (Py_ssize_t k = 0; k < of.parts; k++) sum += of.spans[row * of.parts + k];
+            for (Py_ssize_t k = 0; k < s.parts; k++) sum += s.row_sums[row * s.parts + k];
             out[row] = (float)sum;
         }
-        free(of.spans);
+        free(s.row_sums);
         return true;
     }
-    of.abreast = inner < NARROW ? 2 * NARROW / inner : 1;
-    if (of.abreast > count) of.abreast = count;
-    of.parts = (count + LAYERS * of.abreast - 1) / (LAYERS * of.abreast);
-    of.strips = (inner + STRIP - 1) / STRIP;
-    if (of.parts > 1 && !(of.out = of.partial = malloc(4 * (size_t)(outer * of.parts * inner)))) return false;
-    tt_share(sum_columns_part, &of, outer * of.parts * of.strips, size, tt_threads());
-    bool done = !of.partial || sum_middle(of.partial, outer, of.parts, inner, out);
-    free(of.partial);
+    s.abreast = imin(inner < NARROW ? 2 * NARROW / inner : 1, count);
+    s.parts = ceil_div(count, ROWS_PER_PART * s.abreast);
+    s.strips = ceil_div(inner, STRIP);
+    float *partial = NULL;  // a row of sums per part
+    if (s.parts > 1 && !(s.out = partial = malloc(4 * (size_t)(outer * s.parts * inner)))) return false;
+    tt_parallel_for(sum_columns_part, &s, outer * s.parts * s.strips, size, tt_threads());
+    bool done = !partial || sum_middle(partial, outer, s.parts, inner, out);
+    free(partial);
     return done;
 }
 
-// Sum over the dimensions that are `reduced`, run after run of neighbouring ones, the innermost first.
+// Sum over the dimensions that are marked in `reduced`: one group of adjacent dimensions after another, the innermost
+// first.
 static bool sum_dims(const float *x, int dims, const npy_intp *shape, const bool *reduced, float *out) {
     Py_ssize_t before = 1, count = 1, after = 1;
     int d = dims - 1;
     for (; d >= 0 && !reduced[d]; d--) after *= shape[d];
     for (; d >= 0 && reduced[d]; d--) count *= shape[d];
-    bool rest = false;
+    bool more = false;
     for (int k = d; k >= 0; k--) {
         before *= shape[k];
-        rest |= reduced[k];
+        more |= reduced[k];
     }
-    if (!rest) return sum_middle(x, before, count, after, out);
-    npy_intp left[33];
-    bool more_reduced[33];
+    if (!more) return sum_middle(x, before, count, after, out);
+    npy_intp rest_shape[MAX_SUM_DIMS + 2];
+    bool rest_reduced[MAX_SUM_DIMS + 2];
     for (int k = 0; k <= d; k++) {
-        left[k] = shape[k];
-        more_reduced[k] = reduced[k];
+        rest_shape[k] = shape[k];
+        rest_reduced[k] = reduced[k];
     }
-    left[d + 1] = after;
-    more_reduced[d + 1] = false;
+    rest_shape[d + 1] = after;
+    rest_reduced[d + 1] = false;
     float *sums = malloc(4 * (size_t)(before * after));
-    bool done = sums && sum_middle(x, before, count, after, sums) && sum_dims(sums, d + 2, left, more_reduced, out);
+    bool done =
+        sums && sum_middle(x, before, count, after, sums) && sum_dims(sums, d + 2, rest_shape, rest_reduced, out);
     free(sums);
     return done;
 }
 
-// (x, axes, keepdims)
-KERNEL(total) {
-    npy_intp shape[32];
-    int64_t sizes[32], axes[32];
-    bool reduced[32] = {false};
-    if (out || count < 1 || count > 3 || !float_array(args[0], false)) return PASS;
-    PyArrayObject *x = (PyArrayObject *)args[0];
+KERNEL(total, x, axes, keepdims) {
+    npy_intp shape[MAX_SUM_DIMS + 1];
+    int64_t sizes[MAX_SUM_DIMS + 1], axes[MAX_SUM_DIMS + 1];
+    bool reduced[MAX_SUM_DIMS + 1] = {false};
+    if (!is_float_array(args->x, false)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
     const int dims = PyArray_NDIM(x);
-    bool every = count == 1 || args[1] == Py_None, kept = count == 3 && args[2] == Py_True;
-    if (!dims || dims > 31 || !PyArray_SIZE(x) || (count == 3 && !PyBool_Check(args[2]))) return PASS;
-    if (!every) {
-        Py_ssize_t many = PyTuple_Check(args[1]) ? PyTuple_Size(args[1]) : 0;
-        if (many < 1 || many > dims || !tt_sizes(args[1], many, axes)) return PASS;
-        for (Py_ssize_t k = 0; k < many; k++) {
-            if (axes[k] < 0 || axes[k] >= dims) return PASS;
+    bool all_axes = args->axes == Py_None, keepdims = args->keepdims == Py_True;
+    if (!dims || dims > MAX_SUM_DIMS || !PyArray_SIZE(x) || !PyBool_Check(args->keepdims)) return FALLBACK;
+    if (!all_axes) {
+        Py_ssize_t count = PyTuple_Check(args->axes) ? PyTuple_Size(args->axes) : 0;
+        if (count < 1 || count > dims || !tt_read_sizes(args->axes, count, axes)) return FALLBACK;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            if (axes[k] < 0 || axes[k] >= dims) return FALLBACK;
             reduced[axes[k]] = true;
         }
     }
-    int many = 0;
+    int result_dims = 0;
     for (int d = 0; d < dims; d++) {
         shape[d] = PyArray_DIM(x, d);
-        reduced[d] |= every;
-        if (!reduced[d] || kept) sizes[many++] = reduced[d] ? 1 : shape[d];
+        reduced[d] |= all_axes;
+        if (!reduced[d] || keepdims) sizes[result_dims++] = reduced[d] ? 1 : shape[d];
     }
-    PyObject *result = tt_new(args[0], many, sizes);
+    PyObject *result = tt_new_array(args->x, result_dims, sizes);
     if (!result) return NULL;
-    if (!sum_dims(floats_of(args[0]), dims, shape, reduced, floats_of(result))) {
+    if (!sum_dims(float_data(args->x), dims, shape, reduced, float_data(result))) {
         Py_DECREF(result);
         return PyErr_NoMemory();
     }
-    return PyArray_Return((PyArrayObject *)result);
+    return PyArray_Return(ARRAY(result));
 }
 
-KERNEL(column_sums) {
-    if (out || count != 1 || !float_array(args[0], false)) return PASS;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (PyArray_NDIM(x) < 2 || !PyArray_SIZE(x)) return PASS;
+KERNEL(column_sums, x) {
+    if (!is_float_array(args->x, false)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
+    if (PyArray_NDIM(x) < 2 || !PyArray_SIZE(x)) return FALLBACK;
     const int64_t columns = PyArray_DIM(x, PyArray_NDIM(x) - 1);
-    PyObject *result = tt_new(args[0], 1, &columns);
+    PyObject *result = tt_new_array(args->x, 1, &columns);
     if (!result) return NULL;
-    if (sum_middle(floats_of(args[0]), 1, PyArray_SIZE(x) / columns, columns, floats_of(result))) return result;
+    if (sum_middle(float_data(args->x), 1, PyArray_SIZE(x) / columns, columns, float_data(result))) return result;
     Py_DECREF(result);
     return PyErr_NoMemory();
 }
+
+FAMILY(sums, ENTRY(total), ENTRY(column_sums));

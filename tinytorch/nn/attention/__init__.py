@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: which kernel `scaled_dot_product_attention` may use. There is one here, whatever is chosen."""
+"""`torch.nn.attention`: the selection of attention kernels, which has no effect: there is only one kernel here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(enum.IntEnum):
-    """PyTorch's kernels of attention, by its numbers.
+    """PyTorch's attention kernels and their numbers.
 
     Example:
         >>> torch.nn.attention.SDPBackend.MATH.name, int(torch.nn.attention.SDPBackend.MATH)
@@ -29,14 +29,14 @@ class SDPBackend(enum.IntEnum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, object]]:
-    """Choose among kernels of attention, in a `with` block: accepted, without an effect.
+    """Select attention kernels in a `with` block; has no effect.
 
     Args:
-        backends: one or a list.
-        set_priority: whether their order is that of preference.
+        backends: a backend or a list of backends.
+        set_priority: whether the list is in order of preference.
 
     Raises:
-        AssertionError: `backends` is neither.
+        AssertionError: `backends` is neither a backend nor a list.
 
     Example:
         >>> from tinytorch.nn.attention import SDPBackend, sdpa_kernel

@@ -1,9 +1,9 @@
-"""`torch.nn.attention.flex_attention`: attention whose scores and mask are functions of places.
+"""`torch.nn.attention.flex_attention`: attention whose scores and mask are functions of the indices.
 
-The functions are called once, with tensors of places that broadcast against each other: `b` of shape (B, 1, 1, 1), `h`
-of (1, H, 1, 1), `q_idx` of (1, 1, Q, 1) and `kv_idx` of (1, 1, 1, KV); where PyTorch maps a function of scalars over
-all places. For functions made of pointwise operations and indexing, both are the same. Every score is computed: a
-`BlockMask` spares nothing here.
+The functions are called once, with index tensors that broadcast: `b` of shape (B, 1, 1, 1), `h` of (1, H, 1, 1),
+`q_idx` of (1, 1, Q, 1) and `kv_idx` of (1, 1, 1, KV); PyTorch maps a function of scalars over all indices. For
+functions composed of pointwise operations and indexing, the results are the same. All scores are computed: a
+`BlockMask` saves no work here.
 """
 
 from __future__ import annotations
@@ -30,74 +30,76 @@ _Mask = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class AuxRequest(typing.NamedTuple):
-    """What `flex_attention` shall return besides the result."""
+    """The results that `flex_attention` shall return besides its output."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(typing.NamedTuple):
-    """What `flex_attention` returned besides the result; None for what was not asked for."""
+    """The results of `flex_attention` besides its output; None unless requested."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 class FlexKernelOptions(typing.TypedDict, total=False):
-    """Options of PyTorch's kernels on other devices; without effect."""
+    """Options of PyTorch's kernels on other devices; they have no effect."""
 
     BACKEND: str
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Return True for every place."""
+    """Return True for all indices."""
     return (token_q == token_q) & (token_kv == token_kv) & (head == head) & (batch == batch)
 
 
 def and_masks(*mask_mods: _Mask) -> _Mask:
-    """Return the function that is True where all of some are.
+    """Return the conjunction of mask functions.
 
     Raises:
-        RuntimeError: one of them cannot be called.
+        RuntimeError: one of them is not callable.
     """
-    return _joined(operator.and_, mask_mods, noop_mask)
+    return _combined(operator.and_, mask_mods, noop_mask)
 
 
 def or_masks(*mask_mods: _Mask) -> _Mask:
-    """Return the function that is True where one of some is.
+    """Return the disjunction of mask functions.
 
     Raises:
-        RuntimeError: one of them cannot be called.
+        RuntimeError: one of them is not callable.
     """
-    return _joined(operator.or_, mask_mods, lambda *places: ~noop_mask(*places))
+    return _combined(operator.or_, mask_mods, lambda *indices: ~noop_mask(*indices))
 
 
-def _joined(by: Callable[[Tensor, Tensor], Tensor], mask_mods: tuple[_Mask, ...], first: _Mask) -> _Mask:
-    if not all(callable(each) for each in mask_mods):
+def _combined(operation: Callable[[Tensor, Tensor], Tensor], mask_mods: tuple[_Mask, ...], neutral: _Mask) -> _Mask:
+    if not all(callable(mask_mod) for mask_mod in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
-    def joined(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        result = first(b, h, q_idx, kv_idx)
-        for each in mask_mods:
-            result = by(result, each(b, h, q_idx, kv_idx))
+    def combined(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result = neutral(b, h, q_idx, kv_idx)
+        for mask_mod in mask_mods:
+            result = operation(result, mask_mod(b, h, q_idx, kv_idx))
         return result
 
-    return joined
+    return combined
 
 
-def _places(*sizes: int) -> list[Tensor]:
+def _indices(*sizes: int) -> list[Tensor]:
+    """Return the index tensors of the four dimensions, which broadcast to `sizes`."""
     return [arange(size).view([-1 if k == i else 1 for k in range(4)]) for i, size in enumerate(sizes)]
 
 
 def create_mask(
     mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> Tensor:
-    """Return the mask (B, H, Q_LEN, KV_LEN) that a function of places gives, or its scores for scores of zero.
+    """Return the mask (B, H, Q_LEN, KV_LEN) of a mask function or a score function.
 
     Args:
-        mod_fn: a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`.
-        B, H: how many batches and heads; None is 1.
-        Q_LEN, KV_LEN: how many queries and keys.
+        mod_fn: a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`, whose
+            scores of -inf are masked.
+        B, H: the batch size and the number of heads; None is 1.
+        Q_LEN, KV_LEN: the numbers of queries and keys.
         device: "cpu".
 
     Example:
@@ -107,21 +109,21 @@ def create_mask(
                 [ True,  True]])
     """
     shape = (B or 1, H or 1, Q_LEN, KV_LEN)
-    places = _places(*shape)
+    indices = _indices(*shape)
     count = getattr(getattr(mod_fn, "__code__", None), "co_argcount", 4)
     if count == 5:
         scores = zeros(shape)
-        return where(mod_fn(scores, *places) == -math.inf, scores == 1, scores == 0).expand(shape)
-    return mod_fn(*places).expand(shape)
+        return where(mod_fn(scores, *indices) == -math.inf, scores == 1, scores == 0).expand(shape)
+    return mod_fn(*indices).expand(shape)
 
 
 class BlockMask:
-    """A mask by a function of places, as `create_block_mask` makes it.
+    """A mask function with the shape of its mask, created by `create_block_mask`.
 
     Attributes:
         mask_mod: the function.
-        seq_lengths: how many queries and keys it is for.
-        BLOCK_SIZE: the size of the blocks that PyTorch leaves out when they have nothing in them.
+        seq_lengths: the numbers of queries and keys.
+        BLOCK_SIZE: the size of the blocks, which PyTorch skips if they are fully masked.
     """
 
     mask_mod: _Mask
@@ -131,12 +133,12 @@ class BlockMask:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "tinytorch makes block masks by create_block_mask(), of a function; not of the indices of blocks"
+            "tinytorch creates block masks from a function, by create_block_mask(), not from the indices of blocks"
         )
 
     @classmethod
     def from_kv_blocks(cls, *args: Any, **kwargs: Any) -> BlockMask:
-        """Raise NotImplementedError: there are no masks by the indices of blocks."""
+        """Raise NotImplementedError: masks by block indices are not supported."""
         return cls(*args, **kwargs)
 
     @property
@@ -145,11 +147,11 @@ class BlockMask:
         return (*self._heads, *self.seq_lengths)
 
     def numel(self) -> int:
-        """Return how many places the mask has."""
+        """Return the number of elements of the mask."""
         return math.prod(self.shape)
 
     def to_dense(self) -> Tensor:
-        """Return for each block 1 if anything in it is to be computed, else 0."""
+        """Return 1 for all blocks with an unmasked element, else 0."""
         mask = create_mask(self.mask_mod, *self._heads, *self.seq_lengths)
         (rows, columns), (height, width) = self.seq_lengths, self.BLOCK_SIZE
         mask = pad(mask, (0, -columns % width, 0, -rows % height))
@@ -157,7 +159,7 @@ class BlockMask:
         return blocks.any(5).any(3).int()
 
     def sparsity(self) -> float:
-        """Return how many per cent of the places are in blocks with nothing to be computed."""
+        """Return the percentage of elements in fully masked blocks."""
         computed = int(self.to_dense().sum()) * math.prod(self.BLOCK_SIZE)
         return 100 * (1 - computed / self.numel())
 
@@ -175,12 +177,12 @@ def create_block_mask(
     compute_dq_write_order: bool = False,
     dq_kv_order: bool = True,
 ) -> BlockMask:
-    """Return the mask that a function of places gives, for `flex_attention`.
+    """Return the mask of a mask function, for `flex_attention`.
 
     Args:
-        mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the key is seen.
-        B, H: how many batches and heads; None where all have the same mask.
-        BLOCK_SIZE: the size of blocks: one for queries and keys, or two.
+        mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the query attends to the key.
+        B, H: the batch size and the number of heads; None if all have the same mask.
+        BLOCK_SIZE: the size of blocks: one number, or one each for queries and keys.
         the others: as for `create_mask`, or without effect.
 
     Example:
@@ -190,15 +192,15 @@ def create_block_mask(
         tensor([[1, 0],
                 [1, 1]], dtype=torch.int32)
     """
-    made = object.__new__(BlockMask)
-    made.mask_mod = mask_mod
-    made.seq_lengths = (Q_LEN, KV_LEN)
-    made.BLOCK_SIZE = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-    made._heads = (B or 1, H or 1)
-    return made
+    block_mask = object.__new__(BlockMask)
+    block_mask.mask_mod = mask_mod
+    block_mask.seq_lengths = (Q_LEN, KV_LEN)
+    block_mask.BLOCK_SIZE = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    block_mask._heads = (B or 1, H or 1)
+    return block_mask
 
 
-def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
     if query.shape[-1] != key.shape[-1]:
@@ -206,15 +208,15 @@ def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
             "Expect query and key/value to have the same embedding dimension but got "
             f"E={query.shape[-1]} and E={key.shape[-1]}."
         )
-    heads, others = query.shape[1], key.shape[1]
-    if not enable_gqa and heads != others:
+    heads, kv_heads = query.shape[1], key.shape[1]
+    if not enable_gqa and heads != kv_heads:
         raise ValueError(
-            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={others}. "
+            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={kv_heads}. "
             "Try setting enable_gqa=True for GQA."
         )
-    if enable_gqa and heads % others:
+    if enable_gqa and heads % kv_heads:
         raise ValueError(
-            f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={others}."
+            f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={kv_heads}."
         )
 
 
@@ -235,18 +237,19 @@ def flex_attention(
 
     Args:
         query, key, value: (B, Hq, L, E), (B, Hkv, S, E) and (B, Hkv, S, Ev).
-        score_mod: a function `(score, b, h, q_idx, kv_idx)` that returns the new score; see the module for what it
-            is called with.
-        block_mask: which keys each query sees, see `create_block_mask`. A query that sees none gets zeros.
-        scale: factor of the scores; None is `1 / sqrt(E)`.
-        enable_gqa: let groups of query heads share a head of keys and values.
-        return_lse: return the scores' logsumexp too.
-        kernel_options: without effect.
-        return_aux: return an `AuxOutput` with what it asks for too.
+        score_mod: a function `(score, b, h, q_idx, kv_idx)` that returns the new score; see the docstring of the module
+            for the shapes of its arguments.
+        block_mask: the keys that every query attends to, see `create_block_mask`. The result of a query without keys
+            is 0.
+        scale: the factor of the scores; None is `1 / sqrt(E)`.
+        enable_gqa: whether groups of query heads share a head of keys and values.
+        return_lse: whether to return the logsumexp of the scores, too.
+        kernel_options: has no effect.
+        return_aux: the further results to return, as an `AuxOutput`.
 
     Raises:
         NotImplementedError: the tensors do not have four dimensions.
-        ValueError: the shapes do not match; the mask is for other lengths.
+        ValueError: mismatched shapes, or a mask of other lengths.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import flex_attention
@@ -255,7 +258,7 @@ def flex_attention(
         tensor([[[[1.0000, 0.0000],
                   [0.3302, 0.6698]]]])
     """
-    _check(query, key, value, enable_gqa)
+    _check_shapes(query, key, value, enable_gqa)
     batch, heads, rows, _ = query.shape
     columns = key.shape[2]
     if block_mask is not None and block_mask.seq_lengths != (rows, columns):
@@ -266,19 +269,19 @@ def flex_attention(
     if heads != key.shape[1]:
         groups = heads // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    kind = query.dtype
-    if kind.itemsize < 4:
+    dtype = query.dtype
+    if dtype.itemsize < 4:
         query, key = query.float(), key.float()
     scores = query @ key.transpose(-2, -1)
     scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
-    places = _places(batch, heads, rows, columns)
+    indices = _indices(batch, heads, rows, columns)
     if score_mod is not None:
-        scores = score_mod(scores, *places).to(scores.dtype).expand(scores.shape)
+        scores = score_mod(scores, *indices).to(scores.dtype).expand(scores.shape)
     if block_mask is not None:
-        scores = where(block_mask.mask_mod(*places), scores, -math.inf)
-    unseen = (scores == -math.inf).all(-1, keepdim=True)
-    weights = softmax(scores, -1).masked_fill(unseen, 0)
-    out = weights.to(kind) @ value
+        scores = where(block_mask.mask_mod(*indices), scores, -math.inf)
+    masked_rows = (scores == -math.inf).all(-1, keepdim=True)
+    weights = softmax(scores, -1).masked_fill(masked_rows, 0)
+    out = weights.to(dtype) @ value
     if return_lse or (return_aux is not None and return_aux.lse):
         lse = scores.logsumexp(-1)
     if return_lse:

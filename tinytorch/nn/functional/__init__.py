@@ -1,20 +1,20 @@
 """`torch.nn.functional`.
 
-Where its functions are written, which is where they are to be looked for and added:
+Its functions are written in these modules; a new function goes into the module of its family:
 
-| module | what |
+| module | functions |
 |---|---|
-| `layers` | bilinear forms, embeddings and labels, dropout, normalisation |
+| `layers` | bilinear forms, embeddings, one-hot vectors, dropout, normalisation |
 | `activation` | activations, softmax |
 | `loss` | losses, distances |
-| `padding` | borders: `pad` |
-| `pooling` | maxima and averages of windows, and maxima put back |
+| `padding` | `pad` |
+| `pooling` | maximum, average and norm pooling, and its inverse |
 | `resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |
-| `unlike` | those of `torch` that have the name, but not the signature, of one here |
-| `ops` | what needs nothing but its op: `linear`, `gelu`, convolutions, attention, `pixel_shuffle` |
+| `unlike` | functions of `torch` with the name, but not the signature, of a function here |
+| `ops/nn/` | functions that are ops: `linear`, `gelu`, convolutions, attention, `pixel_shuffle` |
 
-The functions of these modules see to arguments (in place or not, deprecated ones, shapes, dtypes) and hand on to
-`ops`; some are composed of Tensor operations.
+The functions check their arguments (in place or not, deprecated ones, shapes, dtypes) and call ops; some are composed
+of Tensor operations. Every function is declared by `@public("nn.functional.<name>")`.
 """
 
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from tinytorch.ops.register import namespace
 if TYPE_CHECKING:
     from tinytorch.ops.faces.functional import *  # noqa: F403
 
+__traced_as__ = "op"  # by `torch.compile`
 __getattr__, __dir__, _names = namespace(__name__)
 if not TYPE_CHECKING:
     __all__ = _names

@@ -1,4 +1,4 @@
-"""Activations and softmax: those of `nn.functional` that see to arguments, over `ops.nn`."""
+"""Activations and softmax of `nn.functional`; their ops are in `ops/nn/activation.py`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (it has `relu_`)
+from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_floating, check_tensor, renamed
 from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.register import public
@@ -28,25 +27,25 @@ __all__ = [
 # Activations --------------------------------------------------------------------------------------
 
 
-def _written_over(caller: Any) -> Any:
-    """Return the in-place form of an op whose node PyTorch gives a name of its own, "...Backward1"."""
-    made = caller.op
-    name = made.node_class.__name__.replace("Backward0", "Backward1")
-    return in_place(renamed(op(**made.formulas)(made.kernel), name))
+def _in_place_backward1(caller: Any) -> Any:
+    """Return the in-place form of an op, with the name of PyTorch's node: "...Backward1"."""
+    declared = caller.op
+    name = declared.node_class.__name__.replace("Backward0", "Backward1")
+    return in_place(renamed(op(**declared.formulas)(declared.kernel), name))
 
 
-_celu_in_place = _written_over(ops.celu)
-_elu_in_place = _written_over(ops.elu)
+_celu_in_place = _in_place_backward1(ops.celu)
+_elu_in_place = _in_place_backward1(ops.elu)
 _hardsigmoid_in_place = in_place(ops.hardsigmoid)
 _hardswish_in_place = in_place(ops.hardswish)
 _hardtanh_in_place = in_place(ops.hardtanh)
-_leaky_relu_in_place = _written_over(ops.leaky_relu)
+_leaky_relu_in_place = _in_place_backward1(ops.leaky_relu)
 _mish_in_place = in_place(ops.mish)
-_rrelu_in_place = _written_over(ops.rrelu)
+_rrelu_in_place = _in_place_backward1(ops.rrelu)
 _silu_in_place = in_place(ops.silu)
-_threshold_in_place = _written_over(ops.threshold)
+_threshold_in_place = _in_place_backward1(ops.threshold)
 
-#: Of `selu`, and so of `alpha_dropout`: Klambauer et al., the fixed point of mean 0 and variance 1.
+#: The constants of `selu` and `alpha_dropout` (Klambauer et al.): mean 0 and variance 1 are a fixed point.
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
@@ -78,10 +77,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _numbers(name: str, **numbers: Any) -> list[Any]:
-    """Return arguments that are to be numbers, tensors without dimensions as theirs.
+    """Return numeric arguments as numbers; 0-dimensional tensors are converted.
 
     Raises:
-        TypeError: one is neither.
+        TypeError: an argument is not numeric.
     """
     values = []
     for position, (argument, value) in enumerate(numbers.items(), 2):
@@ -128,7 +127,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return (_hardtanh_in_place if inplace else ops.hardtanh)(input, min_val, max_val)
 
 
-@public("nn.functional.hardsigmoid")
+@public("nn.functional.hardsigmoid", listed=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -139,7 +138,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return (_hardsigmoid_in_place if inplace else ops.hardsigmoid)(input)
 
 
-@public("nn.functional.hardswish")
+@public("nn.functional.hardswish", listed=False)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -172,10 +171,10 @@ def rrelu(
 ) -> Tensor:
     """Return `input` where it is positive, else `a * input`; in place if `inplace`.
 
-    In training each `a` is drawn from [lower, upper); otherwise it is their mean.
+    In training, every `a` is drawn from [lower, upper); otherwise it is their mean.
 
     Raises:
-        RuntimeError: `lower` is above `upper`, or one of them is not finite.
+        RuntimeError: `lower` is greater than `upper`, or a bound is not finite.
 
     Example:
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -192,9 +191,9 @@ def rrelu(
     check_floating("leaky_relu_cpu", input._array)
     slopes = np.ones_like(input._array)
     if training:
-        falling = input._array <= 0
-        drawn = np.empty_like(slopes, dtype=np.float64, shape=np.count_nonzero(falling))
-        slopes[falling] = wrap(drawn).uniform_(lower, upper)._array
+        negative = input._array <= 0
+        drawn = np.empty_like(slopes, dtype=np.float64, shape=np.count_nonzero(negative))
+        slopes[negative] = wrap(drawn).uniform_(lower, upper)._array
     else:
         slopes[~(input._array > 0)] = (lower + upper) / 2
     return (_rrelu_in_place if inplace else ops.rrelu)(input, slopes)
@@ -218,7 +217,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(also="nn.functional.selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return `scale * elu(input, alpha)` with constants that keep mean 0 and variance 1.
+    """Return `scale * elu(input, alpha)`, with constants that preserve mean 0 and variance 1.
 
     Example:
         >>> torch.nn.functional.selu(torch.tensor([-1.0, 1.0]))
@@ -325,9 +324,9 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-@public("nn.functional.tanh")
+@public("nn.functional.tanh", listed=False)
 def tanh(input: Tensor) -> Tensor:
-    """Return the hyperbolic tangent; `torch.tanh` is the name to use.
+    """Return the hyperbolic tangent; prefer `torch.tanh`.
 
     Example:
         >>> torch.nn.functional.tanh(torch.tensor([0.0, 1.0]))
@@ -340,9 +339,9 @@ def tanh(input: Tensor) -> Tensor:
         raise
 
 
-@public("nn.functional.sigmoid")
+@public("nn.functional.sigmoid", listed=False)
 def sigmoid(input: Tensor) -> Tensor:
-    """Return `1 / (1 + exp(-input))`; `torch.sigmoid` is the name to use.
+    """Return `1 / (1 + exp(-input))`; prefer `torch.sigmoid`.
 
     Example:
         >>> torch.nn.functional.sigmoid(torch.tensor([0.0, 2.0]))
@@ -364,12 +363,12 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: any shape.
-        dim: the dimension to sum over; to leave it out is deprecated.
-        dtype: convert to this dtype first (so that integers are understood, or less is lost).
+        dim: the dimension to sum over; omitting it is deprecated.
+        dtype: the dtype to convert to first (for integers, or for more precision).
 
     Raises:
-        IndexError: there is no such dimension.
-        NotImplementedError: integers; give a floating-point `dtype`.
+        IndexError: the dimension is out of range.
+        NotImplementedError: an integral input without a floating-point `dtype`.
 
     Example:
         >>> torch.nn.functional.softmax(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), dim=1)
@@ -396,7 +395,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @public("nn.functional.log_softmax")
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Return `log(softmax(input))`, exact also where the softmax is 0; arguments as `softmax`.
+    """Return `log(softmax(input))`, computed without underflow; arguments as `softmax`.
 
     Example:
         >>> torch.nn.functional.log_softmax(torch.tensor([0.0, 1000.0]), dim=0)
@@ -420,9 +419,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """Return a sample of the Gumbel-Softmax distribution: `softmax((logits + noise) / tau)`.
 
     Args:
-        logits: logarithms of probabilities, unnormalised, any shape.
-        tau: the temperature; the lower, the nearer to one-hot.
-        hard: return one-hot vectors, with the gradient of the soft sample.
+        logits: unnormalised log-probabilities, any shape.
+        tau: the temperature; samples approach one-hot vectors as it decreases.
+        hard: whether to return one-hot vectors, with the gradient of the soft sample.
         eps: ignored, as in PyTorch.
         dim: the dimension of the classes.
 
@@ -440,26 +439,26 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not hard:
         return soft
     axis = ops._axis(dim, logits.ndim)
-    chosen = np.zeros_like(soft._array)
-    np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
-    return wrap(chosen) - soft.detach() + soft
+    one_hot = np.zeros_like(soft._array)
+    np.put_along_axis(one_hot, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
+    return wrap(one_hot) - soft.detach() + soft
 
 
 # In place -----------------------------------------------------------------------------------------
 
 
 def _in_place(function: Any, name: str) -> Any:
-    """Make the in-place version of a function whose last parameter is `inplace` public, and return it."""
+    """Declare the in-place version of a function whose last parameter is `inplace`."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs, inplace=True)
 
-    own = inspect.signature(function)
-    call.__signature__ = own.replace(parameters=list(own.parameters.values())[:-1])  # type: ignore[attr-defined]
+    signature = inspect.signature(function)
+    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[:-1])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{function.__name__}_"
     call.__doc__ = f"In-place version of `{function.__name__}`."
-    return public(name, also=f"nn.functional.{call.__name__}")(call)
+    return public(name, also=f"nn.functional.{call.__name__}", binds=False)(call)
 
 
 relu_ = _in_place(relu, "")

@@ -1,4 +1,4 @@
-"""Functions of layers: bilinear forms, embeddings and labels, dropout, normalisation."""
+"""Functions of `nn.functional`: bilinear forms, embeddings, one-hot vectors, dropout, normalisation."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tinytorch.ops.register import public
 # Linear -------------------------------------------------------------------------------------------
 
 
-@public(also="nn.functional.bilinear")
+@public(binds=False, also="nn.functional.bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `input1 @ weight[k] @ input2 + bias[k]` for every output feature k.
+    """Return `input1 @ weight[k] @ input2 + bias[k]` for all output features k.
 
     Args:
         input1, input2: shapes (*, in1_features) and (*, in2_features).
@@ -38,18 +38,18 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         A tensor of shape (*, out_features).
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: mismatched shapes.
 
     Example:
         >>> weight = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
         >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), weight)
         tensor([11.])
     """
-    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
-    tensors = {name: each for name, each in given.items() if each is not None}
-    if len({each.dtype for each in tensors.values()}) > 1:
-        kinds = ", ".join(f"{name}: {each.dtype}" for name, each in tensors.items())
-        raise RuntimeError(f"All tensors must have the same dtype, got {kinds}")
+    arguments = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    tensors = {name: tensor for name, tensor in arguments.items() if tensor is not None}
+    if len({tensor.dtype for tensor in tensors.values()}) > 1:
+        listed = ", ".join(f"{name}: {tensor.dtype}" for name, tensor in tensors.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
     if not input1.ndim or not input2.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if input1.ndim != input2.ndim:
@@ -57,10 +57,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         if a != b:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
-    for k, each in ((1, input1), (2, input2)):
-        if each.shape[-1] != weight.shape[k]:
+    for k, input in ((1, input1), (2, input2)):
+        if input.shape[-1] != weight.shape[k]:
             raise RuntimeError(
-                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but expected "
+                f"bilinear(): input{k} size does not match weight size: got {input.shape[-1]} but expected "
                 f"{weight.shape[k]}"
             )
     outputs, first, second = weight.shape
@@ -68,14 +68,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.numel()} but expected {outputs}"
         )
-    # (*, in1) x (out * in2, in1) -> (*, out, in2), then the sum over in2 with the second input.
+    # (*, in1) x (out * in2, in1) -> (*, out, in2), then a contraction over in2 with the second input.
     rows = linear(input1, weight.permute(0, 2, 1).reshape(outputs * second, first))
     products = rows.reshape(*input1.shape[:-1], outputs, second) * input2.unsqueeze(-2)
     out: Tensor = products.sum(-1, dtype=input1.dtype)
     return out if bias is None else out + bias
 
 
-# Tables and labels --------------------------------------------------------------------------------
+# Embeddings and one-hot vectors -------------------------------------------------------------------
 
 
 @public("nn.functional.embedding")
@@ -88,23 +88,23 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return the rows of `weight` whose numbers are in `input`.
+    """Return the rows of `weight` at the indices in `input`.
 
     Args:
         input: integers of any shape (*).
         weight: shape (num_embeddings, embedding_dim).
         padding_idx: the row that gets no gradient.
-        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
-        norm_type: which norm, the p of the p-norm.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
-        sparse: left out (NotImplementedError).
+        max_norm: the upper bound of the norms of the rows looked up; larger rows are scaled down first, in place.
+        norm_type: the p of the p-norm.
+        scale_grad_by_freq: whether to divide the gradient of a row by the number of its occurrences in `input`.
+        sparse: not supported (NotImplementedError).
 
     Returns:
         A tensor of shape (*, embedding_dim).
 
     Raises:
-        IndexError: there is no such row.
-        RuntimeError: `input` does not hold integers; `weight` has not two dimensions.
+        IndexError: an index is out of range.
+        RuntimeError: `input` does not hold integers; `weight` is not two-dimensional.
 
     Example:
         >>> weight = torch.tensor([[1.0, 1.5], [2.0, 2.5]])
@@ -114,7 +114,7 @@ def embedding(
                 [2.0000, 2.5000]])
     """
     if sparse:
-        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
+        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; set sparse=False")
     try:
         dtype = input.dtype
     except AttributeError:
@@ -151,25 +151,25 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return the sum, mean or maximum of the rows of `weight` in each bag of row numbers; zeros of an empty bag.
+    """Return the sum, mean or maximum of the rows of `weight` for every bag of indices; zeros for an empty bag.
 
     Args:
-        input: integers, shape (bags, length); or all bags one after another, shape (N,).
+        input: integers, shape (bags, length); or all bags concatenated, shape (N,).
         weight: shape (num_embeddings, embedding_dim).
-        offsets: where each bag begins in an `input` of one dimension.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up; not for "max".
+        offsets: the start of every bag in a one-dimensional `input`.
+        scale_grad_by_freq: as for `embedding`; not for "max".
         mode: "sum", "mean" or "max".
-        per_sample_weights: what to multiply each row with, of the shape of `input`; only for "sum".
-        include_last_offset: the last offset is the end of the last bag.
-        padding_idx: the row that is left out of its bags.
+        per_sample_weights: factors of the rows, of the shape of `input`; only for "sum".
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: the index that is left out of its bags.
         max_norm, norm_type, sparse: as for `embedding`.
 
     Returns:
         A tensor of shape (bags, embedding_dim).
 
     Raises:
-        ValueError: the shapes, `offsets` or the mode do not fit.
-        RuntimeError: there is no such row; `offsets` are not in order; `input` does not hold integers.
+        ValueError: invalid shapes, `offsets` or mode.
+        RuntimeError: an index is out of range; `offsets` are not in order; `input` does not hold integers.
         NotImplementedError: `per_sample_weights` with another mode than "sum".
 
     Example:
@@ -224,16 +224,16 @@ def embedding_bag(
             f"but got {padding_idx}"
         )
     padding = None if padding_idx is None else padding_idx % weight.shape[0]
-    found = _embedding.embedding_bag(
+    result = _embedding.embedding_bag(
         weight, input, offsets, scale_grad_by_freq, ("sum", "mean", "max").index(mode), sparse,
         per_sample_weights, include_last_offset, padding,
     )  # fmt: skip
-    return found[0]
+    return result[0]
 
 
-@public("nn.functional.one_hot")
+@public("nn.functional.one_hot", binds=False)
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """Return vectors of zeros with a one at the place that each label says.
+    """Return one-hot vectors: zeros, with a one at the index of the label.
 
     Args:
         input: int64 labels of any shape (*).
@@ -270,10 +270,11 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 
 @public("nn.functional.dropout")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`.
+    """Return `input` with elements zeroed with probability `p`, and the others divided by `1 - p`.
 
     Args:
-        training: False returns `input` as it is.
+        training: whether to drop elements; if False, `input` is returned.
+        inplace: whether to write into `input`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -283,7 +284,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         [0.0, 4.0]
 
     Source:
-        Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014.
+        Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors", 2012; Srivastava et
+        al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014.
     """
     try:
         shape = input._array.shape
@@ -298,7 +300,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
 
     Raises:
-        RuntimeError: `input` has not two or three dimensions.
+        RuntimeError: `input` is not two- or three-dimensional.
 
     Example:
         >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
@@ -325,14 +327,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         True
     """
     _check_probability(p)
-    if input.ndim not in (3, 4):
-        warnings.warn(
-            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
-            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a "
-            "channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
-            stacklevel=2,
-        )
+    _warn_of_dimensions(input, 2)
     if input.ndim == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
@@ -354,20 +349,13 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         True
     """
     _check_probability(p)
-    if input.ndim not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
-            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a "
-            "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
-            stacklevel=2,
-        )
+    _warn_of_dimensions(input, 3)
     return _channels_dropped(input, p, training, inplace, input.ndim == 5)
 
 
 @public("nn.functional.alpha_dropout")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Return `input` with elements set at random to what keeps mean and variance after `selu`.
+    """Return `input` with random elements set to the negative limit of `selu`, rescaled to preserve mean and variance.
 
     Arguments as `dropout`, but `training` is False by default, as in PyTorch.
 
@@ -383,9 +371,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 @public("nn.functional.feature_alpha_dropout")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
-
-    It has the shape (N, C, *); the other arguments are those of `alpha_dropout`.
+    """Return `input`, (N, C, *), with whole channels dropped as by `alpha_dropout`; arguments as there.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -401,7 +387,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     _check_probability(p)
     if input.ndim < 2 and p and training and input._array.size:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropped(input, p, training, inplace, _of_channels(input))
+    return _alpha_dropped(input, p, training, inplace, _channel_mask_shape(input))
 
 
 def _check_probability(p: float) -> None:
@@ -409,17 +395,30 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _of_channels(input: Tensor) -> tuple[int, ...]:
+def _warn_of_dimensions(input: Tensor, dims: int) -> None:
+    """Warn of an input that has not `dims` spatial dimensions, a channel dimension and an optional batch dimension."""
+    if input.ndim not in (dims + 1, dims + 2):
+        warnings.warn(
+            f"dropout{dims}d: Received a {input.ndim}-D input to dropout{dims}d, which is deprecated and will result "
+            "in an error in a future release. To retain the behavior and silence this warning, please use dropout "
+            f"instead. Note that dropout{dims}d exists to provide channel-wise dropout on inputs with {dims} spatial "
+            f"dimensions, a channel dimension, and an optional batch dimension (i.e. {dims + 1}D or {dims + 2}D "
+            "inputs).",
+            stacklevel=3,
+        )
+
+
+def _channel_mask_shape(input: Tensor) -> tuple[int, ...]:
     """Return the shape of a mask of the channels, (N, C, 1, ...)."""
     return (*input.shape[:2], *[1] * (input.ndim - 2))
 
 
-def _kept(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
+def _keep_mask(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     """Return a mask of `shape` that is 0 with probability `p`, else 1."""
     array = input._array
     if p == 1:
         return wrap(np.zeros_like(array, shape=shape))
-    # Like the input also in its order in memory, which is the order in which numbers are drawn.
+    # With the memory format of the input, in whose order the random numbers are drawn.
     mask: Tensor = wrap(np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape))
     with no_grad():
         return mask.bernoulli_(1 - p)
@@ -430,7 +429,7 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tupl
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
-    mask = _kept(input, p, shape)
+    mask = _keep_mask(input, p, shape)
     if p < 1:
         with no_grad():
             mask.div_(1 - p)
@@ -438,11 +437,11 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tupl
 
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    """Return `input` with what a mask of `shape` hides set to the least `selu`, then scaled and shifted."""
+    """Return `input` with the elements dropped by a mask of `shape` set to the limit of `selu`, scaled and shifted."""
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
-    kept = _kept(input, p, shape)
+    kept = _keep_mask(input, p, shape)
     if p == 1:
         return input.mul_(kept) if inplace else input * kept
     alpha = SELU_ALPHA * SELU_SCALE
@@ -458,7 +457,7 @@ def _channels_dropped(input: Tensor, p: float, training: bool, inplace: bool, ba
         return _channels_dropped(input.unsqueeze(0), p, training, False).squeeze(0)
     if input.ndim < 2 and training and p > 0:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _dropped(input, p, training, inplace, _of_channels(input))
+    return _dropped(input, p, training, inplace, _channel_mask_shape(input))
 
 
 # Normalisation ------------------------------------------------------------------------------------
@@ -478,10 +477,10 @@ def layer_norm(
         input: shape (*, *normalized_shape).
         normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance are taken.
         weight, bias: a factor and a summand, shape `normalized_shape`.
-        eps: keeps the division finite.
+        eps: added to the variance, against division by 0.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: mismatched shapes.
 
     Example:
         >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
@@ -505,11 +504,11 @@ def rms_norm(
     """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
 
     Args:
-        eps: keeps the division finite; by default the dtype's machine epsilon.
+        eps: added to the mean square; by default the dtype's machine epsilon.
         the others: as for `layer_norm`.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: mismatched shapes.
 
     Example:
         >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
@@ -530,9 +529,9 @@ def rms_norm(
     if not x._array.flags.c_contiguous and not channels_last(x._array):
         x = x.contiguous()
     eps = limits.finfo(x.dtype).eps if eps is None else eps
-    fits = weight is None or weight.dtype is x.dtype
-    out: Tensor = _norm.rms_norm(x, len(shape), weight if fits else None, eps)
-    if weight is not None and not fits:
+    same_dtype = weight is None or weight.dtype is x.dtype
+    out: Tensor = _norm.rms_norm(x, len(shape), weight if same_dtype else None, eps)
+    if weight is not None and not same_dtype:
         out = out * weight
     return out if out.dtype is input.dtype else out.to(input.dtype)
 
@@ -548,21 +547,21 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return `(input - mean) / sqrt(variance + eps) * weight + bias`, channel by channel.
+    """Return `(input - mean) / sqrt(variance + eps) * weight + bias` for every channel.
 
     Args:
         input: shape (N, C, *).
-        running_mean, running_var: those of the channels, shape (C,), or None.
-        weight, bias: a factor and a summand for each channel.
-        training: take mean and variance of this batch, and move the running ones towards them, in place; otherwise
-            take the running ones.
-        momentum: by which part these move.
-        eps: keeps the divisor from 0.
+        running_mean, running_var: the running statistics of the channels, shape (C,), or None.
+        weight, bias: a factor and a summand for every channel.
+        training: whether to use mean and variance of the batch, and to move the running statistics towards them, in
+            place; otherwise the running statistics are used.
+        momentum: the weight of the batch in the running statistics.
+        eps: added to the variance, against division by 0.
 
     Raises:
         ValueError: in training, there is only one value per channel; `eps` is negative, or 0 in training; only one
-            running statistic is given.
-        RuntimeError: sizes or dtypes do not fit; without `training`, running statistics are missing.
+            of the running statistics is None.
+        RuntimeError: mismatched sizes or dtypes; without `training`, missing running statistics.
 
     Example:
         >>> mean, var = torch.zeros(1), torch.ones(1)
@@ -599,15 +598,15 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return `input` with each channel of each sample normalised by its own mean and variance.
+    """Return `input` with every channel of every sample normalised by the mean and variance of that channel.
 
     Args:
-        use_input_stats: False to normalise by the running statistics; otherwise these, if given, are moved in place.
+        use_input_stats: False to normalise by the running statistics; otherwise these are updated in place, if any.
         the others: as for `batch_norm`.
 
     Raises:
         ValueError: with `use_input_stats`, a channel of a sample has only one value.
-        RuntimeError: sizes or dtypes do not fit; running statistics are missing.
+        RuntimeError: mismatched sizes or dtypes; missing running statistics.
 
     Example:
         >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
@@ -626,14 +625,14 @@ def instance_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Return `input` with each group of channels of each sample normalised.
+    """Return `input` with every group of channels of every sample normalised.
 
     Args:
-        num_groups: into how many groups the channels are divided.
+        num_groups: the number of groups that the channels are divided into.
         the others: as for `batch_norm`.
 
     Raises:
-        RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
+        RuntimeError: `num_groups` does not divide the channels; mismatched shapes or dtypes.
         ValueError: there is only one value per group, and one sample.
 
     Example:
@@ -660,10 +659,10 @@ def normalize(
     Args:
         p: the exponent of the norm.
         dim: the dimension, or dimensions, of the vectors.
-        eps: the least norm that is divided by.
+        eps: the lower bound of the norms.
 
     Raises:
-        IndexError: there is no such dimension (the default is 1).
+        IndexError: the dimension is out of range (the default is 1).
 
     Example:
         >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
@@ -679,8 +678,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     """Return `input / (k + alpha * mean(input ** 2)) ** beta`, the mean over `size` neighbouring channels.
 
     Args:
-        input: shape (N, C, *), at least three dimensions; beyond the first and the last channel there are zeros.
-        size: over how many channels, of which `size // 2` come before.
+        input: shape (N, C, *), at least three dimensions; the channels are padded with zeros.
+        size: the number of channels in the mean; `size // 2` of them precede the channel.
         alpha, beta, k: a factor, an exponent and a summand.
 
     Raises:
@@ -701,13 +700,13 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if not input.numel():
         return input
     squares = input * input
-    if autocast.on and input.ndim > 3:  # PyTorch takes the means of volumes
+    if autocast.on and input.ndim > 3:  # (PyTorch calls avg_pool3d)
         (squares,) = autocast.raised(squares)
     return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(k).pow(beta)
 
 
 def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
-    """Return the sums of each channel of (N, C, *) and so many before and after it."""
+    """Return, for every channel of (N, C, *), the sum of it and of the channels `before` and `after` it."""
     channels = x.shape[1]
     border = [0, 0] * (x.ndim - 2)
     padded = pad(x, [*border, before, after])

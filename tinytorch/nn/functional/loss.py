@@ -1,6 +1,6 @@
-"""Losses, and the distances that some are made of: those of `nn.functional`, over the losses of `ops.nn` and `ops.ctc`.
+"""Losses of `nn.functional`, and the distances that some of them use; their ops are in `ops/nn/loss.py`.
 
-`torch` has some of them too, with a number as `reduction`: those are in `unlike.py`.
+The variants in `torch` itself, whose `reduction` is a number, are in `unlike.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinytorch.ops.arguments import check_floating
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
-from tinytorch.ops.register import autocasting, public
+from tinytorch.ops.register import public
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -31,7 +31,7 @@ __all__ = [
     "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
-# What they have in common -------------------------------------------------------------------------
+# Shared helpers -----------------------------------------------------------------------------------
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:
@@ -40,15 +40,15 @@ def _reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses.sum() if reduction == "sum" else losses
 
 
-def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both with one shape and dtype; sizes that differ are warned of."""
+def _matched(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both broadcast to one shape, which is warned of, and promoted to one dtype."""
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-        shape = _broadcast(input.shape, target.shape)
+        shape = _broadcast_shape(input.shape, target.shape)
         input, target = input.expand(shape), target.expand(shape)
     if input._array.dtype != target._array.dtype:
         common = dtypes.promote_types(input.dtype, target.dtype)
@@ -56,7 +56,7 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return input, target
 
 
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             raise RuntimeError(
@@ -67,14 +67,14 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    """Return losses times weights; the mean is that over the weights."""
+    """Return the reduced losses times weights; the mean is divided by the sum of the weights."""
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
     return losses.sum() / weight.sum() if reduction == "mean" else _reduced(losses, reduction)
 
 
-# Of numbers ---------------------------------------------------------------------------------------
+# Regression ---------------------------------------------------------------------------------------
 
 
 @public("nn.functional.mse_loss")
@@ -91,11 +91,11 @@ def mse_loss(
     Args:
         input, target: any shape, the same for both.
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's (sample's, pair's) own.
-        weight: the same shape, a weight for each element.
+        reduction: "mean", "sum", or "none" for the loss of each element (sample, pair).
+        weight: a weight for each element, of the same shape.
 
     Raises:
-        ValueError: there is no such reduction; the weights have another shape.
+        ValueError: unknown reduction; the weights have another shape.
 
     Example:
         >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -104,7 +104,7 @@ def mse_loss(
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _matched(input, target)
     if weight is not None:
         return _weighted(ops.mse_loss(x, y, "none"), input, weight, reduction)
     return ops.mse_loss(x, y, reduction)
@@ -128,13 +128,13 @@ def l1_loss(
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _matched(input, target)
     if weight is not None:
         return _weighted((x - y).abs(), input, weight, reduction)
     return _reduced((x - y).abs(), reduction)
 
 
-@public("nn.functional.smooth_l1_loss")
+@public("nn.functional.smooth_l1_loss", autocast="float32")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -143,12 +143,12 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Return the mean error, squared where it is small.
+    """Return the mean error, squared where it is small, absolute where it is large.
 
     With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
 
     Args:
-        beta: where squares go over into straight lines; with 0 it is `l1_loss`.
+        beta: the error at which the square becomes a straight line; 0 for `l1_loss`.
         the others: as for `mse_loss`.
 
     Raises:
@@ -162,10 +162,8 @@ def smooth_l1_loss(
     Source:
         Girshick, "Fast R-CNN", 2015.
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _matched(input, target)
     if beta == 0:
         return _reduced((x - y).abs(), reduction)
     if beta < 0:
@@ -173,7 +171,7 @@ def smooth_l1_loss(
     return ops.smooth_l1_loss(x, y, reduction, beta)
 
 
-@public("nn.functional.huber_loss")
+@public("nn.functional.huber_loss", autocast="float32")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -182,12 +180,12 @@ def huber_loss(
     With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else `delta * (|d| - 0.5 * delta)`.
 
     Args:
-        delta: where squares go over into straight lines.
+        delta: the error at which the square becomes a straight line.
         the others: as for `mse_loss`.
 
     Raises:
         RuntimeError: `delta` is not positive.
-        ValueError: there is no such reduction; the weights have another shape.
+        ValueError: unknown reduction; the weights have another shape.
 
     Example:
         >>> torch.nn.functional.huber_loss(torch.tensor([0.0]), torch.tensor([3.0]), delta=2.0)
@@ -196,23 +194,21 @@ def huber_loss(
     Source:
         Huber, "Robust Estimation of a Location Parameter", 1964.
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(None, None, reduction)
-    x, y = _pair(input, target)
+    x, y = _matched(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is not None:
-        # Unlike the others this one divides by the number of elements, in PyTorch too.
+        # As in PyTorch, the mean is divided by the number of elements, unlike that of the other losses.
         losses = _weighted(ops.huber_loss(x, y, "none", delta), input, weight, "none")
         return _reduced(losses, reduction)
     return ops.huber_loss(x, y, reduction, delta)
 
 
-# Of probabilities ---------------------------------------------------------------------------------
+# Classification and probabilities -----------------------------------------------------------------
 
 
-@public("nn.functional.binary_cross_entropy")
+@public("nn.functional.binary_cross_entropy", autocast="float32")
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -232,15 +228,13 @@ def binary_cross_entropy(
 
     Raises:
         RuntimeError: elements are not between 0 and 1; the dtypes differ.
-        ValueError: the shapes differ; there is no such reduction.
+        ValueError: the shapes differ; unknown reduction.
 
     Example:
         >>> x, y = torch.tensor([0.5, 0.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy(x, y)
         tensor(0.3466)
     """
-    if autocast.on:
-        input, target, weight = autocast.raised(input, target, weight)
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
@@ -251,11 +245,11 @@ def binary_cross_entropy(
         raise RuntimeError(f"Found dtype {target.dtype.tensor_name} but expected {input.dtype.tensor_name}")
     if weight is not None:
         _refuse_grad(weight, "binary_cross_entropy", "weight")
-        weight = weight.expand(_broadcast(weight.shape, target.shape))
+        weight = weight.expand(_broadcast_shape(weight.shape, target.shape))
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
-@public("nn.functional.binary_cross_entropy_with_logits")
+@public("nn.functional.binary_cross_entropy_with_logits", autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -265,7 +259,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Return `binary_cross_entropy(sigmoid(input), target)` without loss of digits or overflow.
+    """Return `binary_cross_entropy(sigmoid(input), target)`, computed without loss of precision or overflow.
 
     Args:
         input: scores, any shape.
@@ -273,15 +267,13 @@ def binary_cross_entropy_with_logits(
         the others: as for `binary_cross_entropy`.
 
     Raises:
-        ValueError: the shapes differ; there is no such reduction.
+        ValueError: the shapes differ; unknown reduction.
 
     Example:
         >>> scores, labels = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
         tensor(0.3466)
     """
-    if autocast.on:
-        input, target, weight, pos_weight = autocast.raised(input, target, weight, pos_weight)
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
@@ -290,12 +282,12 @@ def binary_cross_entropy_with_logits(
             f"result type {input.dtype.tensor_name} can't be cast to the desired output type "
             f"{target.dtype.tensor_name}; convert the target with .to(input.dtype)"
         )
-    for argument, each in (("weight", weight), ("pos_weight", pos_weight)):
-        if each is not None:
-            _refuse_grad(each, "binary_cross_entropy_with_logits", argument)
-            _broadcast(each.shape, target.shape)
+    for name, tensor in (("weight", weight), ("pos_weight", pos_weight)):
+        if tensor is not None:
+            _refuse_grad(tensor, "binary_cross_entropy_with_logits", name)
+            _broadcast_shape(tensor.shape, target.shape)
     if target.dtype is not input.dtype and target.dtype.is_floating_point:
-        # The result is of the target's dtype: PyTorch computes it by writes into `1 - target`.
+        # The result has the target's dtype, since PyTorch computes it in place on `1 - target`.
         likelihood = logsigmoid(input)
         if pos_weight is not None:
             factor = (pos_weight - 1) * target + 1
@@ -308,7 +300,7 @@ def binary_cross_entropy_with_logits(
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
-@public("nn.functional.cross_entropy")
+@public("nn.functional.cross_entropy", autocast="float32")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -322,19 +314,19 @@ def cross_entropy(
     """Return the mean cross entropy of scores and labels, `-log(softmax(input))[target]`.
 
     Args:
-        input: scores, not normalised: shape (C,), (N, C) or (N, C, d1, d2, ...).
-        target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...); or probabilities of
-            each class, of the shape of `input`.
-        weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
+        input: unnormalised scores (logits), shape (C,), (N, C) or (N, C, d1, d2, ...).
+        target: class indices from 0 to C - 1, shape (), (N,) or (N, d1, d2, ...); or probabilities of the classes,
+            of the shape of `input`.
+        weight: a factor for each class, shape (C,); the mean is divided by the sum of the targets' weights.
         size_average, reduce: deprecated, see `reduction`.
-        ignore_index: the label that does not count.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        ignore_index: the class index that is ignored.
+        reduction: "mean", "sum", or "none" for the loss of each sample.
         label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all classes.
 
     Raises:
-        IndexError: a label is no class.
-        RuntimeError: shapes do not fit, or labels are not int64 (or uint8).
-        ValueError: the batch sizes differ; there is no such reduction.
+        IndexError: a class index is out of range.
+        RuntimeError: mismatched shapes, or class indices that are not int64 (or uint8).
+        ValueError: the batch sizes differ; unknown reduction.
 
     Example:
         >>> scores = torch.tensor([[0.0, 0.0], [0.0, 100.0]])
@@ -344,8 +336,6 @@ def cross_entropy(
     Source:
         Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7 (smoothing).
     """
-    if autocast.on:
-        input, target, weight = autocast.raised(input, target, weight)
     if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
         reduction = checked_reduction(size_average, reduce, reduction)
     shape = input._array.shape
@@ -365,7 +355,7 @@ def cross_entropy(
 def _soft_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Tensor:
-    """Return the cross entropy of scores and of a probability for each class."""
+    """Return the cross entropy of scores and probabilities of the classes."""
     if not target.dtype.is_floating_point:
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {target.dtype.tensor_name} (class "
@@ -389,7 +379,7 @@ def _soft_cross_entropy(
     return loss / (input.numel() // classes if classes else 0) if reduction == "mean" else loss
 
 
-@public("nn.functional.nll_loss")
+@public("nn.functional.nll_loss", autocast="float32")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -402,21 +392,14 @@ def nll_loss(
     """Return the mean negative log-likelihood, `-input[target]`.
 
     Args:
-        input: logarithms of probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
-        the others: as for `cross_entropy`.
-
-    Raises:
-        IndexError: a label is no class.
-        RuntimeError: shapes do not fit, or labels are not int64 (or uint8).
-        ValueError: the batch sizes differ; there is no such reduction.
+        input: log-probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
+        the others, and errors: as for `cross_entropy`.
 
     Example:
         >>> scores = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
         >>> torch.nn.functional.nll_loss(scores, torch.tensor([0, 1]))
         tensor(2.5000)
     """
-    if autocast.on:
-        input, target, weight = autocast.raised(input, target, weight)
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
@@ -425,7 +408,7 @@ def nll_loss(
 
 
 def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    """Raise PyTorch's errors unless scores (N, C, ...), labels (N, ...) and weights (C,) fit."""
+    """Raise PyTorch's errors unless scores (N, C, ...), labels (N, ...) and weights (C,) match."""
     shape, labels = input._array.shape, target._array.shape
     if len(shape) == 2 and len(labels) == 1 and shape[0] == labels[0]:
         pass
@@ -471,7 +454,7 @@ def _check_class_weight(weight: Tensor | None, classes: int) -> None:
 
 
 def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
-    """Raise PyTorch's error if a gradient is asked for that does not exist."""
+    """Raise PyTorch's error if a tensor requires grad for which the loss has no derivative."""
     if tensor is not None and tensor.requires_grad and is_grad_enabled():
         raise RuntimeError(
             f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
@@ -479,7 +462,7 @@ def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
         )
 
 
-@public("nn.functional.kl_div")
+@public("nn.functional.kl_div", autocast="float32")
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -491,23 +474,21 @@ def kl_div(
     """Return the mean of `target * (log(target) - input)`, the Kullback-Leibler divergence.
 
     Args:
-        input: logarithms of probabilities, any shape.
-        target: probabilities, or with `log_target` their logarithms, the same shape.
+        input: log-probabilities, any shape.
+        target: probabilities, or log-probabilities with `log_target`, of the same shape.
         size_average, reduce: deprecated, see `reduction`.
         reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or "none".
-        log_target: whether `target` holds logarithms.
+        log_target: whether `target` holds log-probabilities.
 
     Raises:
-        ValueError: there is no such reduction.
-        RuntimeError: an argument is not of floating point.
+        ValueError: unknown reduction.
+        RuntimeError: an argument is not floating point.
 
     Example:
         >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
         >>> torch.nn.functional.kl_div(input, target, reduction="batchmean")
         tensor(0.6931)
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     if size_average is not None or reduce is not None:
         reduction = checked_reduction(size_average, reduce, reduction)
     elif reduction == "mean":
@@ -526,7 +507,7 @@ def kl_div(
     return result / input.shape[0] if by_batch and input.ndim else result
 
 
-@public("nn.functional.poisson_nll_loss")
+@public("nn.functional.poisson_nll_loss", autocast="float32")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -542,22 +523,17 @@ def poisson_nll_loss(
     It is `exp(input) - target * input`, or without `log_input` `input - target * log(input + eps)`.
 
     Args:
-        input: logarithms of the expected counts, or with `log_input=False` these themselves.
+        input: the expected counts, or their logarithms with `log_input`.
         target: the counts.
-        log_input: what `input` is.
-        full: add Stirling's approximation of log(target!), where target > 1.
-        eps: keeps the logarithm finite.
-        size_average, reduce, reduction: as for `mse_loss`.
-
-    Raises:
-        ValueError: there is no such reduction.
+        log_input: whether `input` holds logarithms.
+        full: whether to add Stirling's approximation of log(target!) where target > 1.
+        eps: added to the argument of the logarithm.
+        size_average, reduce, reduction, and errors: as for `mse_loss`.
 
     Example:
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
         tensor(1.)
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -576,14 +552,14 @@ def gaussian_nll_loss(
 
     Args:
         input, target: the means and the values, any shape, the same for both.
-        var: the variances: one number, the shape of `input`, that shape with one length of 1 in place of
-            another, or without the last length.
-        full: add `0.5 * log(2 * pi)`.
-        eps: the least variance that is reckoned with.
-        reduction: "mean", "sum", or "none" for each element's own.
+        var: the variances: a number, or a tensor of the shape of `input`, of that shape with one length replaced by
+            1, or of that shape without the last dimension.
+        full: whether to add `0.5 * log(2 * pi)`.
+        eps: the lower bound of the variances.
+        reduction: "mean", "sum", or "none" for the loss of each element.
 
     Raises:
-        ValueError: a variance is negative or of the wrong size; there is no such reduction.
+        ValueError: a variance is negative or has a wrong shape; unknown reduction.
 
     Example:
         >>> mean, target, var = torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])
@@ -612,7 +588,7 @@ def gaussian_nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     variance = variance.clone()
-    with no_grad():  # The bound counts for the value only: gradients pass, as in PyTorch.
+    with no_grad():  # As in PyTorch, the bound does not stop gradients.
         variance.clamp_(min=eps)
     losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
     if full:
@@ -620,10 +596,10 @@ def gaussian_nll_loss(
     return _reduced(losses, reduction)
 
 
-# Of margins ---------------------------------------------------------------------------------------
+# Margins and embeddings ---------------------------------------------------------------------------
 
 
-@public("nn.functional.cosine_embedding_loss")
+@public("nn.functional.cosine_embedding_loss", autocast="float32")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -633,26 +609,24 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return a loss that brings pairs together or apart by the cosine of their angle.
+    """Return the mean of `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
 
-    It is `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+    `cos` is the cosine of the angle between the vectors of a pair.
 
     Args:
         input1, input2: shape (N, D) or (D,), the same for both.
         target: 1 or -1 for each pair, shape (N,) or ().
-        margin: the cosine up to which unlike pairs cost nothing.
+        margin: the cosine below which pairs with target -1 have loss 0.
         size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: mismatched shapes.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
     """
-    if autocast.on:
-        input1, input2, target = autocast.raised(input1, input2, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     dims = target.ndim + 1
     if dims > 2:
@@ -662,16 +636,16 @@ def cosine_embedding_loss(
             f"{target.ndim}D target tensor expects {dims}D input tensors, but found inputs with sizes "
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
-    # The epsilon is of PyTorch's old definition of this loss: it is added to the squares.
+    # As in PyTorch, epsilon is added to the squared norms, unlike in `cosine_similarity`.
     product = (input1 * input2).sum(-1)
     squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
     cosine = product / squares.sqrt()
-    alike = (1 - cosine).masked_fill(target != 1, 0)
-    unlike = (cosine - margin).clamp_min(0).masked_fill(target != -1, 0)
-    return _reduced(alike + unlike, reduction)
+    similar = (1 - cosine).masked_fill(target != 1, 0)
+    dissimilar = (cosine - margin).clamp_min(0).masked_fill(target != -1, 0)
+    return _reduced(similar + dissimilar, reduction)
 
 
-@public("nn.functional.margin_ranking_loss")
+@public("nn.functional.margin_ranking_loss", autocast="float32")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -686,7 +660,7 @@ def margin_ranking_loss(
     Args:
         input1, input2: scores, any shape, the same for both.
         target: 1 where the first should rank higher, -1 where the second should.
-        margin: by how much.
+        margin: the difference that is required.
         size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
@@ -698,8 +672,6 @@ def margin_ranking_loss(
         >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
         tensor([2., 0.])
     """
-    if autocast.on:
-        input1, input2, target = autocast.raised(input1, input2, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
@@ -709,7 +681,7 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@public("nn.functional.hinge_embedding_loss")
+@public("nn.functional.hinge_embedding_loss", autocast="float32")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -723,48 +695,41 @@ def hinge_embedding_loss(
     Args:
         input: distances, any shape.
         target: 1 or -1, the same shape.
-        margin: the distance from which on unlike pairs cost nothing.
-        size_average, reduce, reduction: as for `mse_loss`.
-
-    Raises:
-        ValueError: there is no such reduction.
+        margin: the distance above which pairs with target -1 have loss 0.
+        size_average, reduce, reduction, and errors: as for `mse_loss`.
 
     Example:
         >>> distances, target = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
         >>> torch.nn.functional.hinge_embedding_loss(distances, target, reduction="none")
         tensor([0.2500, 0.7500])
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     margin = margin if input.is_floating_point() else int(margin)
-    unlike = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
-    alike = (input + wrap(np.zeros_like(unlike._array))).masked_fill(target == -1, 0)
-    return _reduced(unlike + alike, reduction)
+    dissimilar = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
+    similar = (input + wrap(np.zeros_like(dissimilar._array))).masked_fill(target == -1, 0)
+    return _reduced(dissimilar + similar, reduction)
 
 
-@public("nn.functional.soft_margin_loss")
+@public("nn.functional.soft_margin_loss", autocast="float32")
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
 
     Raises:
-        RuntimeError: the target broadcasts to another shape than that of `input`; `input` is of integers.
+        RuntimeError: the target does not broadcast to the shape of `input`; `input` is integral.
 
     Example:
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     _refuse_grad(target, "soft_margin_loss", "target")
-    shape = _broadcast(input.shape, target.shape)
+    shape = _broadcast_shape(input.shape, target.shape)
     if shape != input.shape:
         raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
     if not input.dtype.is_floating_point:
-        -input  # noqa: B018  (some dtypes have no negative numbers)
+        -input  # noqa: B018  (raises for dtypes without negation)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
         raise RuntimeError(
             f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
@@ -781,16 +746,13 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the mean of each class's binary cross entropy, for samples with several labels.
+    """Return the mean of the binary cross entropies of all classes, for samples with several labels.
 
     Args:
         input: scores, shape (N, C) or (C,).
         target: 0 or 1 for each class, the same shape.
         weight: a factor for each class, shape (C,).
-        size_average, reduce, reduction: as for `mse_loss`.
-
-    Raises:
-        ValueError: there is no such reduction.
+        size_average, reduce, reduction, and errors: as for `mse_loss`.
 
     Example:
         >>> target = torch.tensor([[1.0, 0.0]])
@@ -804,7 +766,7 @@ def multilabel_soft_margin_loss(
     return _reduced(losses.mean(-1), reduction)
 
 
-@public("nn.functional.multi_margin_loss")
+@public("nn.functional.multi_margin_loss", autocast="float32")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -821,20 +783,18 @@ def multi_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: labels, shape (N,) or ().
         p: 1 or 2.
-        margin: by how much the label's score should be above the others.
-        weight: a factor for each class, shape (C,), that of the label.
+        margin: the difference required between the label's score and the others.
+        weight: a factor for each class, shape (C,), selected by the label.
         size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2.
-        RuntimeError: a label is no class, or sizes do not fit.
+        RuntimeError: a label is out of range, or mismatched sizes.
 
     Example:
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
         tensor(0.7500)
     """
-    if autocast.on:
-        input, target, weight = autocast.raised(input, target, weight)
     reduction = checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -858,7 +818,7 @@ def multi_margin_loss(
     return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
-@public("nn.functional.multilabel_margin_loss")
+@public("nn.functional.multilabel_margin_loss", autocast="float32")
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -866,19 +826,17 @@ def multilabel_margin_loss(
 
     Args:
         input: scores, shape (N, C) or (C,).
-        target: the labels of each sample, then a -1; of the input's shape, int64.
+        target: the labels of each sample, terminated by -1; the input's shape, int64.
         size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
-        RuntimeError: the shapes do not fit, or a label is no class.
+        RuntimeError: mismatched shapes, or a label is out of range.
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
         >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
-    if autocast.on:
-        input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
     shape = [*input.shape]
     if input.ndim > 2 or (input.ndim and not shape[-1]):
@@ -889,13 +847,13 @@ def multilabel_margin_loss(
     labels = target._array
     if labels.size and (labels.min() < -1 or labels.max() >= (shape or [1])[-1]):
         raise RuntimeError("argument #2 'target' is out of range")
-    # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
+    # (The mean of no samples is 0; in PyTorch it is uninitialized memory.)
     reduction = "sum" if reduction == "mean" and not input._array.size else reduction
     return ops.multilabel_margin_loss(input, target, reduction)
 
 
 def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
-    """Raise PyTorch's errors unless the scores have 32 or 64 bits, and the labels are int64."""
+    """Raise PyTorch's errors unless the scores are float32 or float64, and the labels int64."""
     if input._array.dtype.itemsize == 2:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
     check_floating(kernel, input._array)
@@ -903,7 +861,7 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
 
 
-@public("nn.functional.triplet_margin_loss")
+@public("nn.functional.triplet_margin_loss", autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -919,11 +877,12 @@ def triplet_margin_loss(
     """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
 
     Args:
-        anchor, positive, negative: shape (N, D) or (D,); the second should be near the first, the third far.
-        margin: by how much farther.
+        anchor, positive, negative: shape (N, D) or (D,); anchor and positive are similar, anchor and negative not.
+        margin: the required difference of the distances.
         p: the norm of the distance.
         eps: added to the differences, so that the gradient exists.
-        swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
+        swap: whether to use the distance between positive and negative where it is smaller than that between anchor
+            and negative.
         size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
@@ -939,8 +898,6 @@ def triplet_margin_loss(
         Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional
         neural networks", 2016 (`swap`).
     """
-    if autocast.on:
-        anchor, positive, negative = autocast.raised(anchor, positive, negative)
     reduction = checked_reduction(size_average, reduce, reduction)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
@@ -959,7 +916,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return `triplet_margin_loss` with any distance.
+    """Return `triplet_margin_loss` with a user-defined distance.
 
     Args:
         distance_function: a function of two tensors; by default `pairwise_distance`.
@@ -967,7 +924,7 @@ def triplet_margin_with_distance_loss(
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
-        ValueError: `margin` is not positive; there is no such reduction.
+        ValueError: `margin` is not positive; unknown reduction.
 
     Example:
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
@@ -992,10 +949,10 @@ def triplet_margin_with_distance_loss(
     return _reduced((near - far + margin).clamp_min(0), reduction)
 
 
-# Of sequences -------------------------------------------------------------------------------------
+# Sequences ----------------------------------------------------------------------------------------
 
 
-@public("nn.functional.ctc_loss")
+@public("nn.functional.ctc_loss", autocast="float32")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -1005,42 +962,40 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Return minus the log-probability that alignments of each sequence give its target.
+    """Return the negative log-probability of each target, summed over its alignments with the sequence.
 
-    An alignment has a label or the blank at each moment; repeated labels count once, unless a blank is between.
+    An alignment has a label or the blank at each step; repeated labels count once, unless a blank separates them.
 
     Args:
-        log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
-            (T, C).
-        targets: labels, shape (N, S), or those of all targets one after another.
-        input_lengths, target_lengths: of the sequences and targets, (N,): a tensor or a tuple of integers.
-        blank: the class that stands for no label.
-        reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
-        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
+        log_probs: log-probabilities of the classes at each step, outputs of `log_softmax`, shape (T, N, C) or (T, C).
+        targets: labels, shape (N, S), or those of all targets concatenated.
+        input_lengths, target_lengths: the lengths of sequences and targets, (N,): a tensor or a tuple of integers.
+        blank: the index of the blank.
+        reduction: "mean" (of the losses divided by the targets' lengths), "sum", or "none" for the loss of each
+            sequence.
+        zero_infinity: whether infinite losses, of targets too long for their sequences, become 0 with zero gradient.
 
     Raises:
-        RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
+        RuntimeError: mismatched sizes or lengths; `blank` is out of range; a second derivative.
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
-        >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
+        >>> loss.exp()  # 3 of the 4 alignments of two steps read "1"
         tensor(1.3333)
 
     Source:
         Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
         Neural Networks", 2006.
     """
-    if autocast.on:
-        (log_probs,) = autocast.raised(log_probs)
     number = NUMBERS[checked_reduction(None, None, reduction)]
-    return autocasting(_ctc.ctc_loss)(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+    return _ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 # Distances ----------------------------------------------------------------------------------------
 
 
-@public(also="nn.functional.cosine_similarity")
+@public(binds=False, also="nn.functional.cosine_similarity")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors.
 
@@ -1049,7 +1004,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Args:
         x1, x2: any shapes that broadcast.
         dim: the dimension of the vectors.
-        eps: the least norm that is divided by.
+        eps: the lower bound of the norms.
 
     Raises:
         RuntimeError: the shapes do not broadcast.
@@ -1059,12 +1014,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         >>> torch.cosine_similarity(a, b)
         tensor([1.0000, 0.7071])
     """
-    shape = _broadcast(x1.shape, x2.shape)
+    shape = _broadcast_shape(x1.shape, x2.shape)
     x1, x2 = x1.expand(shape), x2.expand(shape)
     return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
 
 
-@public(also="nn.functional.pairwise_distance")
+@public(binds=False, also="nn.functional.pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 

@@ -1,4 +1,4 @@
-"""Borders around tensors: `nn.functional.pad`, over `ops.rearrange.constant_pad` and `ops.nn.resample.borders`."""
+"""`nn.functional.pad`; its ops are `constant_pad` in `ops/rearrange.py` and `borders` in `ops/nn/resample.py`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """Return `input` with a border.
 
     Args:
-        input: any shape; in the other modes than "constant" one or two dimensions more than are padded.
-        pad: (before, after) for the last dimension, then for the one before it, and so on; negative numbers cut off.
-        mode: "constant", "reflect" (the border mirrors what is inside of the last element),
-            "replicate" (it repeats the last element) or "circular" (it goes on at the other end).
-        value: what a constant border holds, by default 0.
+        input: any shape; in modes other than "constant", with one or two dimensions more than are padded.
+        pad: (before, after) for the last dimension, then for the one before it, and so on; negative widths crop.
+        mode: "constant", "reflect" (the mirror image, end elements excluded), "replicate" (copies of the end
+            elements) or "circular" (elements from the opposite end).
+        value: the value of a constant border, by default 0.
 
     Raises:
-        RuntimeError: `pad` has an odd length, or more pairs than `input` has dimensions; too much
-            is cut off, or mirrored.
-        NotImplementedError: there is no such mode, or not for this shape.
+        RuntimeError: `pad` has an odd length, or more pairs than `input` has dimensions; too much is cropped or
+            mirrored.
+        NotImplementedError: unknown mode, or a mode that does not support the shape.
 
     Example:
         >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0]]), (1, 0, 0, 1))
@@ -46,7 +46,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     check_tensor(input, "pad")
     try:
-        widths = tuple([operator.index(each) for each in pad])
+        widths = tuple([operator.index(width) for width in pad])
     except TypeError:
         raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}") from None
     shape = input._array.shape
@@ -67,7 +67,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if n not in (1, 2, 3) or len(shape) not in (n + 1, n + 2):
         raise NotImplementedError(f"Padding size {len(widths)} is not supported for {len(shape)}D input tensor.")
     pairs = [(widths[2 * k], widths[2 * k + 1]) for k in range(n)][::-1]
-    _check(input, mode, pairs, n)
+    _check_widths(input, mode, pairs, n)
     if autocast.on and (mode == "replicate" or (mode == "reflect" and n < 3)):
         (input,) = autocast.raised(input)
     maps = tuple(
@@ -79,8 +79,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return borders[mode, n](input, maps)
 
 
-def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> None:
-    """Raise PyTorch's error where there is too little for a border, or too much is cut off."""
+def _check_widths(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> None:
+    """Raise PyTorch's errors for an input that is too small for its border, or cropped too much."""
     shape = input._array.shape
     if mode != "circular":
         if input._array.dtype.char in RARE:
@@ -90,7 +90,7 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
                 f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
                 f"dimensions for input, but got: {list(shape)}"
             )
-    made = [length + sum(pair) for length, pair in zip(shape[-n:], pairs, strict=True)]
+    lengths = [length + sum(pair) for length, pair in zip(shape[-n:], pairs, strict=True)]
     for k in range(n - 1, -1, -1):
         (before, after), dim = pairs[k], len(shape) - n + k
         length = shape[dim]
@@ -105,27 +105,27 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
             if length + before + after < 0:
                 raise RuntimeError("Negative padding value is resulting in an empty dimension")
     if mode != "circular":
-        if max(made) < 1:
+        if max(lengths) < 1:
             before_all, after_all = (
                 " ".join(f"{letter}: {v}" for letter, v in zip("DHW"[-n:], values, strict=True))
-                for values in (shape[-n:], made)
+                for values in (shape[-n:], lengths)
             )
             raise RuntimeError(f"input ({before_all}) is too small. Calculated output {after_all}")
-        if min(made) < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {min(made)}: {made}")
+        if min(lengths) < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(lengths)}: {lengths}")
 
 
 @functools.lru_cache(256)
 def _border(mode: str, length: int, before: int, after: int) -> Any:
-    """Return the map that takes for each place of the padded dimension an element."""
+    """Return the map from the positions of the padded dimension to those of the input."""
     count = length + before + after
-    places = np.arange(-before, length + after)
+    positions = np.arange(-before, length + after)
     if mode == "replicate":
-        places = places.clip(0, length - 1)
+        positions = positions.clip(0, length - 1)
     elif mode == "circular":
-        # what is cut off does not come back at the other end
-        cut, inner = max(-before, 0), length - max(-before, 0) - max(-after, 0)
-        places = np.arange(-max(before, 0), inner + max(after, 0)) % max(inner, 1) + cut
+        # (cropped elements do not reappear at the opposite end)
+        cropped, inner = max(-before, 0), length - max(-before, 0) - max(-after, 0)
+        positions = np.arange(-max(before, 0), inner + max(after, 0)) % max(inner, 1) + cropped
     else:
-        places = length - 1 - np.abs(length - 1 - np.abs(places))
-    return Map(np.arange(count), places, np.ones(count), (count, length))
+        positions = length - 1 - np.abs(length - 1 - np.abs(positions))
+    return Map(np.arange(count), positions, np.ones(count), (count, length))

@@ -1,7 +1,9 @@
-"""Maxima and averages of windows, and maxima put back: the pools of `nn.functional`, over `ops.pool`."""
+"""Pooling functions: the maximum, average or norm of each window, and the inverse of maximum pooling."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +27,37 @@ __all__ = [
     "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
+
+def _with_indices(function: Callable[..., Any], arguments: str, **facts: Any) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Declare `<function>_with_indices`, which returns maxima and indices whatever `return_indices` is.
+
+    Args:
+        function: a maximum pooling with the parameter `return_indices`.
+        arguments: those of the call in the docstring's example.
+        facts: for `public`.
+    """
+    signature = inspect.signature(function)
+    position = list(signature.parameters).index("return_indices")
+
+    @functools.wraps(function)
+    def with_indices(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        if len(args) > position:
+            return function(*args[:position], True, *args[position + 1 :], **kwargs)
+        return function(*args, **{**kwargs, "return_indices": True})
+
+    name = with_indices.__name__ = with_indices.__qualname__ = f"{function.__name__}_with_indices"
+    with_indices.__annotations__ = {**function.__annotations__, "return": "tuple[Tensor, Tensor]"}
+    with_indices.__signature__ = signature.replace(return_annotation="tuple[Tensor, Tensor]")  # type: ignore[attr-defined]
+    with_indices.__doc__ = f"""Return `{function.__name__}` and the indices, whatever `return_indices` is.
+
+    Example:
+        >>> maxima, indices = torch.nn.functional.{name}({arguments})
+        >>> maxima.shape == indices.shape
+        True
+    """
+    return public(f"nn.functional.{name}", **facts)(with_indices)
+
+
 # Maxima of sliding windows ------------------------------------------------------------------------
 
 
@@ -38,21 +71,21 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last dimension.
+    """Return the maximum of each window of the last dimension.
 
-    NaN counts as the largest. Of equal elements the first one gets the gradient.
+    NaN counts as the largest value. Of equal elements, the first one gets the gradient.
 
     Args:
         input: shape (N, C, L) or (C, L).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends, at most half of the window.
-        dilation: the distance of two elements of a window.
-        ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool1d`.
+        kernel_size: the size of the windows, one int or one per dimension.
+        stride: the step between neighbouring windows, by default `kernel_size`.
+        padding: how far windows extend beyond both ends, at most half of the kernel size.
+        dilation: the distance between neighbouring elements of a window.
+        ceil_mode: whether to include a last window that the input fills only partly.
+        return_indices: whether to return the maxima's indices in the flattened spatial dimensions, for `max_unpool1d`.
 
     Raises:
-        RuntimeError: the shape is another; there is no window, or too much padding.
+        RuntimeError: wrong number of dimensions; no window fits; too much padding.
 
     Example:
         >>> torch.nn.functional.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -61,23 +94,7 @@ def max_pool1d(
     return pool.max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
-@public("nn.functional.max_pool1d_with_indices")
-def max_pool1d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return `max_pool1d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)[1].numel()
-        2
-    """
-    return pool.max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1)
+max_pool1d_with_indices = _with_indices(max_pool1d, "torch.ones(1, 4), 2")
 
 
 @public("nn.functional.max_pool2d")
@@ -90,10 +107,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last two dimensions of (N, C, H, W) or (C, H, W); see `max_pool1d`.
-
-    Raises:
-        RuntimeError: the shape is another; there is no window, or too much padding.
+    """Return the maximum of each window of the last two dimensions of (N, C, H, W) or (C, H, W); see `max_pool1d`.
 
     Example:
         >>> torch.nn.functional.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
@@ -103,23 +117,7 @@ def max_pool2d(
     return pool.max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
-@public("nn.functional.max_pool2d_with_indices")
-def max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return `max_pool2d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2)[1].numel()
-        4
-    """
-    return pool.max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 2)
+max_pool2d_with_indices = _with_indices(max_pool2d, "torch.ones(1, 4, 4), 2")
 
 
 @public("nn.functional.max_pool3d")
@@ -132,10 +130,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
-
-    Raises:
-        RuntimeError: the shape is another; there is no window, or too much padding.
+    """Return the maximum of each window of (D, H, W), of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
 
     Example:
         >>> torch.nn.functional.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
@@ -146,23 +141,7 @@ def max_pool3d(
     return pool.max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
 
 
-@public("nn.functional.max_pool3d_with_indices")
-def max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return `max_pool3d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 2)[1].numel()
-        1
-    """
-    return pool.max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 3)
+max_pool3d_with_indices = _with_indices(max_pool3d, "torch.ones(1, 4, 4, 4), 2")
 
 
 # Adaptive windows ---------------------------------------------------------------------------------
@@ -170,100 +149,61 @@ def max_pool3d_with_indices(
 
 @public("nn.functional.adaptive_max_pool1d")
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the maxima of `output_size` windows that cover the last dimension.
+    """Return the maximum of each of `output_size` windows that cover the last dimension.
 
     Args:
         input: shape (N, C, L) or (C, L).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
-        return_indices: return also where in the (flattened) plane the maxima are.
+        output_size: the number of windows, one int or one per dimension; None for the length of the input.
+        return_indices: whether to return the maxima's indices in the flattened spatial dimensions.
 
     Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
+        RuntimeError: wrong number of dimensions, or a dimension is empty.
 
     Example:
         >>> torch.nn.functional.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         tensor([[3., 3.]])
     """
-    found = pool.adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
-    return found if return_indices else found[0]
+    result = pool.adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
+    return result if return_indices else result[0]
 
 
-@public("nn.functional.adaptive_max_pool1d_with_indices")
-def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Return `adaptive_max_pool1d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0]]), 2)[1].numel()
-        2
-    """
-    return pool.adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d, "torch.ones(1, 4), 2")
 
 
 @public("nn.functional.adaptive_max_pool2d")
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return `adaptive_max_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
 
-    Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
-
     Example:
         >>> torch.nn.functional.adaptive_max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
     """
-    found = pool.adaptive_max_pool("adaptive_max_pool2d", input, output_size, 2)
-    return found if return_indices else found[0]
+    result = pool.adaptive_max_pool("adaptive_max_pool2d", input, output_size, 2)
+    return result if return_indices else result[0]
 
 
-@public("nn.functional.adaptive_max_pool2d_with_indices")
-def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Return `adaptive_max_pool2d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.adaptive_max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2)[1].numel()
-        4
-    """
-    return pool.adaptive_max_pool("adaptive_max_pool2d", input, output_size, 2)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d, "torch.ones(1, 4, 4), 2")
 
 
 @public("nn.functional.adaptive_max_pool3d", autocast="float32")
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return `adaptive_max_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
-    Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
-
     Example:
         >>> torch.nn.functional.adaptive_max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
         tensor([[[[7.]]]])
     """
-    found = pool.adaptive_max_pool("adaptive_max_pool3d", input, output_size, 3)
-    return found if return_indices else found[0]
+    result = pool.adaptive_max_pool("adaptive_max_pool3d", input, output_size, 3)
+    return result if return_indices else result[0]
 
 
-@public("nn.functional.adaptive_max_pool3d_with_indices", autocast="float32")
-def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Return `adaptive_max_pool3d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> torch.nn.functional.adaptive_max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 1)[1].numel()
-        1
-    """
-    return pool.adaptive_max_pool("adaptive_max_pool3d", input, output_size, 3)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d, "torch.ones(1, 4, 4, 4), 2", autocast="float32")
 
 
 @public("nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Return `adaptive_avg_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
-
-    Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
         >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
@@ -277,9 +217,6 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Return `adaptive_avg_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
-    Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
-
     Example:
         >>> torch.nn.functional.adaptive_avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
         tensor([[[[3.5000]]]])
@@ -290,7 +227,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 # Averages of sliding windows ----------------------------------------------------------------------
 
 
-@public("nn.functional.avg_pool2d", out="exact")
+@public("nn.functional.avg_pool2d", binds=False, out="exact")
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -300,17 +237,17 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the averages of windows of the last two dimensions.
+    """Return the average of each window of the last two dimensions.
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        padding: zeros to add at both ends, at most half of `kernel_size`.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+        padding: the number of zeros to add at both ends, at most half of `kernel_size`.
+        count_include_pad: whether the padding counts among the elements of a window.
+        divisor_override: a divisor of the sums, instead of the number of elements.
         kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
-        RuntimeError: the shape is another; there is no window, or too much padding.
+        RuntimeError: wrong number of dimensions; no window fits; too much padding.
 
     Example:
         >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
@@ -322,7 +259,7 @@ def avg_pool2d(
     )
 
 
-@public("nn.functional.avg_pool3d", out="exact", autocast="float32")
+@public("nn.functional.avg_pool3d", binds=False, out="exact", autocast="float32")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -332,10 +269,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the averages of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
-
-    Raises:
-        RuntimeError: the shape is another; there is no window, or too much padding.
+    """Return the average of each window of (D, H, W), of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
 
     Example:
         >>> torch.nn.functional.avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
@@ -364,15 +298,16 @@ def _lp_pool(
     if norm_type == -math.inf:
         return -largest(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     out = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    several = isinstance(kernel_size, Sequence)
-    count = math.prod(kernel_size) if several and len(kernel_size) == n else 0
-    count = count or (kernel_size[0] if several else kernel_size) ** n
+    if isinstance(kernel_size, Sequence):
+        count = math.prod(kernel_size) if len(kernel_size) == n else kernel_size[0] ** n
+    else:
+        count = kernel_size**n
     return (out.sign() * out.abs().relu()).mul(count).pow(1.0 / norm_type)
 
 
 @public("nn.functional.lp_pool1d")
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last dimension.
+    """Return `sum(x ** norm_type) ** (1 / norm_type)` of each window of the last dimension.
 
     Args:
         input: shape (N, C, L) or (C, L).
@@ -380,7 +315,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
         kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
-        RuntimeError: the shape is another, or there is no window.
+        RuntimeError: wrong number of dimensions, or no window fits.
 
     Example:
         >>> torch.nn.functional.lp_pool1d(torch.tensor([[3.0, 4.0, 0.0, 1.0]]), 2, 2)
@@ -393,9 +328,6 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `lp_pool1d` over windows of the last two dimensions, of (N, C, H, W) or (C, H, W).
 
-    Raises:
-        RuntimeError: the shape is another, or there is no window.
-
     Example:
         >>> torch.nn.functional.lp_pool2d(torch.ones(1, 2, 2), 2, 2)
         tensor([[[2.]]])
@@ -407,9 +339,6 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `lp_pool1d` over windows of the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
-    Raises:
-        RuntimeError: the shape is another, or there is no window.
-
     Example:
         >>> torch.nn.functional.lp_pool3d(torch.ones(1, 2, 2, 2), 3, 2)
         tensor([[[[2.]]]])
@@ -417,7 +346,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, max_pool3d, avg_pool3d, 3)
 
 
-# Windows at pseudo-random places ------------------------------------------------------------------
+# Windows at random positions ----------------------------------------------------------------------
 
 
 @public("nn.functional.fractional_max_pool2d", autocast="float32")
@@ -429,18 +358,18 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of windows of the last two dimensions, whose places are drawn at random.
+    """Return the maximum of each window of the last two dimensions; the positions of the windows are random.
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
         kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's length, a tuple of numbers in (0, 1).
-        return_indices: return also where in the (flattened) plane the maxima are.
+        output_size: the number of windows.
+        output_ratio: or their number as a fraction of the input's length, a tuple of numbers in (0, 1).
+        return_indices: whether to return the maxima's indices in the flattened spatial dimensions.
         _random_samples: the random numbers, shape (N, C, 2).
 
     Raises:
-        ValueError: neither `output_size` nor `output_ratio` is given.
+        ValueError: both `output_size` and `output_ratio` are None.
         RuntimeError: the windows are too large.
 
     Example:
@@ -451,31 +380,15 @@ def fractional_max_pool2d(
     Source:
         Graham, "Fractional Max-Pooling", 2014.
     """
-    found = fractional_max_pool2d_with_indices(
-        input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
-    return found if return_indices else found[0]
-
-
-@public("nn.functional.fractional_max_pool2d_with_indices", autocast="float32")
-def fractional_max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return `fractional_max_pool2d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> x = torch.zeros(1, 4, 4)
-        >>> torch.nn.functional.fractional_max_pool2d_with_indices(x, 2, 3)[1].shape
-        torch.Size([1, 3, 3])
-    """
-    return pool.fractional_max_pool(
+    result = pool.fractional_max_pool(
         "fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples, 2
     )
+    return result if return_indices else result[0]
+
+
+fractional_max_pool2d_with_indices = _with_indices(
+    fractional_max_pool2d, "torch.ones(1, 4, 4), 2, output_size=2", autocast="float32"
+)
 
 
 @public("nn.functional.fractional_max_pool3d", autocast="float32")
@@ -487,14 +400,10 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the maxima of windows of the last three dimensions, whose places are drawn at random.
+    """Return the maximum of each window of the last three dimensions; the positions of the windows are random.
 
-    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments as
+    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments and errors as
     `fractional_max_pool2d`.
-
-    Raises:
-        ValueError: neither `output_size` nor `output_ratio` is given.
-        RuntimeError: the windows are too large.
 
     Example:
         >>> x = torch.arange(64.0).view(1, 4, 4, 4)
@@ -504,51 +413,35 @@ def fractional_max_pool3d(
     Source:
         Graham, "Fractional Max-Pooling", 2014.
     """
-    found = fractional_max_pool3d_with_indices(
-        input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
-    return found if return_indices else found[0]
-
-
-@public("nn.functional.fractional_max_pool3d_with_indices", autocast="float32")
-def fractional_max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return `fractional_max_pool3d` and the indices, whatever `return_indices` says.
-
-    Example:
-        >>> x = torch.zeros(1, 4, 4, 4)
-        >>> torch.nn.functional.fractional_max_pool3d_with_indices(x, 2, 2)[1].shape
-        torch.Size([1, 2, 2, 2])
-    """
-    return pool.fractional_max_pool(
+    result = pool.fractional_max_pool(
         "fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples, 3
     )
+    return result if return_indices else result[0]
 
 
-# Maxima put back ----------------------------------------------------------------------------------
+fractional_max_pool3d_with_indices = _with_indices(
+    fractional_max_pool3d, "torch.ones(1, 4, 4, 4), 2, output_size=2", autocast="float32"
+)
 
 
-def _several(value: Any, n: int) -> tuple[int, ...]:
+# The inverse of maximum pooling -------------------------------------------------------------------
+
+
+def _as_tuple(value: Any, n: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, Sequence) else (value,) * n
 
 
 def _unpool_size(
     input: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any, n: int
 ) -> tuple[int, ...]:
-    """Return the lengths of what was pooled: of several possible ones those asked for."""
-    kernel = _several(kernel_size, n)
-    strides = kernel if stride is None else _several(stride, n)
-    pads = _several(padding, n)
+    """Return the spatial lengths of the pooled tensor: `output_size`, checked, or else the smallest possible ones."""
+    kernel = _as_tuple(kernel_size, n)
+    strides = kernel if stride is None else _as_tuple(stride, n)
+    pads = _as_tuple(padding, n)
     shape = input.shape
-    usual = [(shape[d - len(kernel)] - 1) * strides[d] + kernel[d] - 2 * pads[d] for d in range(len(kernel))]
+    default = [(shape[d - len(kernel)] - 1) * strides[d] + kernel[d] - 2 * pads[d] for d in range(len(kernel))]
     if output_size is None:
-        return tuple(usual)
+        return tuple(default)
     if len(output_size) == len(kernel) + 2:
         output_size = output_size[2:]
     if len(output_size) != len(kernel):
@@ -556,7 +449,7 @@ def _unpool_size(
             f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} elements, but it has a "
             f"length of '{len(output_size)}'"
         )
-    for d, (length, step) in enumerate(zip(usual, strides, strict=True)):
+    for d, (length, step) in enumerate(zip(default, strides, strict=True)):
         if not length - step < output_size[d] < length + step:
             raise ValueError(
                 f'invalid output_size "{output_size}" (dim {d} must be between {length - step} and {length + step})'
@@ -568,17 +461,17 @@ def _unpool_size(
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool1d` at their places.
+    """Return zeros with the maxima of `max_pool1d` at their indices.
 
     Args:
         input: the maxima.
-        indices: where in the (flattened) plane they belong.
-        kernel_size, stride, padding: of the windows that they are from.
-        output_size: its spatial lengths, where several would give as many windows.
+        indices: their indices in the flattened spatial dimensions of the result.
+        kernel_size, stride, padding: those of the pooling.
+        output_size: the spatial lengths of the result; several lengths may have the same number of windows.
 
     Raises:
         RuntimeError: an index is out of range; the shapes differ.
-        ValueError: `output_size` does not fit.
+        ValueError: no pooling maps `output_size` to the input's size.
 
     Example:
         >>> F = torch.nn.functional
@@ -594,11 +487,7 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool2d` at their places; arguments as `max_unpool1d`.
-
-    Raises:
-        RuntimeError: an index is out of range; the shapes differ.
-        ValueError: `output_size` does not fit.
+    """Return zeros with the maxima of `max_pool2d` at their indices; arguments and errors as `max_unpool1d`.
 
     Example:
         >>> F = torch.nn.functional
@@ -615,11 +504,7 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool3d` at their places; arguments as `max_unpool1d`.
-
-    Raises:
-        RuntimeError: an index is out of range; the shapes differ.
-        ValueError: `output_size` does not fit.
+    """Return zeros with the maxima of `max_pool3d` at their indices; arguments and errors as `max_unpool1d`.
 
     Example:
         >>> F = torch.nn.functional

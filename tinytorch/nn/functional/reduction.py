@@ -1,4 +1,4 @@
-"""Names of reductions, and PyTorch's numbers for them, for which losses written for older versions ask."""
+"""Names of reductions, PyTorch's numbers for them, and the deprecated arguments `size_average` and `reduce`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
-    """Return the reduction that a loss is asked for, by its name or by the deprecated arguments.
+    """Return the name of the reduction, resolving the deprecated arguments.
 
     Raises:
-        ValueError: there is no such reduction.
+        ValueError: unknown reduction.
 
     Example:
         >>> from tinytorch.nn._reduction import checked_reduction
@@ -32,7 +32,7 @@ def checked_reduction(size_average: bool | None, reduce: bool | None, reduction:
 
 
 def _of_flags(size_average: bool | None, reduce: bool | None, stacklevel: int | None) -> str:
-    """Return the reduction that the deprecated arguments stand for; warn of them unless `stacklevel` is None."""
+    """Return the reduction that the deprecated arguments select; warn of them unless `stacklevel` is None."""
     if reduce is not None and not reduce:
         name = "none"
     else:
@@ -49,7 +49,7 @@ def get_enum(reduction: str) -> int:
     """Return the number of a reduction: 0 for "none", 1 for "mean", 2 for "sum".
 
     Raises:
-        ValueError: there is no such reduction.
+        ValueError: unknown reduction.
 
     Example:
         >>> from tinytorch.nn import _reduction
@@ -60,7 +60,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """Return the reduction that the deprecated arguments of losses stand for; None means True.
+    """Return the reduction that the deprecated arguments select; None means True.
 
     Example:
         >>> from tinytorch.nn import _reduction
@@ -71,7 +71,7 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """Return the number of the reduction that the deprecated arguments stand for.
+    """Return the number of the reduction that the deprecated arguments select.
 
     Example:
         >>> from tinytorch.nn import _reduction

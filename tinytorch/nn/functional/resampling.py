@@ -1,4 +1,4 @@
-"""Resizing and warping: `interpolate`, `grid_sample` and the like of `nn.functional`, over `ops.resample`."""
+"""Resizing and warping functions of `nn.functional`; their ops are in `ops/nn/resample.py`."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def interpolate(
 
     Args:
         input: shape (N, C, L), (N, C, H, W) or (N, C, D, H, W).
-        size: the new lengths, one int or one for each dimension.
-        scale_factor: or what the lengths are multiplied by; the products are rounded down.
-        mode: "nearest", "nearest-exact" (rounded as other libraries do), "area" (averages);
+        size: the new lengths, one int or one per dimension.
+        scale_factor: or the factors of the lengths; the products are rounded down.
+        mode: "nearest", "nearest-exact" (rounded as by other libraries), "area" (averages);
             "linear" (3-D), "bilinear", "bicubic", "lanczos" (4-D), "trilinear" (5-D).
-        align_corners: the middles of the corner elements stay where they are, not their outer edges; by default not.
-        recompute_scale_factor: take the scale from the rounded lengths, not `scale_factor`.
-        antialias: average over what one element of the result stands for (bilinear, bicubic, lanczos).
+        align_corners: whether to align the centers of the corner elements, rather than their outer edges (the default).
+        recompute_scale_factor: whether to recompute the scale from the rounded lengths.
+        antialias: whether to apply an anti-aliasing filter when downsampling (bilinear, bicubic, lanczos).
 
     Raises:
-        ValueError: not exactly one of `size` and `scale_factor` is given, or of another length.
-        NotImplementedError: the mode is not for so many dimensions.
+        ValueError: not exactly one of `size` and `scale_factor` is given, or it has a wrong length.
+        NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0]]])
@@ -67,7 +67,7 @@ def interpolate(
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if factors is not None and (recompute_scale_factor or mode == "area"):
         lengths = input.shape[2:]
-        sizes = [int(length * each) for length, each in zip(lengths, factors, strict=True)]
+        sizes = [int(length * factor) for length, factor in zip(lengths, factors, strict=True)]
         factors = None
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
         raise ValueError(
@@ -99,7 +99,7 @@ def interpolate(
 def _sizes_or_factors(
     input: Tensor, size: Any, scale_factor: Any, n: int
 ) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
-    """Return the sizes, or the factors, one for each spatial dimension."""
+    """Return the sizes, or the factors, one per spatial dimension."""
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is not None:
@@ -111,10 +111,10 @@ def _sizes_or_factors(
                 f"dimensions of {list(input.shape[2:])} and output size of {size}. Please provide input tensor in (N, "
                 "C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
             )
-        if not all(hasattr(each, "__index__") for each in size):
+        if not all(hasattr(length, "__index__") for length in size):
             raise TypeError(
                 "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, "
-                f"int, int], but got size with types {[type(each) for each in size]}"
+                f"int, int], but got size with types {[type(length) for length in size]}"
             )
         return size, None
     if scale_factor is None:
@@ -130,7 +130,7 @@ def _sizes_or_factors(
     return None, scale_factor
 
 
-@public("nn.functional.upsample")
+@public("nn.functional.upsample", listed=False)
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
@@ -145,7 +145,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@public("nn.functional.upsample_nearest")
+@public("nn.functional.upsample_nearest", listed=False)
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `interpolate(input, size, scale_factor)`; deprecated.
 
@@ -158,7 +158,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-@public("nn.functional.upsample_bilinear")
+@public("nn.functional.upsample_bilinear", listed=False)
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `input` interpolated with `mode="bilinear", align_corners=True`; deprecated.
 
@@ -179,22 +179,22 @@ def _deprecated(name: str) -> None:
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Return `input` sampled at the places of `grid`.
+    """Return `input` sampled at the positions of `grid`.
 
     Args:
         input: shape (N, C, H, W) or (N, C, D, H, W).
-        grid: shape (N, H', W', 2) or (N, D', H', W', 3): the place (x, y) or (x, y, z) of each
-            element of the result; -1 and 1 are the ends of the input.
+        grid: shape (N, H', W', 2) or (N, D', H', W', 3): the position (x, y) or (x, y, z)
+            for every element of the result; -1 and 1 are the ends of the input.
         mode: "bilinear" (trilinear in 5-D), "nearest" or, in 4-D, "bicubic".
-        padding_mode: what lies outside: "zeros", "border" (the last element goes on) or "reflection".
-        align_corners: -1 and 1 are the middles of the corner elements, not their outer edges.
+        padding_mode: the values outside: "zeros", "border" (the nearest end element) or "reflection".
+        align_corners: whether -1 and 1 are the centers of the corner elements, rather than their outer edges.
 
     Returns:
         A tensor of shape (N, C, H', W') or (N, C, D', H', W').
 
     Raises:
-        RuntimeError: the shapes or dtypes do not fit.
-        ValueError: there is no such mode.
+        RuntimeError: mismatched shapes or dtypes.
+        ValueError: unknown mode.
 
     Example:
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
@@ -224,7 +224,7 @@ def grid_sample(
 
 @public("nn.functional.affine_grid")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return a grid for `grid_sample` that maps the result's places by the matrices `theta`.
+    """Return a grid for `grid_sample`: the positions of the result, mapped by the affine matrices `theta`.
 
     Args:
         theta: shape (N, 2, 3) or (N, 3, 4).
@@ -232,7 +232,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         align_corners: as for `grid_sample`.
 
     Raises:
-        ValueError: the shapes do not fit, or `theta` has no floating-point dtype.
+        ValueError: mismatched shapes, or `theta` is not floating point.
 
     Example:
         >>> theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]])

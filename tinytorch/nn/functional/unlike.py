@@ -1,8 +1,7 @@
-"""Functions of `torch` that are written elsewhere, under other signatures.
+"""Functions of `torch` with the name, but not the signature, of a function in `nn.functional`.
 
-Methods of Tensor, as `torch.abs_(x)` for `x.abs_()`; and some of `nn.functional`, with the signatures of PyTorch's
-operators: dropouts without defaults, and losses whose reduction is a number, 0 for none (which is the default), 1 for
-the mean, 2 for the sum.
+They have the signatures of PyTorch's operators: dropouts without defaults, and losses whose reduction is a number, 0
+for none (the default), 1 for the mean, 2 for the sum.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @public()
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Return `nn.layers.alpha_dropout(input, p, train)`.
+    """Return `nn.functional.alpha_dropout(input, p, train)`.
 
     Example:
         >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
@@ -59,7 +58,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @public()
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Set whole channels, the second dimension, to what keeps mean and variance after `selu`, if `train`.
+    """Return `nn.functional.feature_alpha_dropout(input, p, train)`.
 
     Raises:
         RuntimeError: `p` is no probability, or there are less than two dimensions.
@@ -67,9 +66,6 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     Example:
         >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
-
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     _check_probability(p)
     return layers.feature_alpha_dropout(input, p, train)
@@ -92,7 +88,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _in_place(function: Any, dropped: Any) -> Any:
-    """Make the in-place version of a dropout public, and return it; `dropped` has `inplace` last."""
+    """Declare the in-place version of a dropout; the last parameter of `dropped` is `inplace`."""
 
     @functools.wraps(function)
     def call(input: Tensor, p: float, train: bool) -> Any:
@@ -112,8 +108,8 @@ feature_dropout_ = _in_place(feature_dropout, layers._channels_dropped)
 # Losses -------------------------------------------------------------------------------------------
 
 
-def _named(function: str, position: int, reduction: Any) -> str:
-    """Return the name of a reduction that a number stands for."""
+def _reduction_name(function: str, position: int, reduction: Any) -> str:
+    """Return the name of a reduction, given its number."""
     if not isinstance(reduction, int):
         raise TypeError(
             f"{function}(): argument 'reduction' (position {position}) must be int, not {type(reduction).__name__}"
@@ -121,7 +117,7 @@ def _named(function: str, position: int, reduction: Any) -> str:
     return {1: "mean", 2: "sum"}.get(int(reduction), "none")
 
 
-@public()
+@public(autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
@@ -131,11 +127,11 @@ def binary_cross_entropy_with_logits(
         >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2), reduction=1)
         tensor(0.6931)
     """
-    how = _named("binary_cross_entropy_with_logits", 5, reduction)
-    return loss_functions.binary_cross_entropy_with_logits(input, target, weight, reduction=how, pos_weight=pos_weight)
+    name = _reduction_name("binary_cross_entropy_with_logits", 5, reduction)
+    return loss_functions.binary_cross_entropy_with_logits(input, target, weight, reduction=name, pos_weight=pos_weight)
 
 
-@public()
+@public(autocast="float32")
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -145,11 +141,11 @@ def cosine_embedding_loss(
         >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1.0]), reduction=2)
         tensor(1.)
     """
-    how = _named("cosine_embedding_loss", 5, reduction)
-    return loss_functions.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
+    name = _reduction_name("cosine_embedding_loss", 5, reduction)
+    return loss_functions.cosine_embedding_loss(input1, input2, target, margin, reduction=name)
 
 
-@public()
+@public(autocast="float32")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss` with a number as `reduction`.
 
@@ -157,11 +153,11 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
         >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
         tensor([0.5000, 0.7500])
     """
-    how = _named("hinge_embedding_loss", 4, reduction)
-    return loss_functions.hinge_embedding_loss(input, target, margin, reduction=how)
+    name = _reduction_name("hinge_embedding_loss", 4, reduction)
+    return loss_functions.hinge_embedding_loss(input, target, margin, reduction=name)
 
 
-@public()
+@public(autocast="float32")
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div` with a number as `reduction`.
 
@@ -170,11 +166,11 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
         tensor(0.6931)
     """
     loss = loss_functions.kl_div(input, target, reduction="none", log_target=log_target)
-    how = _named("kl_div", 3, reduction)
-    return loss.mean() if how == "mean" else loss.sum() if how == "sum" else loss
+    name = _reduction_name("kl_div", 3, reduction)
+    return loss.mean() if name == "mean" else loss.sum() if name == "sum" else loss
 
 
-@public()
+@public(autocast="float32")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -184,11 +180,11 @@ def margin_ranking_loss(
         >>> torch.margin_ranking_loss(torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([1.0]))
         tensor([1.])
     """
-    how = _named("margin_ranking_loss", 5, reduction)
-    return loss_functions.margin_ranking_loss(input1, input2, target, margin, reduction=how)
+    name = _reduction_name("margin_ranking_loss", 5, reduction)
+    return loss_functions.margin_ranking_loss(input1, input2, target, margin, reduction=name)
 
 
-@public()
+@public(autocast="float32")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss` with a number as `reduction`, and no defaults.
 
@@ -196,11 +192,11 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
         >>> torch.poisson_nll_loss(torch.zeros(2), torch.tensor([0.0, 2.0]), True, False, 1e-8, 1)
         tensor(1.)
     """
-    how = _named("poisson_nll_loss", 6, reduction)
-    return loss_functions.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
+    name = _reduction_name("poisson_nll_loss", 6, reduction)
+    return loss_functions.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=name)
 
 
-@public()
+@public(autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
     swap: bool = False, reduction: int = 0,
@@ -211,5 +207,5 @@ def triplet_margin_loss(
         >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2), margin=2.0, reduction=1)
         tensor(0.5858)
     """
-    how = _named("triplet_margin_loss", 8, reduction)
-    return loss_functions.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=how)
+    name = _reduction_name("triplet_margin_loss", 8, reduction)
+    return loss_functions.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=name)

@@ -1,4 +1,4 @@
-"""Full backward hooks of a module: they see gradients at identity steps around the call."""
+"""Full backward hooks of a module, run by identity functions before and after its call."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
 
 Grads = tuple[Tensor | None, ...]
-Rule = Callable[[Grads], Grads]
+Transform = Callable[[Grads], Grads]
 
 
 class BackwardHookFunction(Function):
-    """The identity on any number of tensors; its backward is the `rule` that it was given."""
+    """The identity on any number of tensors; its backward applies `transform` to their gradients."""
 
     @staticmethod
-    def forward(ctx: Any, rule: Rule, materialize: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, transform: Transform, materialize: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Return the tensors."""
-        ctx.rule = rule
+        ctx.transform = transform
         ctx.set_materialize_grads(materialize)
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
         return tensors
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        """Return what the rule makes of the gradients."""
-        return (None, None, *ctx.rule(grads))
+        """Return the transformed gradients."""
+        return (None, None, *ctx.transform(grads))
 
 
 class BackwardHooks:
-    """The backward hooks of one call of a module, and what they remember between the two steps.
+    """The backward hooks of one call of a module, run by an identity before the call and one after it.
 
-    On the way back the step after the call comes first: it runs the pre-hooks and keeps the gradients of the outputs.
-    The step before the call comes last: it runs the hooks on the gradients of inputs and outputs together.
+    In backward, the identity after the call comes first: it runs the pre-hooks and keeps the gradients of the outputs.
+    The identity before the call comes last: it runs the hooks on the gradients of inputs and outputs.
 
     Args:
-        module: what the hooks get as their first argument.
+        module: the first argument of the hooks.
         hooks: `hook(module, grad_input, grad_output)`, in the order in which they run.
         pre_hooks: `hook(module, grad_output)`, in the order in which they run.
     """
@@ -47,28 +47,28 @@ class BackwardHooks:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.inputs: list[int] = []  # positions of the arguments that are tensors, if any requires grad
+        self.inputs: list[int] = []  # positions of the tensors among the arguments, if any requires grad
         self.outputs: list[int] = []
         self.n_inputs = 0
         self.n_outputs = 0
         self.grad_outputs: Grads | None = None
 
     def before(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments of the call, led through the step before it."""
+        """Return the arguments of the call, passed through the identity before it."""
         self.n_inputs = len(args)
-        # As in PyTorch the hooks see zeros for an input that was not used, but None for an output.
+        # As in PyTorch, hooks get zeros for an unused input, but None for an unused output.
         self.inputs, args = _through_identity(args, self._on_grad_inputs, materialize=True)
         return args
 
     def after(self, result: Any) -> Any:
-        """Return the result of the call, led through the step after it."""
+        """Return the result of the call, passed through the identity after it."""
         results = result if isinstance(result, tuple) else (result,)
         self.n_outputs = len(results)
         self.outputs, results = _through_identity(results, self._on_grad_outputs, materialize=False)
         return results if isinstance(result, tuple) else results[0]
 
     def _on_grad_outputs(self, grads: Grads) -> Grads:
-        grad_outputs = _spread(self.outputs, grads, self.n_outputs)
+        grad_outputs = _scatter(self.outputs, grads, self.n_outputs)
         for pre_hook in self.pre_hooks:
             replaced = pre_hook(self.module, grad_outputs)
             if replaced is None:
@@ -82,11 +82,11 @@ class BackwardHooks:
         if self.inputs:
             self.grad_outputs = grad_outputs
         else:
-            self._without_inputs(grad_outputs)
+            self._run_without_inputs(grad_outputs)
         return tuple(grad_outputs[i] for i in self.outputs)
 
-    def _without_inputs(self, grad_outputs: Grads) -> None:
-        """Run the hooks now: no input requires grad, so there is no step before the call."""
+    def _run_without_inputs(self, grad_outputs: Grads) -> None:
+        """Run the hooks now: no input requires grad, so there is no identity before the call."""
         warnings.warn(
             "Full backward hook is firing when gradients are computed with respect to module "
             "outputs since no inputs require gradients.",
@@ -102,9 +102,9 @@ class BackwardHooks:
                 )
 
     def _on_grad_inputs(self, grads: Grads) -> Grads:
-        if self.grad_outputs is None:  # the gradient did not come through this call's outputs
+        if self.grad_outputs is None:  # the gradient did not flow through the outputs of this call
             return grads
-        grad_inputs = _spread(self.inputs, grads, self.n_inputs)
+        grad_inputs = _scatter(self.inputs, grads, self.n_inputs)
         for hook in self.hooks:
             replaced = hook(self.module, grad_inputs, self.grad_outputs)
             if replaced is None:
@@ -119,25 +119,27 @@ class BackwardHooks:
         return tuple(grad_inputs[i] for i in self.inputs)
 
 
-def _through_identity(values: tuple[Any, ...], rule: Rule, materialize: bool) -> tuple[list[int], tuple[Any, ...]]:
-    """Return the positions of the tensors, and `values` with these led through the identity.
+def _through_identity(
+    values: tuple[Any, ...], transform: Transform, materialize: bool
+) -> tuple[list[int], tuple[Any, ...]]:
+    """Return the positions of the tensors, and `values` with the tensors passed through the identity.
 
-    Where nothing is recorded, or no tensor requires grad, there are no positions and `values` stay as they are.
+    If gradients are disabled, or no tensor requires grad, there are no positions and `values` are returned unchanged.
     """
     positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     if not (is_grad_enabled() and any(values[i].requires_grad for i in positions)):
         return [], values
-    passed = BackwardHookFunction.apply(rule, materialize, *(values[i] for i in positions))
+    outputs = BackwardHookFunction.apply(transform, materialize, *(values[i] for i in positions))
     replaced = list(values)
-    for i, tensor in zip(positions, passed, strict=True):
+    for i, tensor in zip(positions, outputs, strict=True):
         replaced[i] = tensor
-    made = type(values)
-    return positions, tuple(replaced) if made is tuple else made(*replaced)  # a named tuple stays one
+    result_type = type(values)
+    return positions, tuple(replaced) if result_type is tuple else result_type(*replaced)  # (a named tuple)
 
 
-def _spread(positions: Sequence[int], grads: Grads, size: int) -> Grads:
+def _scatter(positions: Sequence[int], grads: Grads, size: int) -> Grads:
     """Return a tuple of `size` with the gradients at their positions and None elsewhere."""
-    spread: list[Tensor | None] = [None] * size
+    scattered: list[Tensor | None] = [None] * size
     for i, grad in zip(positions, grads, strict=True):
-        spread[i] = grad
-    return tuple(spread)
+        scattered[i] = grad
+    return tuple(scattered)

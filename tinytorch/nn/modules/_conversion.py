@@ -1,8 +1,8 @@
-"""What a conversion of a module does with its parameters: `torch.__future__`.
+"""The flags of `torch.__future__` for the conversion of a module's parameters.
 
-`Module.to` and its kin set the data of the parameters, which stay the same objects. A program may ask for new
-parameters instead, or for PyTorch's third way, to swap the tensors' insides, where the objects stay the same too: here
-that is what setting the data does.
+By default `Module.to` and the other conversions set `data` of the parameters, which stay the same objects. "overwrite"
+replaces them by new parameters instead. "swap", under which PyTorch swaps the contents of the tensor objects, has the
+effect of the default here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = [
     "set_swap_module_params_on_conversion",
 ]
 
-_asked = {"overwrite": False, "swap": False}
+_flags = {"overwrite": False, "swap": False}
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Set whether conversions of a module give it new parameters.
+    """Set whether conversions of a module replace its parameters by new ones.
 
     Example:
         >>> layer = torch.nn.Linear(2, 1)
@@ -28,21 +28,21 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
         (False, torch.float32)
         >>> torch.__future__.set_overwrite_module_params_on_conversion(False)
     """
-    _asked["overwrite"] = value
+    _flags["overwrite"] = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Return what `set_overwrite_module_params_on_conversion` set.
+    """Return the value of `set_overwrite_module_params_on_conversion`.
 
     Example:
         >>> torch.__future__.get_overwrite_module_params_on_conversion()
         False
     """
-    return _asked["overwrite"]
+    return _flags["overwrite"]
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Set whether conversions of a module keep the parameters, even if they shall be overwritten.
+    """Set whether conversions of a module keep the parameter objects; takes precedence over "overwrite".
 
     Example:
         >>> torch.__future__.set_swap_module_params_on_conversion(True)
@@ -50,14 +50,14 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
         True
         >>> torch.__future__.set_swap_module_params_on_conversion(False)
     """
-    _asked["swap"] = value
+    _flags["swap"] = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Return what `set_swap_module_params_on_conversion` set.
+    """Return the value of `set_swap_module_params_on_conversion`.
 
     Example:
         >>> torch.__future__.get_swap_module_params_on_conversion()
         False
     """
-    return _asked["swap"]
+    return _flags["swap"]

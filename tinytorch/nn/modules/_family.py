@@ -1,49 +1,67 @@
-"""What layers of a kind have in common: that their settings are shown, and methods that differ in dimensions only."""
+"""Bases and helpers of layers: `repr` from attribute names, and families with a version per number of dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from tinytorch.nn.modules.module import Module
 
-Layer = TypeVar("Layer", bound=type)
+
+def non_default(layer: Module, **defaults: Any) -> list[str]:
+    """Return "name=value" for those attributes of a layer that differ from the given defaults."""
+    return [f"{name}={getattr(layer, name)}" for name, value in defaults.items() if getattr(layer, name) != value]
 
 
-def own(*names: str) -> Callable[[Layer], Layer]:
-    """Give a class methods of its base as its own.
+class ReprLayer(Module):
+    """A layer whose `repr` shows the attributes named in `_repr_attributes`, and `inplace` where that is true."""
 
-    They are the same code, without a further call; what Python says of missing arguments names the class that the
-    user called, and not a base that nobody knows.
-    """
-
-    def given(layer: Layer) -> Layer:
-        for name in names:
-            base = getattr(layer, name)
-            method = FunctionType(base.__code__, base.__globals__, name, base.__defaults__, base.__closure__)
-            method.__doc__, method.__annotations__ = base.__doc__, base.__annotations__
-            method.__kwdefaults__ = base.__kwdefaults__
-            method.__module__, method.__qualname__ = base.__module__, f"{layer.__qualname__}.{name}"
-            setattr(layer, name, method)
-        return layer
-
-    return given
-
-
-def unusual(layer: Module, **usual: Any) -> list[str]:
-    """Return those settings of a layer, as it shows them, that are not as usual."""
-    return [f"{name}={getattr(layer, name)}" for name, value in usual.items() if getattr(layer, name) != value]
-
-
-class Shown(Module):
-    """A layer that shows some of its attributes, and that it works in place if it does."""
-
-    _shown: ClassVar[str] = ""
+    _repr_attributes: ClassVar[str] = ""
 
     def extra_repr(self) -> str:
         """Return the settings."""
-        names = self._shown.split()
+        names = self._repr_attributes.split()
         if "inplace" not in names and self.__dict__.get("inplace"):
             names.append("inplace")
         return ", ".join([f"{name}={getattr(self, name)}" for name in names])
+
+
+class DimensionalLayer(ReprLayer):
+    """The base of a family of layers with versions for 1, 2 and 3 spatial dimensions.
+
+    A version states its number of dimensions in the class statement: `class MaxPool2d(_MaxPoolNd, dims=2)`. From it
+    and from what the family declares, the version gets:
+
+    - `_dims`, the number of spatial dimensions;
+    - `_function`, the name of its function in `nn.functional`: the family declares "max_pool{dims}d";
+    - the family's `_example` at the end of its docstring, unless that has one: `{name}` is the class, `{dims}` the
+      number of dimensions, and `{4}` the number 4 once per dimension ("4, 4");
+    - the methods listed in `_redefined` as methods of its own, so that the error for a missing argument names the
+      version, as in PyTorch, and not the family.
+    """
+
+    _dims: ClassVar[int]
+    _function: ClassVar[str] = ""
+    _example: ClassVar[str] = ""
+    _redefined: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, dims: int | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if dims is None:  # a family, or a user's subclass of a version
+            return
+        cls._dims = dims
+        cls._function = cls._function.format(dims=dims)
+        if cls._example and cls.__doc__ and ">>>" not in cls.__doc__:
+            lengths = [", ".join([str(n)] * dims) for n in range(10)]
+            cls.__doc__ += "\n\n    Example:\n" + cls._example.format(*lengths, name=cls.__name__, dims=dims)
+        for name in cls._redefined:
+            setattr(cls, name, _copy_of(getattr(cls, name), f"{cls.__qualname__}.{name}"))
+
+
+def _copy_of(method: Any, qualname: str) -> FunctionType:
+    """Return the same function as a further object, under another qualified name."""
+    copy = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__)
+    copy.__doc__, copy.__annotations__ = method.__doc__, method.__annotations__
+    copy.__kwdefaults__ = method.__kwdefaults__
+    copy.__module__, copy.__qualname__ = method.__module__, qualname
+    return copy

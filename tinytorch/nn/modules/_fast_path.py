@@ -1,4 +1,4 @@
-"""The fast path of attention: there is one path only; the switch is kept."""
+"""PyTorch's switch for the fast path of attention; here it affects only where results imitate that path."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _enabled = [True]
 
 
 def get_fastpath_enabled() -> bool:
-    """Return what `set_fastpath_enabled` was told, True by default."""
+    """Return the value of `set_fastpath_enabled`, by default True."""
     return _enabled[0]
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Keep whether a fast path may be used."""
+    """Set whether the fast path may be used."""
     _enabled[0] = value

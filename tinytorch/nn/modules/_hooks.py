@@ -1,4 +1,4 @@
-"""The hooks of a module: how they are entered, and the deprecated ones that hang on a node of the graph."""
+"""Registration of a module's hooks, and the deprecated backward hooks on a node of the graph."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core.graph import Within
+from tinytorch.autograd.pytorch_graph import InnerStep
 from tinytorch.core.tensor import Tensor
 
 Hook = Callable[..., Any]
 Part = TypeVar("Part", bound=type)
 
-#: Where what stands here is found by users, and in pickles.
+#: The `__module__` of the members of `Module` defined here, for users and pickles.
 _HOME = "tinytorch.nn.modules.module"
 
 
 def of_module(part: Part) -> Part:
-    """Let the methods of `part`, a base of `Module`, say in error messages that they are `Module`'s."""
+    """Give the methods of `part`, a base of `Module`, names that show them as methods of `Module`."""
     for name, member in vars(part).items():
         if isinstance(member, FunctionType):
             member.__module__, member.__qualname__ = _HOME, f"Module.{name}"
@@ -30,7 +30,7 @@ def of_module(part: Part) -> Part:
 
 
 class _WrappedHook:
-    """A hook that gets its module first, and holds it weakly: the module holds the hook."""
+    """A hook whose first argument is its module, which it references weakly, since the module references the hook."""
 
     __module__ = _HOME
 
@@ -58,14 +58,14 @@ class _WrappedHook:
 def _register(
     hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False, **marks: tuple[OrderedDict[int, bool], bool]
 ) -> RemovableHandle:
-    """Enter `hook` and return its handle.
+    """Register `hook` and return its handle.
 
-    Each mark is a table of hooks, and whether this one goes into it.
+    A mark is a table of hooks with a property, and whether `hook` has the property.
     """
     handle = RemovableHandle(hooks, extra_dict=[table for table, _ in marks.values()])
     hooks[handle.id] = hook
-    for table, wanted in marks.values():
-        if wanted:
+    for table, applies in marks.values():
+        if applies:
             table[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
@@ -74,7 +74,7 @@ def _register(
 
 @of_module
 class Hooking:
-    """The part of `Module` that enters hooks."""
+    """The part of `Module` that registers hooks."""
 
     _is_full_backward_hook: bool | None
     _forward_hooks: OrderedDict[int, Hook]
@@ -88,15 +88,15 @@ class Hooking:
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Run `hook(module, args)` before `forward`; what it returns replaces the arguments.
+        """Run `hook(module, args)` before `forward`; its result, unless None, replaces the arguments.
 
         Args:
             hook: the function.
-            prepend: whether it runs before the hooks that are there.
-            with_kwargs: call it as `hook(module, args, kwargs)`; it may return `(args, kwargs)`.
+            prepend: whether it runs before the hooks registered earlier.
+            with_kwargs: whether to call it as `hook(module, args, kwargs)`; it may return `(args, kwargs)`.
 
         Returns:
-            a handle; its `remove()` takes the hook away.
+            a handle, whose `remove()` removes the hook.
 
         Example:
             >>> layer = torch.nn.Identity()
@@ -114,8 +114,8 @@ class Hooking:
         """Run `hook(module, args, output)` after `forward`, and return its handle; a result replaces the output.
 
         Args:
-            with_kwargs: call it as `hook(module, args, kwargs, output)`.
-            always_call: run it also when the call raised.
+            with_kwargs: whether to call it as `hook(module, args, kwargs, output)`.
+            always_call: whether to run it also if the call raises.
             prepend: as for `register_forward_pre_hook`.
 
         Example:
@@ -135,7 +135,7 @@ class Hooking:
         )
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_output)` when the gradients of the outputs are known, and return its handle.
+        """Run `hook(module, grad_output)` when the gradients of the outputs are computed, and return its handle.
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_output`.
@@ -151,7 +151,7 @@ class Hooking:
         return _register(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; return its handle.
+        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are computed; return its handle.
 
         Both are tuples with an entry per positional argument and per output, None where there is no gradient.
 
@@ -160,7 +160,7 @@ class Hooking:
             prepend: as for `register_forward_pre_hook`.
 
         Raises:
-            RuntimeError: the module has hooks of the deprecated kind (`register_backward_hook`).
+            RuntimeError: the module has deprecated hooks (`register_backward_hook`).
 
         Example:
             >>> layer = torch.nn.ReLU()
@@ -168,22 +168,22 @@ class Hooking:
             >>> layer(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
             (tensor([0., 1.]),) (tensor([1., 1.]),)
         """
-        self._backward_hooks_are("full")
+        self._set_backward_hook_kind("full")
         return _register(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` after the last operation (deprecated).
 
-        `grad_input` holds the gradients of that one operation's inputs;
-        `register_full_backward_hook` gives those of the module's.
+        `grad_input` holds the gradients of the inputs of this one operation; a full backward hook gets those of the
+        module.
 
         Raises:
             RuntimeError: the module has full backward hooks.
         """
-        self._backward_hooks_are("regular")
+        self._set_backward_hook_kind("regular")
         return _register(self._backward_hooks, hook)
 
-    def _backward_hooks_are(self, kind: str) -> None:
+    def _set_backward_hook_kind(self, kind: str) -> None:
         if self._is_full_backward_hook is (kind != "full"):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single "
@@ -192,7 +192,7 @@ class Hooking:
         self._is_full_backward_hook = kind == "full"
 
     def _register_on_node(self, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
-        """Hang `register_backward_hook`'s hooks on the node of the first tensor in the result."""
+        """Register the hooks of `register_backward_hook` on the node of the first tensor in the result."""
         first = result
         while not isinstance(first, Tensor):
             if isinstance(first, dict):
@@ -202,35 +202,37 @@ class Hooking:
         node = first.grad_fn
         if node is None:
             return
-        shown = _as_pytorch_shows(node)
+        adapt = _transposing_weight_gradients(node)
         for hook in hooks:
             wrapped = _WrappedHook(hook, self)
-            node.register_hook(shown(wrapped) if shown else wrapped)
-        lacking = _what_node_hooks_miss(args, result, node)
-        if lacking:
-            warnings.warn(lacking, FutureWarning, stacklevel=4)
+            node.register_hook(adapt(wrapped) if adapt else wrapped)
+        warning = _incomplete_hook_warning(args, result, node)
+        if warning:
+            warnings.warn(warning, FutureWarning, stacklevel=4)
 
 
-def _as_pytorch_shows(node: Any) -> Callable[[Hook], Hook] | None:
-    """Return what makes a hook of a node see a weight's gradient as PyTorch's, whose node has the transpose."""
-    within = [isinstance(edge[0], Within) and edge[0].name().startswith("TBackward") for edge in node.next_functions]
-    if True not in within:
+def _transposing_weight_gradients(node: Any) -> Callable[[Hook], Hook] | None:
+    """Return the decorator of hooks that transposes weight gradients, if PyTorch's node has the transposed weight."""
+    transposed = [
+        isinstance(edge[0], InnerStep) and edge[0].name().startswith("TBackward") for edge in node.next_functions
+    ]
+    if True not in transposed:
         return None
 
-    def turned(grads: Any) -> Any:
-        if not isinstance(grads, (tuple, list)) or len(grads) != len(within):
+    def transpose(grads: Any) -> Any:
+        if not isinstance(grads, (tuple, list)) or len(grads) != len(transposed):
             return grads
-        pairs = zip(grads, within, strict=True)
-        return tuple([g.t() if one and isinstance(g, Tensor) else g for g, one in pairs])
+        pairs = zip(grads, transposed, strict=True)
+        return tuple([g.t() if flag and isinstance(g, Tensor) else g for g, flag in pairs])
 
-    def shown(hook: Hook) -> Hook:
+    def adapt(hook: Hook) -> Hook:
         @functools.wraps(hook)
         def call(grad_input: Any, grad_output: Any) -> Any:
-            return turned(hook(turned(grad_input), grad_output))
+            return transpose(hook(transpose(grad_input), grad_output))
 
         return call
 
-    return shown
+    return adapt
 
 
 _DEPRECATED = "is deprecated and will be removed in future versions. This hook will be missing"
@@ -242,16 +244,16 @@ _ON_MODULE = (
 _ON_NODE = f"Using a non-full backward hook when {{}} {_DEPRECATED} some {{}}. {_FULL}"
 
 
-def _what_node_hooks_miss(args: tuple[Any, ...], result: Any, node: Any) -> str:
-    """Return PyTorch's warning of how the gradients at `node` are not the module's, or "" if they are."""
+def _incomplete_hook_warning(args: tuple[Any, ...], result: Any, node: Any) -> str:
+    """Return PyTorch's warning if the gradients at `node` are not all those of the module, else ""."""
     results = result if isinstance(result, tuple) else (result,)
-    if not all(isinstance(each, Tensor) for each in results):
+    if not all(isinstance(x, Tensor) for x in results):
         return _ON_MODULE.format("return", "grad_output")
-    if not all(isinstance(each, Tensor) for each in args):
+    if not all(isinstance(x, Tensor) for x in args):
         return _ON_MODULE.format("take as input", "grad_input")
-    if len({each.grad_fn for each in results if each.grad_fn is not None}) > 1:
+    if len({x.grad_fn for x in results if x.grad_fn is not None}) > 1:
         return _ON_NODE.format("outputs are generated by different autograd Nodes", "grad_output")
-    sources = {each.grad_fn for each in args if each.grad_fn is not None}
+    sources = {x.grad_fn for x in args if x.grad_fn is not None}
     if sources != {edge[0] for edge in node.next_functions}:
         return _ON_NODE.format("the forward contains multiple autograd Nodes", "grad_input")
     return ""

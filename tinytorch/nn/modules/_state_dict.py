@@ -1,4 +1,4 @@
-"""The state of a module as a dictionary: saving and loading, and the hooks around them."""
+"""The state dict of a module: saving, loading, and their hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` returns: the keys that were missing, and those that nothing took."""
+    """The result of `load_state_dict`: missing and unexpected keys."""
 
     __slots__ = ()
     __module__ = _HOME
@@ -32,7 +32,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 @of_module
 class Saving:
-    """The part of `Module` that saves and loads."""
+    """The part of `Module` that saves and loads its state."""
 
     _version: int
     _parameters: dict[str, Parameter | None]
@@ -45,7 +45,7 @@ class Saving:
     _load_state_dict_post_hooks: OrderedDict[int, Hook]
 
     def get_extra_state(self) -> Any:
-        """Return what `state_dict` shall hold beside tensors; goes with `set_extra_state`.
+        """Return state besides tensors, for `state_dict`; a subclass defines it together with `set_extra_state`.
 
         Raises:
             RuntimeError: the subclass does not define it.
@@ -65,7 +65,7 @@ class Saving:
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned.
+        """Restore the state that `get_extra_state` returned.
 
         Raises:
             RuntimeError: the subclass does not define it.
@@ -88,15 +88,15 @@ class Saving:
         )
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return an ordered dictionary of path -> tensor of all parameters and persistent buffers.
+        """Return an ordered dictionary path -> tensor of all parameters and persistent buffers.
 
         The tensors share memory with the module.
 
         Args:
-            args: deprecated; destination, prefix and keep_vars by position.
-            destination: the dictionary to fill, a new one by default.
-            prefix: goes before every path.
-            keep_vars: whether to hand out the parameters themselves rather than detached tensors.
+            args: deprecated: destination, prefix and keep_vars by position.
+            destination: the dictionary to fill; by default a new one.
+            prefix: the prefix of all paths.
+            keep_vars: whether to return the parameters themselves rather than detached tensors.
 
         Example:
             >>> from tinytorch import nn
@@ -129,36 +129,35 @@ class Saving:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Enter this module's own parameters, persistent buffers and extra state."""
+        """Add this module's parameters, persistent buffers and extra state, without those of submodules."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if _overrides(self, "get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Tensor]:
-        """Return this module's own members that `state_dict` has."""
-        hidden = self._non_persistent_buffers_set
+        """Return this module's parameters and persistent buffers, without those of submodules."""
+        non_persistent = self._non_persistent_buffers_set
         own: dict[str, Tensor] = {k: p for k, p in self._parameters.items() if p is not None}
-        own.update((k, b) for k, b in self._buffers.items() if b is not None and k not in hidden)
+        own.update((k, b) for k, b in self._buffers.items() if b is not None and k not in non_persistent)
         return own
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy parameters and buffers from a dictionary as `state_dict` returns it.
+        """Load parameters and buffers from a dictionary as returned by `state_dict`.
 
         Args:
             state_dict: path -> tensor.
-            strict: whether its keys must be exactly the module's.
-            assign: put the dictionary's tensors in the places of the module's (with their dtypes)
-                rather than copy their values.
+            strict: whether its keys must be exactly those of the module.
+            assign: whether to assign the tensors (with their dtypes) instead of copying their values.
 
         Returns:
             the named tuple `(missing_keys, unexpected_keys)`.
 
         Raises:
-            RuntimeError: shapes differ or, when strict, keys do; it lists them all.
-            TypeError: `state_dict` is no mapping.
+            RuntimeError: shapes or, with `strict`, keys differ; the message lists all of them.
+            TypeError: `state_dict` is not a mapping.
 
         Example:
             >>> from tinytorch import nn
@@ -171,7 +170,7 @@ class Saving:
         unexpected: list[str] = []
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None)
-        state: Any = OrderedDict(state_dict)  # a copy: hooks may rename its keys
+        state: Any = OrderedDict(state_dict)  # a copy, since hooks may rename keys
         if metadata is not None:
             state._metadata = metadata
 
@@ -196,9 +195,9 @@ class Saving:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load this module's own members, and note in the three lists what does not fit.
+        """Load this module's parameters and buffers, and collect problems in the three lists.
 
-        A subclass overrides it to read dictionaries of its earlier versions (`local_metadata["version"]`).
+        A subclass overrides it to read state dicts of its earlier versions (`local_metadata["version"]`).
         """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -230,14 +229,14 @@ class Saving:
                         unexpected_keys.append(key)
 
     def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
-        """Give the member `tensor` the value `loaded`; return what went wrong, or None."""
+        """Set the member `tensor` to `loaded`; return an error message, or None."""
         if not isinstance(loaded, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                 f"object from checkpoint but received {type(loaded)}"
             )
         if len(tensor.shape) == 0 and len(loaded.shape) == 1 and loaded.shape[0] == 1:
-            loaded = loaded.squeeze(0)  # checkpoints of long ago have one-element vectors for 0-d tensors
+            loaded = loaded.squeeze(0)  # old checkpoints store 0-d tensors as vectors of one element
         if loaded.shape != tensor.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
@@ -254,7 +253,7 @@ class Saving:
                     else:
                         loaded = Parameter(loaded, requires_grad=tensor.requires_grad)
                 setattr(self, name, loaded)
-        except Exception as error:  # one report for all members
+        except Exception as error:  # (reported together with all other errors)
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
                 f"{tensor.shape} and whose dimensions in the checkpoint are {loaded.shape}, an "
@@ -290,7 +289,7 @@ class Saving:
         return _register(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
-        """Register a state dict hook whose result, if it returns one, takes the place."""
+        """Register a state dict hook whose result, unless None, replaces the dictionary."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
@@ -299,7 +298,7 @@ class Saving:
         return _register(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Run a hook before the module's own members are loaded.
+        """Run a hook before the module's parameters and buffers are loaded.
 
         It is called as `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)` and may change all of these in place.
@@ -336,20 +335,25 @@ def _overrides(module: Saving, method: str) -> bool:
 
 
 def _load_all(
-    module: Saving, state: Any, prefix: str, metadata: Any, assign: bool, found: tuple[list[str], list[str], list[str]]
+    module: Saving,
+    state: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    problems: tuple[list[str], list[str], list[str]],
 ) -> None:
-    """Load a module and those in it; `found` collects missing keys, unexpected ones and errors."""
+    """Load a module and its submodules; `problems` collects missing keys, unexpected keys and errors."""
     local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
         local_metadata["assign_to_params_buffers"] = True
-    # Keys are always collected here, and thrown away by the caller when not strict.
-    module._load_from_state_dict(state, prefix, local_metadata, True, *found)
+    # Keys are always collected here; the caller ignores them if not strict.
+    module._load_from_state_dict(state, prefix, local_metadata, True, *problems)
     for name, child in module._modules.items():
         if child is not None:
             path = f"{prefix}{name}."
-            part = {k: v for k, v in state.items() if k.startswith(path)}
-            _load_all(child, part, path, metadata, assign, found)
-    incompatible = _IncompatibleKeys(*found[:2])
+            child_state = {k: v for k, v in state.items() if k.startswith(path)}
+            _load_all(child, child_state, path, metadata, assign, problems)
+    incompatible = _IncompatibleKeys(*problems[:2])
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, incompatible) is not None:
             raise AssertionError(

@@ -1,4 +1,4 @@
-"""Activation functions as modules; each calls the function of `nn.functional` of its name."""
+"""Activation functions as modules, which call the functions of `nn.functional`; `MultiheadAttention`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
 from tinytorch.nn.modules import _fast_path
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -28,8 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Inplace(Shown):
-    """A function without settings but whether it writes into its input."""
+class _Inplace(ReprLayer):
+    """The base of functions whose only setting is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _Inplace(Shown):
 
 
 class ReLU(_Inplace):
-    """max(x, 0), element by element; in place with `inplace`, as others that have it.
+    """max(x, 0), elementwise; as in other activations, `inplace` writes into the input.
 
     Example:
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -49,7 +49,7 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class Threshold(Shown):
+class Threshold(ReprLayer):
     """`x` where x > threshold, else `value`; arguments as `nn.functional.threshold`.
 
     Example:
@@ -57,7 +57,7 @@ class Threshold(Shown):
         tensor([20.,  1.])
     """
 
-    _shown = "threshold value"
+    _repr_attributes = "threshold value"
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -70,21 +70,21 @@ class Threshold(Shown):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class Hardtanh(Shown):
+class Hardtanh(ReprLayer):
     """`x` clamped to [min_val, max_val].
 
     Args:
         min_value, max_value: deprecated names of the bounds.
 
     Raises:
-        AssertionError: the upper bound is not above the lower.
+        AssertionError: `max_val` is not greater than `min_val`.
 
     Example:
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
 
-    _shown = "min_val max_val"
+    _repr_attributes = "min_val max_val"
 
     def __init__(
         self,
@@ -117,20 +117,20 @@ class Hardtanh(Shown):
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6), element by element.
+    """min(max(x, 0), 6), elementwise.
 
     Example:
         >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
         tensor([0., 2., 6.])
     """
 
-    _shown = ""
+    _repr_attributes = ""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
-class LeakyReLU(Shown):
+class LeakyReLU(ReprLayer):
     """`x` where x >= 0, else negative_slope * x.
 
     Example:
@@ -138,7 +138,7 @@ class LeakyReLU(Shown):
         tensor([-0.5000,  2.0000])
     """
 
-    _shown = "negative_slope"
+    _repr_attributes = "negative_slope"
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -150,12 +150,12 @@ class LeakyReLU(Shown):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
-class PReLU(Shown):
-    """`x` where x >= 0, else weight * x, with a slope that is trained.
+class PReLU(ReprLayer):
+    """`x` where x >= 0, else weight * x, with trainable slopes.
 
     Args:
-        num_parameters: 1, or the number of channels (dimension 1) for a slope each.
-        init: the slopes at first.
+        num_parameters: 1, or the number of channels (dimension 1) for one slope per channel.
+        init: the initial value of the slopes.
         device, dtype: of the parameter.
 
     Attributes:
@@ -169,7 +169,7 @@ class PReLU(Shown):
         He et al., "Delving deep into rectifiers", 2015.
     """
 
-    _shown = "num_parameters"
+    _repr_attributes = "num_parameters"
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class PReLU(Shown):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the slopes to `init` again."""
+        """Reset the slopes to `init`."""
         initial.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -187,15 +187,15 @@ class PReLU(Shown):
         return F.prelu(input, self.weight)
 
 
-class RReLU(Shown):
-    """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
+class RReLU(ReprLayer):
+    """`x` where x >= 0, else a * x, with a from U(lower, upper); in evaluation, a is their mean.
 
     Example:
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  2.0000])
     """
 
-    _shown = "lower upper"
+    _repr_attributes = "lower upper"
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -208,18 +208,18 @@ class RReLU(Shown):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class ELU(Shown):
+class ELU(ReprLayer):
     """`x` where x > 0, else alpha * (exp(x) - 1).
 
     Args:
-        alpha: minus the limit at minus infinity.
+        alpha: the negated limit at minus infinity.
 
     Example:
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
     """
 
-    _shown = "alpha"
+    _repr_attributes = "alpha"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -245,16 +245,13 @@ class CELU(ELU):
 
 
 class SELU(_Inplace):
-    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))).
+    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))); see `nn.functional.selu`.
 
-    With scale = 1.0507 and alpha = 1.6733, which keep mean 0 and variance 1 from layer to layer.
+    With scale = 1.0507 and alpha = 1.6733, which preserve mean 0 and variance 1 from layer to layer.
 
     Example:
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
-
-    Source:
-        Klambauer et al., "Self-normalizing neural networks", 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -315,13 +312,13 @@ class Mish(_Inplace):
         return F.mish(input, self.inplace)
 
 
-class _Unshown(_Inplace):
+class _InplaceWithoutRepr(_Inplace):
     def extra_repr(self) -> str:
-        """Return nothing, as PyTorch."""
+        """Return an empty string, as PyTorch."""
         return ""
 
 
-class Hardsigmoid(_Unshown):
+class Hardsigmoid(_InplaceWithoutRepr):
     """x / 6 + 1 / 2 clamped to [0, 1].
 
     Example:
@@ -334,7 +331,7 @@ class Hardsigmoid(_Unshown):
         return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(_Unshown):
+class Hardswish(_InplaceWithoutRepr):
     """x * hardsigmoid(x).
 
     Example:
@@ -347,7 +344,7 @@ class Hardswish(_Unshown):
         return F.hardswish(input, self.inplace)
 
 
-class GLU(Shown):
+class GLU(ReprLayer):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
 
     Example:
@@ -355,7 +352,7 @@ class GLU(Shown):
         tensor([0.5000, 1.0000])
     """
 
-    _shown = "dim"
+    _repr_attributes = "dim"
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -418,19 +415,19 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Softplus(Shown):
-    """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
+class Softplus(ReprLayer):
+    """log(1 + exp(beta * x)) / beta, or x where beta * x > threshold.
 
     Args:
-        beta: how sharp the bend is.
-        threshold: from where on the function is taken for linear.
+        beta: the sharpness of the bend.
+        threshold: the value of beta * x above which the function is linear.
 
     Example:
         >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
         tensor([ 0.6931, 30.0000])
     """
 
-    _shown = "beta threshold"
+    _repr_attributes = "beta threshold"
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -456,7 +453,7 @@ class Softsign(Module):
 
 
 class _Shrink(Module):
-    """A function with a gap around 0."""
+    """The base of shrinkage functions."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -476,7 +473,7 @@ class Hardshrink(_Shrink):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return x with the small values zeroed."""
+        """Return x with small values set to 0."""
         return F.hardshrink(input, self.lambd)
 
 
@@ -489,14 +486,14 @@ class Softshrink(_Shrink):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return x drawn towards 0."""
+        """Return x shrunk towards 0."""
         return F.softshrink(input, self.lambd)
 
 
-class _AlongDim(Shown):
-    """A function of all elements along a dimension."""
+class _AlongDim(ReprLayer):
+    """The base of softmax functions, with the dimension `dim`."""
 
-    _shown = "dim"
+    _repr_attributes = "dim"
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -507,7 +504,7 @@ class Softmax(_AlongDim):
     """exp(x) / Σ exp(x), with the sum along `dim`.
 
     Args:
-        dim: the dimension whose slices sum to 1; without it a warning, and a guess as in PyTorch.
+        dim: the dimension along which the results sum to 1; omitting it warns, and selects PyTorch's default.
 
     Example:
         >>> torch.nn.Softmax(dim=-1)(torch.tensor([0.0, 0.0]))
@@ -533,7 +530,7 @@ class Softmin(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    """x - log Σ exp(x), with the sum along `dim`, which is as for `Softmax`.
+    """x - log Σ exp(x), with the sum along `dim`, as for `Softmax`.
 
     Example:
         >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))
@@ -564,29 +561,29 @@ class Softmax2d(Module):
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads: softmax(Q Kᵀ / sqrt(d)) V of projections of the inputs, for each head its own.
+    """Multi-head attention: softmax(Q Kᵀ / sqrt(d)) V, with separate projections of the inputs for every head.
 
     Args:
-        embed_dim: length of the last dimension of queries and of the output.
-        num_heads: among how many heads it is divided.
-        dropout: the probability with which attention weights are dropped in training.
+        embed_dim: the length of the last dimension of queries and output.
+        num_heads: the number of heads that it is divided among.
+        dropout: the dropout probability of the attention weights in training.
         bias: whether the projections have biases.
-        add_bias_kv: whether one more key and value are learnt.
-        add_zero_attn: whether there is one more key and value of zeros.
-        kdim, vdim: lengths of the last dimension of keys and values, by default `embed_dim`.
+        add_bias_kv: whether to append a trainable key and value.
+        add_zero_attn: whether to append a key and value of zeros.
+        kdim, vdim: the lengths of the last dimension of keys and values, by default `embed_dim`.
         batch_first: whether inputs and output are (N, L, E) instead of (L, N, E).
         device, dtype: of the parameters.
 
     Attributes:
-        in_proj_weight: the weights of the three projections, `(3 * embed_dim, embed_dim)`; None where `kdim` or
-            `vdim` differ, then there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
-        in_proj_bias: their biases, `(3 * embed_dim,)`, 0 at first; or None.
-        bias_k, bias_v: the learnt key and value, or None.
-        out_proj: the projection of the result.
+        in_proj_weight: the weights of the three projections, `(3 * embed_dim, embed_dim)`; None if `kdim` or `vdim`
+            differ, where `q_proj_weight`, `k_proj_weight` and `v_proj_weight` hold them.
+        in_proj_bias: their biases, `(3 * embed_dim,)`, initially 0; or None.
+        bias_k, bias_v: the trainable key and value, or None.
+        out_proj: the output projection.
 
     Raises:
-        AssertionError: `embed_dim` is no multiple of `num_heads`.
-        ValueError: one of them is not positive.
+        AssertionError: `embed_dim` is not a multiple of `num_heads`.
+        ValueError: `embed_dim` or `num_heads` is not positive.
 
     Example:
         >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
@@ -637,22 +634,22 @@ class MultiheadAttention(Module):
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
 
-        def made(*shape: int) -> Parameter:
+        def parameter(*shape: int) -> Parameter:
             return Parameter(empty(shape, device=device, dtype=dtype))
 
         separate = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = made(3 * embed_dim, embed_dim)
+            self.in_proj_weight = parameter(3 * embed_dim, embed_dim)
             for name in separate:
                 self.register_parameter(name, None)
         else:
             for name, features in separate.items():
-                self.register_parameter(name, made(embed_dim, features))
+                self.register_parameter(name, parameter(embed_dim, features))
             self.register_parameter("in_proj_weight", None)
-        self.register_parameter("in_proj_bias", made(3 * embed_dim) if bias else None)
+        self.register_parameter("in_proj_bias", parameter(3 * embed_dim) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
-        self.bias_k = made(1, 1, embed_dim) if add_bias_kv else None
-        self.bias_v = made(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
@@ -663,9 +660,9 @@ class MultiheadAttention(Module):
         if self.in_proj_bias is not None and self.out_proj.bias is not None:
             initial.constant_(self.in_proj_bias, 0.0)
             initial.constant_(self.out_proj.bias, 0.0)
-        for learnt in (self.bias_k, self.bias_v):
-            if learnt is not None:
-                initial.xavier_normal_(learnt)
+        for appended in (self.bias_k, self.bias_v):
+            if appended is not None:
+                initial.xavier_normal_(appended)
 
     def forward(
         self,
@@ -678,16 +675,16 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the result and the attention weights; arguments as `F.multi_head_attention_forward`."""
-        numbers = any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
+        """Return the output and the attention weights; arguments as `F.multi_head_attention_forward`."""
+        additive = any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
         key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype)
         attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
-        composed = need_weights or (
-            query is key is value and not numbers and self._hides_all(query, attn_mask, key_padding_mask)
+        compute_weights = need_weights or (
+            query is key is value and not additive and self._masks_whole_row(query, attn_mask, key_padding_mask)
         )
-        turned = self.batch_first and query.ndim == 3
-        if turned:
-            # (The same tensor stays one: its projections are one product.)
+        transposed = self.batch_first and query.ndim == 3
+        if transposed:
+            # (Identical tensors must stay identical: their projections are computed as one product.)
             same_key, same_value = key is query, value is key
             query = query.transpose(0, 1)
             key = query if same_key else key.transpose(0, 1)
@@ -695,15 +692,15 @@ class MultiheadAttention(Module):
         out, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
             self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
-            training=self.training, key_padding_mask=key_padding_mask, need_weights=composed,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=compute_weights,
             attn_mask=attn_mask, use_separate_proj_weight=not self._qkv_same_embed_dim,
             q_proj_weight=self.q_proj_weight, k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        return (out.transpose(0, 1) if turned else out), weights if need_weights else None
+        return (out.transpose(0, 1) if transposed else out), weights if need_weights else None
 
     def _fused(self, query: Tensor) -> bool:
-        """Return whether PyTorch would use its fused kernel."""
+        """Return whether PyTorch would use its fused kernel for these settings."""
         return (
             _fast_path.get_fastpath_enabled()
             and not self.training
@@ -714,13 +711,13 @@ class MultiheadAttention(Module):
             and self.bias_k is None
             and not self.add_zero_attn
             and self.num_heads % 2 == 0
-            and not (is_grad_enabled() and any(each.requires_grad for each in (query, *self.parameters())))
+            and not (is_grad_enabled() and any(x.requires_grad for x in (query, *self.parameters())))
         )
 
-    def _hides_all(self, query: Tensor, mask: Tensor | None, padding: Tensor | None) -> bool:
-        """Return whether some query sees nothing, of which the fused kernel makes NaN, as softmax does, not zeros."""
+    def _masks_whole_row(self, query: Tensor, mask: Tensor | None, padding: Tensor | None) -> bool:
+        """Return whether a query attends to no key, where PyTorch's fused kernel returns NaN instead of zeros."""
         if (mask is None and padding is None) or not self._fused(query):
             return False
-        seen: Any = full_mask(mask, padding, len(query), self.num_heads, 0)
-        tell_of_reading(seen)
-        return bool((seen._array == -np.inf).all(-1).any())
+        combined: Any = full_mask(mask, padding, len(query), self.num_heads, 0)
+        tell_of_reading(combined)
+        return bool((combined._array == -np.inf).all(-1).any())

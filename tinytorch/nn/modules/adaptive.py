@@ -1,4 +1,4 @@
-"""The softmax over many classes of which few are frequent."""
+"""`AdaptiveLogSoftmaxWithLoss`: an approximate softmax over many classes of different frequency."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The logarithm of a softmax over many classes, the rare ones in clusters that are looked into only when needed.
+    """Log-softmax over many classes; rare classes are in clusters that are evaluated only when needed.
 
     Args:
         in_features: the length of an input.
-        n_classes: how many classes, the frequent ones first.
-        cutoffs: where clusters begin: the classes up to the first are in the head.
-        div_value: by which factor a cluster's projection is shorter than that before.
+        n_classes: the number of classes, which are ordered by decreasing frequency.
+        cutoffs: the first classes of the clusters; the classes before the first cutoff are in the head.
+        div_value: the ratio of the widths of successive clusters' projections.
         head_bias: whether the head has a bias.
         device, dtype: of the parameters.
 
     Attributes:
         head: the layer for the frequent classes and the clusters.
-        tail: for each cluster a projection and a layer.
+        tail: a projection and a layer per cluster.
 
     Shape:
         `(N, in_features)` and labels `(N,)`, or `(in_features,)` and `()` -> a named tuple of `output`, the
@@ -69,7 +69,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             cutoffs != sorted(set(cutoffs))
             or min(cutoffs) <= 0
             or max(cutoffs) > n_classes - 1
-            or any(int(each) != each for each in cutoffs)
+            or any(int(cutoff) != cutoff for cutoff in cutoffs)
         ):
             raise ValueError(
                 "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each "
@@ -95,7 +95,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters again."""
         self.head.reset_parameters()
         for projection, layer in self.tail:
             projection.reset_parameters()
@@ -120,7 +120,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "
             )
-        # In the head's output a label has its own column, or that of its cluster.
+        # The column of a label in the head's output: that of its class, or of its cluster.
         column = target
         output = input.new_zeros(target.size(0))
         for k in range(self.n_clusters):
@@ -131,8 +131,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 continue
             column = column.masked_fill(inside, self.shortlist_size + k)
             scores = F.log_softmax(self.tail[k](input.index_select(0, rows)), dim=1)
-            of_label = scores.gather(1, (target.index_select(0, rows) - low).unsqueeze(1))
-            output = output.index_copy(0, rows, of_label.squeeze(1))
+            label_scores = scores.gather(1, (target.index_select(0, rows) - low).unsqueeze(1))
+            output = output.index_copy(0, rows, label_scores.squeeze(1))
         head = F.log_softmax(self.head(input), dim=1)
         output = output + head.gather(1, column.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
@@ -142,8 +142,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = F.log_softmax(head_output, dim=1)
         parts = [head[:, : self.shortlist_size]]
         for k in range(self.n_clusters):
-            of_cluster = head[:, self.shortlist_size + k].unsqueeze(1)
-            parts.append(F.log_softmax(self.tail[k](input), dim=1) + of_cluster)
+            cluster_log_prob = head[:, self.shortlist_size + k].unsqueeze(1)
+            parts.append(F.log_softmax(self.tail[k](input), dim=1) + cluster_log_prob)
         return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class of each input, `(N,)`; clusters are looked into only where they may win.
+        """Return the most probable class of every input, `(N,)`; clusters are evaluated only for inputs that need it.
 
         Example:
             >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
@@ -168,6 +168,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         best = head_output.argmax(dim=1)
         rare = (best >= self.shortlist_size).nonzero().squeeze(1)
         if rare.numel():
-            among = self._get_full_log_prob(input.index_select(0, rare), head_output.index_select(0, rare))
-            best = best.index_copy(0, rare, among.argmax(dim=1))
+            log_probs = self._get_full_log_prob(input.index_select(0, rare), head_output.index_select(0, rare))
+            best = best.index_copy(0, rare, log_probs.argmax(dim=1))
         return best

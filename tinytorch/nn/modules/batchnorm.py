@@ -1,35 +1,38 @@
-"""Layers that normalise each channel by the statistics of the batch, and run by those of all batches later."""
+"""Layers that normalise each channel: by statistics of the batch in training, by running ones in evaluation."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn._distributed import lazy_names
+from tinytorch.nn.modules._family import DimensionalLayer
 from tinytorch.nn.modules.lazy import LazyModuleMixin
-from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tinytorch.ops.create import empty, ones, tensor, zeros
+
+if TYPE_CHECKING:
+    from tinytorch.distributed.sync_batchnorm import SyncBatchNorm as SyncBatchNorm
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
     "SyncBatchNorm",
 ]  # fmt: skip
+__getattr__, __dir__ = lazy_names(__name__, "SyncBatchNorm")
 
 
-class _NormBase(Module):
-    """What layers with running statistics have in common: members, resetting, loading."""
+class _NormBase(DimensionalLayer):
+    """The base of layers with running statistics: members, resetting, loading."""
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
 
     #: The numbers of dimensions that an input may have.
-    _dims: tuple[int, ...] = ()
+    _input_dims: tuple[int, ...] = ()
 
     num_features: int
     eps: float
@@ -60,9 +63,9 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
+        for name, present in (("weight", affine), ("bias", affine and bias)):
+            parameter = Parameter(empty(num_features, device=device, dtype=dtype)) if present else None
+            self.register_parameter(name, parameter)
         buffers: tuple[Tensor | None, ...] = (None, None, None)
         if track_running_stats:
             buffers = (
@@ -75,14 +78,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set the running mean to 0, the running variance to 1 and the count to 0 again."""
+        """Reset the running mean to 0, the running variance to 1 and the number of batches to 0."""
         if self.track_running_stats:
             for buffer, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
                 if buffer is not None:
                     buffer.fill_(value)
 
     def reset_parameters(self) -> None:
-        """Reset the running statistics, and set the weight to 1 and the bias to 0 again."""
+        """Reset the running statistics, the weight to 1 and the bias to 0."""
         self.reset_running_stats()
         if self.affine:
             if self.weight is not None:
@@ -91,10 +94,10 @@ class _NormBase(Module):
                 init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        if not self._dims:
+        if not self._input_dims:
             raise NotImplementedError
-        if input.dim() not in self._dims:
-            expected = " or ".join(f"{n}D" for n in self._dims)
+        if input.dim() not in self._input_dims:
+            expected = " or ".join(f"{n}D" for n in self._input_dims)
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
@@ -117,7 +120,7 @@ class _NormBase(Module):
         version = local_metadata.get("version")
         key = f"{prefix}num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            # Version 1 did not count.
+            # Version 1 did not count batches.
             state_dict[key] = (
                 tensor(0, dtype=dtypes.int64) if self.num_batches_tracked is None else self.num_batches_tracked
             )
@@ -127,8 +130,13 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    _example = """\
+        >>> torch.nn.{name}(3)(torch.randn(2, 3, {4})).shape
+        torch.Size([2, 3, {4}])
+    """
+
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, the running statistics move."""
+        """Return the normalised input; in training, the running statistics are updated."""
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -146,25 +154,25 @@ class _BatchNorm(_NormBase):
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
-class BatchNorm1d(_BatchNorm):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, for each of the features or channels.
+class BatchNorm1d(_BatchNorm, dims=1):
+    """(x - mean) / sqrt(variance + eps) * weight + bias per channel; see `nn.functional.batch_norm`.
 
-    In training, mean and variance are those of the batch, and running ones move towards them; in evaluation the running
-    ones are used.
+    In training, mean and variance are those of the batch, and the running statistics are moved towards them; in
+    evaluation the running statistics are used.
 
     Args:
         num_features: the number of features or channels.
-        eps: keeps the divisor from 0.
-        momentum: by which part the running statistics move; None for the mean of all batches.
+        eps: added to the variance, against division by 0.
+        momentum: the weight of the batch in the running statistics; None for the mean over all batches.
         affine: whether there is a weight (and a bias).
-        track_running_stats: whether there are running statistics; otherwise those of the batch are used always.
+        track_running_stats: whether to keep running statistics; if not, evaluation uses those of the batch, too.
         device, dtype: of the parameters.
         bias: whether there is a bias.
 
     Attributes:
-        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
-        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
-        num_batches_tracked: how many batches these have seen.
+        weight, bias: of shape `(num_features,)`, initially 1 and 0; or None.
+        running_mean, running_var: of shape `(num_features,)`, initially 0 and 1; or None.
+        num_batches_tracked: the number of batches in the running statistics.
 
     Shape:
         `(N, C)` or `(N, C, L)` -> the same.
@@ -176,39 +184,31 @@ class BatchNorm1d(_BatchNorm):
                 [ 1.0000]])
         >>> norm.running_mean
         tensor([0.2000])
-
-    Source:
-        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
-        Shift", 2015.
     """
 
-    _dims = (2, 3)
+    _input_dims = (2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for images, `(N, C, H, W)` -> the same.
+class BatchNorm2d(_BatchNorm, dims=2):
+    """`BatchNorm1d` for images, `(N, C, H, W)` -> the same."""
 
-    Example:
-        >>> torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
-        torch.Size([2, 3, 4, 4])
-    """
-
-    _dims = (4,)
+    _input_dims = (4,)
 
 
-class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for volumes, `(N, C, D, H, W)` -> the same.
+class BatchNorm3d(_BatchNorm, dims=3):
+    """`BatchNorm1d` for volumes, `(N, C, D, H, W)` -> the same."""
 
-    Example:
-        >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
-        torch.Size([2, 3, 4, 4, 2])
-    """
-
-    _dims = (5,)
+    _input_dims = (5,)
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Takes `num_features` from the first input."""
+    """Makes a normalisation lazy: it takes `num_features` from the first input."""
+
+    _example = """\
+        >>> layer = torch.nn.{name}()
+        >>> layer(torch.randn(2, 5, {3})).shape[1], layer.num_features
+        (5, 5)
+    """
 
     weight: Any
     bias: Any
@@ -226,7 +226,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        # Without members for now: they have their shapes later.
+        # Without parameters and buffers: their shapes are not known yet.
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
         self.affine = affine
         self.track_running_stats = track_running_stats
@@ -240,144 +240,36 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=dtypes.int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Reset what is there."""
+        """Reset parameters and statistics, unless they have no shape yet."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Give the parameters and statistics the shape that goes with `input`."""
+        """Give the parameters and statistics the shape that matches `input`."""
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
-            for each in (self.weight, self.bias, self.running_mean, self.running_var):
-                if each is not None:
-                    each.materialize((self.num_features,))
+            for member in (self.weight, self.bias, self.running_mean, self.running_var):
+                if member is not None:
+                    member.materialize((self.num_features,))
             self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same.
-
-    Example:
-        >>> layer = torch.nn.LazyBatchNorm1d()
-        >>> layer(torch.randn(2, 5)).shape[1], layer.num_features
-        (5, 5)
-    """
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm, dims=1):
+    """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same."""
 
     cls_to_become = BatchNorm1d
-    _dims = BatchNorm1d._dims
+    _input_dims = BatchNorm1d._input_dims
 
 
-class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same.
-
-    Example:
-        >>> layer = torch.nn.LazyBatchNorm2d()
-        >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
-        (5, 5)
-    """
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm, dims=2):
+    """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same."""
 
     cls_to_become = BatchNorm2d
-    _dims = BatchNorm2d._dims
+    _input_dims = BatchNorm2d._input_dims
 
 
-class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same.
-
-    Example:
-        >>> layer = torch.nn.LazyBatchNorm3d()
-        >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
-        (5, 5)
-    """
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm, dims=3):
+    """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same."""
 
     cls_to_become = BatchNorm3d
-    _dims = BatchNorm3d._dims
-
-
-class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm1d` for any number of dimensions, in training by the statistics of several processes' batches.
-
-    All of them have to come to it, forward and backward, each with as much as it has. Without a group of processes it
-    is like the other layers.
-
-    Args:
-        process_group: the processes; all if None.
-        the others: as for `BatchNorm1d`.
-
-    Shape:
-        `(N, C, *)` -> the same.
-
-    Example:
-        >>> torch.nn.SyncBatchNorm(3)(torch.randn(2, 3, 4)).shape
-        torch.Size([2, 3, 4])
-    """
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.process_group = process_group
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() < 2:
-            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
-
-    def _check_non_zero_input_channels(self, input: Tensor) -> None:
-        if input.size(1) == 0:
-            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, the running statistics move."""
-        self._check_input_dim(input)
-        self._check_non_zero_input_channels(input)
-        return super().forward(input)
-
-    def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
-        groups = sys.modules.get("tinytorch.distributed.groups")  # (there are none before it is imported)
-        if by_batch and self.training and groups is not None and groups.is_initialized():
-            group = self.process_group or groups._get_default_group()
-            if group.size() > 1:
-                synchronized = importlib.import_module("tinytorch.nn.modules._sync_batchnorm").SyncBatchNorm
-                parameters = self.weight, self.bias, mean, var
-                result: Tensor = synchronized.apply(input, *parameters, self.eps, momentum, group, group.size())
-                return result
-        return super()._normalized(input, mean, var, by_batch, momentum)
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return `module` with all `BatchNorm*d` layers in it made `SyncBatchNorm`; parameters are shared.
-
-        Args:
-            module: a model, changed in place, or a layer.
-            process_group: the new layers' processes.
-
-        Example:
-            >>> from tinytorch import nn
-            >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))
-            Sequential(
-              (0): Linear(in_features=2, out_features=3, bias=True)
-              (1): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
-            )
-        """
-        converted = module
-        if isinstance(module, _BatchNorm):
-            settings = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
-            converted = SyncBatchNorm(*settings, process_group, bias=module.bias is not None)
-            if module.affine:
-                with no_grad():
-                    converted.weight = module.weight
-                    converted.bias = module.bias
-            for name in ("running_mean", "running_var", "num_batches_tracked", "training"):
-                setattr(converted, name, getattr(module, name))
-        for name, child in module.named_children():
-            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return converted
+    _input_dims = BatchNorm3d._input_dims

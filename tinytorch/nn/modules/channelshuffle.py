@@ -1,23 +1,23 @@
-"""The layer that mixes channels of groups."""
+"""`ChannelShuffle`."""
 
 from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["ChannelShuffle"]
 
 
-class ChannelShuffle(Shown):
-    """Takes the channels of `groups` groups in turn.
+class ChannelShuffle(ReprLayer):
+    """Interleaves the channels of `groups` groups.
 
     Example:
         >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()
         tensor([0., 2., 1., 3.])
     """
 
-    _shown = "groups"
+    _repr_attributes = "groups"
 
     def __init__(self, groups: int) -> None:
         super().__init__()

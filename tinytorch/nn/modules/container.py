@@ -1,4 +1,4 @@
-"""Modules that hold others in a row, a list or a dictionary; and parameters likewise."""
+"""Containers of modules (sequence, list, dictionary) and of parameters (list, dictionary)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tinytorch.ops.members import typename
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-def _position(index: SupportsIndex, size: int) -> int:
-    """Return `index` counted from the start.
+def _normalized_index(index: SupportsIndex, size: int) -> int:
+    """Return the index as a non-negative int.
 
     Raises:
-        IndexError: it is out of range.
-        TypeError: it is no integer.
+        IndexError: the index is out of range.
+        TypeError: it is not an integer.
     """
     number = operator.index(index)
     if not -size <= number < size:
@@ -33,8 +33,8 @@ def _renumber(modules: dict[str, Any]) -> OrderedDict[str, Any]:
     return OrderedDict((str(i), module) for i, module in enumerate(modules.values()))
 
 
-class _Row(Module):
-    """Modules one after another."""
+class _ModuleSequence(Module):
+    """The base of `Sequential` and `ModuleList`: length and iteration."""
 
     _modules: dict[str, Any]
 
@@ -45,8 +45,8 @@ class _Row(Module):
         return iter(self._modules.values())
 
 
-class Sequential(_Row):
-    """Modules in a row: each gets the output of the one before.
+class Sequential(_ModuleSequence):
+    """Modules in sequence: every module gets the output of the previous one.
 
     Args:
         args: the modules, or one `OrderedDict` of name -> module.
@@ -70,13 +70,13 @@ class Sequential(_Row):
                 self.add_module(str(i), module)
 
     def forward(self, input: Any) -> Any:
-        """Return what the last module makes of it."""
+        """Return the output of the last module."""
         for module in self:
             input = module(input)
         return input
 
     def _name(self, index: int) -> str:
-        return next(islice(self._modules, _position(index, len(self)), None))
+        return next(islice(self._modules, _normalized_index(index, len(self)), None))
 
     def __getitem__(self, idx: slice | int) -> Any:
         if isinstance(idx, slice):
@@ -93,25 +93,25 @@ class Sequential(_Row):
         self._modules = _renumber(self._modules)
 
     def __add__(self, other: Sequential) -> Sequential:
-        return Sequential(*self, *self._other(other))
+        return Sequential(*self, *self._check_operand(other))
 
     def __iadd__(self, other: Sequential) -> Self:
-        return self.extend(list(self._other(other)))
+        return self.extend(list(self._check_operand(other)))
 
-    def _other(self, other: Any) -> Sequential:
+    def _check_operand(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return other
 
     def __mul__(self, other: int) -> Sequential:
-        return Sequential(*list(self) * self._times(other))
+        return Sequential(*list(self) * self._check_factor(other))
 
     __rmul__ = __mul__
 
     def __imul__(self, other: int) -> Self:
-        return self.extend(list(self) * (self._times(other) - 1))
+        return self.extend(list(self) * (self._check_factor(other) - 1))
 
-    def _times(self, other: Any) -> int:
+    def _check_factor(self, other: Any) -> int:
         if not isinstance(other, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
         if other <= 0:
@@ -143,11 +143,11 @@ class Sequential(_Row):
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Put a module before the one at `index` and return self.
+        """Insert a module before the one at `index` and return self.
 
         Raises:
             IndexError: `index` is out of range.
-            AssertionError: `module` is none.
+            AssertionError: `module` is not a module.
 
         Example:
             >>> torch.nn.Sequential(torch.nn.ReLU()).insert(0, torch.nn.Tanh())
@@ -165,7 +165,7 @@ class Sequential(_Row):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Take the module at `key` out and return it.
+        """Remove the module at `key` and return it.
 
         Example:
             >>> torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).pop(0)
@@ -177,14 +177,14 @@ class Sequential(_Row):
 
 
 def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
-    """Move the modules from `index` on up by one number, and put `module` there."""
+    """Increase the numbers of the modules from `index` on, and insert `module` there."""
     for i in range(len(modules), index, -1):
         modules[str(i)] = modules[str(i - 1)]
     modules[str(index)] = module
 
 
-class ModuleList(_Row):
-    """Modules in a list, which registers them; it has no `forward` of its own.
+class ModuleList(_ModuleSequence):
+    """A list of modules, which are registered; it has no `forward`.
 
     Args:
         modules: the modules, any iterable.
@@ -205,14 +205,14 @@ class ModuleList(_Row):
     def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
-        return self._modules[str(_position(idx, len(self)))]
+        return self._modules[str(_normalized_index(idx, len(self)))]
 
     def __setitem__(self, idx: int, module: Module) -> None:
-        setattr(self, str(_position(idx, len(self))), module)
+        setattr(self, str(_normalized_index(idx, len(self))), module)
 
     def __delitem__(self, idx: int | slice) -> None:
         size = len(self)
-        for i in range(size)[idx] if isinstance(idx, slice) else [_position(idx, size)]:
+        for i in range(size)[idx] if isinstance(idx, slice) else [_normalized_index(idx, size)]:
             delattr(self, str(i))
         self._modules = _renumber(self._modules)
 
@@ -249,7 +249,7 @@ class ModuleList(_Row):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before the one at `index`.
+        """Insert a module before the one at `index`.
 
         Example:
             >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
@@ -260,7 +260,7 @@ class ModuleList(_Row):
         _insert(self._modules, index, module)
 
     def pop(self, key: int | slice) -> Any:
-        """Take the module at `key` out and return it.
+        """Remove the module at `key` and return it.
 
         Example:
             >>> torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()]).pop(0)
@@ -271,23 +271,23 @@ class ModuleList(_Row):
         return module
 
     def __repr__(self) -> str:
-        # Neighbours that print alike share a line: "(0-2): 3 x Linear(...)".
+        # Consecutive modules with the same repr share a line: "(0-2): 3 x Linear(...)".
         lines = []
         first = 0
         for text, group in groupby(map(repr, self)):
             count = len(list(group))
             last = first + count - 1
             line = f"({first}): {text}" if count == 1 else f"({first}-{last}): {count} x {text}"
-            lines.append(line.replace("\n", "\n  "))  # empty lines too, unlike Module's
+            lines.append(line.replace("\n", "\n  "))  # (empty lines too, unlike `Module.__repr__`)
             first = last + 1
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
 class ModuleDict(Module):
-    """Modules in a dictionary, which registers them in their order; it has no `forward` of its own.
+    """An ordered dictionary of modules, which are registered; it has no `forward`.
 
     Args:
-        modules: a mapping of name -> module, or pairs of these.
+        modules: a mapping of name -> module, or (name, module) pairs.
 
     Example:
         >>> from tinytorch import nn
@@ -322,7 +322,7 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Take all modules out.
+        """Remove all modules.
 
         Example:
             >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
@@ -333,7 +333,7 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take the module of this name out and return it.
+        """Remove the module of this name and return it.
 
         Example:
             >>> torch.nn.ModuleDict({"act": torch.nn.ReLU()}).pop("act")
@@ -369,11 +369,11 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add the modules of a mapping, or of pairs; a name that is there gets the new module.
+        """Add the modules of a mapping or of pairs; existing names get the new module.
 
         Raises:
             TypeError: `modules` is not iterable, or one of its elements is not.
-            ValueError: an element is no pair.
+            ValueError: an element is not a pair.
 
         Example:
             >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
@@ -385,18 +385,18 @@ class ModuleDict(Module):
             self[name] = module
 
 
-def _pairs(self: Module, given: Any, sort: bool) -> list[tuple[Any, Any]]:
+def _pairs(self: Module, items: Any, sort: bool) -> list[tuple[Any, Any]]:
     """Return the (key, value) pairs of a mapping, a container like `self`, or an iterable."""
     name = type(self).__name__
-    if not isinstance(given, Iterable):
+    if not isinstance(items, Iterable):
         raise TypeError(
-            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(items).__name__}"
         )
-    if isinstance(given, (OrderedDict, ModuleDict, ParameterDict)):
-        return list(given.items())
-    if isinstance(given, Mapping):
-        return sorted(given.items()) if sort else list(given.items())
-    pairs = list(given)
+    if isinstance(items, (OrderedDict, ModuleDict, ParameterDict)):
+        return list(items.items())
+    if isinstance(items, Mapping):
+        return sorted(items.items()) if sort else list(items.items())
+    pairs = list(items)
     for i, pair in enumerate(pairs):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name} update sequence element #{i} should be Iterable; is{type(pair).__name__}")
@@ -407,22 +407,22 @@ def _pairs(self: Module, given: Any, sort: bool) -> list[tuple[Any, Any]]:
 
 
 def _as_parameter(value: Any) -> Any:
-    """Return a tensor as a parameter, and anything else as it is."""
+    """Return a tensor as a parameter, and other values unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(key: Any, value: Any, kind: Any) -> str:
-    """Return the line that `repr` of a `ParameterList` or `ParameterDict` shows for one entry."""
+def _describe(key: Any, value: Any, type_name: Any) -> str:
+    """Return the line for one entry in the `repr` of a `ParameterList` or `ParameterDict`."""
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     name = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"  ({key}): {name} containing: [{kind(value)} of size {'x'.join(map(str, value.shape))}]"
+    return f"  ({key}): {name} containing: [{type_name(value)} of size {'x'.join(map(str, value.shape))}]"
 
 
 class ParameterList(Module):
-    """Parameters in a list, which registers them.
+    """A list of parameters, which are registered.
 
-    Tensors become parameters, other objects stay what they are.
+    Tensors become parameters; other objects are stored unchanged.
 
     Args:
         values: the parameters, any iterable.
@@ -442,10 +442,10 @@ class ParameterList(Module):
     def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(self[i] for i in range(len(self))[idx])
-        return getattr(self, str(_position(idx, len(self))))
+        return getattr(self, str(_normalized_index(idx, len(self))))
 
     def __setitem__(self, idx: int, param: Any) -> None:
-        setattr(self, str(_position(idx, len(self))), _as_parameter(param))
+        setattr(self, str(_normalized_index(idx, len(self))), _as_parameter(param))
 
     def __len__(self) -> int:
         return self._size
@@ -484,7 +484,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """Return a line per entry."""
+        """Return one line per entry."""
         return "\n".join(_describe(i, value, lambda t: t.dtype) for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
@@ -492,12 +492,12 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters in a dictionary, which registers them and keeps their order.
+    """An ordered dictionary of parameters, which are registered.
 
-    Tensors become parameters, other objects stay what they are.
+    Tensors become parameters; other objects are stored unchanged.
 
     Args:
-        parameters: a mapping of name -> value (a plain dict is sorted by name), or pairs of these.
+        parameters: a mapping of name -> value (a plain dict is sorted by name), or (name, value) pairs.
 
     Example:
         >>> params = torch.nn.ParameterDict({"scale": torch.ones(1), "shift": torch.zeros(1)})
@@ -512,17 +512,17 @@ class ParameterDict(Module):
             self.update(parameters)
 
     def __getitem__(self, key: str) -> Any:
-        return getattr(self, self._checked(key))
+        return getattr(self, self._check_key(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, self._checked(key), _as_parameter(value))
+        setattr(self, self._check_key(key), _as_parameter(value))
         self._keys[key] = None
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
         delattr(self, key)
 
-    def _checked(self, key: Any) -> str:
+    def _check_key(self, key: Any) -> str:
         if not isinstance(key, str):
             raise TypeError(
                 "Index given to ParameterDict cannot be used as a key as it is not a string (type "
@@ -543,7 +543,7 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Return another dictionary of the same parameters.
+        """Return a shallow copy.
 
         Example:
             >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).copy())
@@ -552,7 +552,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, which becomes `default` if there is none.
+        """Return the value of `key`; if it is missing, set it to `default`.
 
         Example:
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
@@ -565,7 +565,7 @@ class ParameterDict(Module):
         return self[key]
 
     def clear(self) -> None:
-        """Take all parameters out.
+        """Remove all parameters.
 
         Example:
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
@@ -577,7 +577,7 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take the parameter of this name out and return it.
+        """Remove the parameter of this name and return it.
 
         Example:
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).pop("w")
@@ -589,7 +589,7 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last parameter out and return (name, parameter).
+        """Remove the last parameter and return (name, parameter).
 
         Example:
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).popitem()[0]
@@ -601,7 +601,7 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, or `default` if there is none.
+        """Return the value of `key`, or `default` if it is missing.
 
         Example:
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).get("b", 0.0)
@@ -610,7 +610,7 @@ class ParameterDict(Module):
         return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a dictionary with `default` under every key.
+        """Return a new dictionary with the value `default` for all keys.
 
         Example:
             >>> list(torch.nn.ParameterDict().fromkeys(["a", "b"], torch.ones(1)))
@@ -631,7 +631,7 @@ class ParameterDict(Module):
         """Return an iterator over the (name, parameter) pairs.
 
         Example:
-            >>> [(name, tuple(each.shape)) for name, each in torch.nn.ParameterDict({"w": torch.ones(2)}).items()]
+            >>> [(name, tuple(p.shape)) for name, p in torch.nn.ParameterDict({"w": torch.ones(2)}).items()]
             [('w', (2,))]
         """
         return ((key, self[key]) for key in self._keys)
@@ -640,7 +640,7 @@ class ParameterDict(Module):
         """Return an iterator over the parameters.
 
         Example:
-            >>> [each.shape for each in torch.nn.ParameterDict({"w": torch.ones(2)}).values()]
+            >>> [p.shape for p in torch.nn.ParameterDict({"w": torch.ones(2)}).values()]
             [torch.Size([2])]
         """
         return (self[key] for key in self._keys)
@@ -650,7 +650,7 @@ class ParameterDict(Module):
 
         Raises:
             TypeError: `parameters` is not iterable, or one of its elements is not.
-            ValueError: an element is no pair.
+            ValueError: an element is not a pair.
 
         Example:
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
@@ -662,22 +662,22 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Return a line per entry."""
+        """Return one line per entry."""
         return "\n".join(_describe(key, value, typename) for key, value in self.items())
 
     def __call__(self, input: Any) -> Any:  # noqa: D102
         raise RuntimeError("ParameterDict should not be called.")
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        merged = self.copy()
+        merged.update(other)
+        return merged
 
     def __ior__(self, other: ParameterDict) -> Self:
         self.update(other)
         return self
 
     def __ror__(self, other: Any) -> Any:
-        made = other.copy()
-        made.update(self)
-        return made
+        merged = other.copy()
+        merged.update(self)
+        return merged

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import own, unusual
+from tinytorch.nn.modules._family import DimensionalLayer, non_default
 from tinytorch.nn.modules.lazy import LazyModuleMixin
-from tinytorch.nn.modules.module import Module
 from tinytorch.nn.modules.utils import _ntuple, _reverse_repeat_tuple, _single
 from tinytorch.nn.parameter import Parameter, UninitializedParameter
 from tinytorch.ops.create import empty
@@ -25,8 +24,8 @@ __all__ = [
 SizeOrInt = int | Sequence[int]
 
 
-class _ConvNd(Module):
-    """What all convolutional layers have in common."""
+class _ConvNd(DimensionalLayer):
+    """The base of all convolutional layers: parameters, their initial values, `repr`."""
 
     __constants__: ClassVar = [
         "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
@@ -63,7 +62,7 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
-            if padding == "same" and any(each != 1 for each in stride):
+            if padding == "same" and any(step != 1 for step in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         modes = {"zeros", "reflect", "replicate", "circular"}
         if padding_mode not in modes:
@@ -72,28 +71,27 @@ class _ConvNd(Module):
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.dilation, self.transposed = dilation, transposed
         self.output_padding, self.groups, self.padding_mode = output_padding, groups, padding_mode
-        # What `F.pad` takes: (before, after) from the last dimension on.
+        # The widths as `F.pad` takes them: (before, after) of the last dimension, then of the one before it.
         if isinstance(padding, str):
             widths = [0, 0] * len(kernel_size)
             if padding == "same":
                 for i, (k, d) in enumerate(zip(kernel_size, dilation, strict=True)):
-                    total, place = d * (k - 1), 2 * (len(kernel_size) - 1 - i)
-                    widths[place : place + 2] = [total // 2, total - total // 2]
+                    total, begin = d * (k - 1), 2 * (len(kernel_size) - 1 - i)
+                    widths[begin : begin + 2] = [total // 2, total - total // 2]
             self._reversed_padding_repeated_twice = widths
         else:
             self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
-        first, second = out_channels, in_channels // groups
-        if transposed:
-            first, second = in_channels, out_channels // groups
-        self.weight = Parameter(empty((first, second, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.weight = Parameter(empty(self._weight_shape(), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
+    def _weight_shape(self) -> tuple[int, ...]:
+        if self.transposed:
+            return self.in_channels, self.out_channels // self.groups, *self.kernel_size
+        return self.out_channels, self.in_channels // self.groups, *self.kernel_size
+
     def reset_parameters(self) -> None:
-        """Draw the parameters anew.
+        """Draw the parameters again.
 
         Example:
             >>> layer = torch.nn.Conv1d(2, 1, 3)
@@ -102,7 +100,7 @@ class _ConvNd(Module):
             >>> torch.equal(before, layer.weight)
             False
         """
-        # With a = sqrt(5) the bound of the weight comes out as 1 / sqrt(fan_in), too.
+        # With a = sqrt(5) the bound of the weight is 1 / sqrt(fan_in), as that of the bias.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = self.weight.shape[1] * math.prod(self.weight.shape[2:])
@@ -111,20 +109,20 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Return the settings, those with their default left out."""
+        """Return the settings that differ from their defaults."""
         zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
         shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        shown += unusual(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
+        shown += non_default(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
         if self.bias is None:
             shown.append("bias=False")
-        return ", ".join(shown + unusual(self, padding_mode="zeros"))
+        return ", ".join(shown + non_default(self, padding_mode="zeros"))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("padding_mode", "zeros")
 
     def _padded(self, input: Tensor) -> tuple[Tensor, str | tuple[int, ...]]:
-        """Return the input with a border, if that is not zeros, and the padding left to do."""
+        """Return the input with its border, unless that is zeros, and the padding left to the convolution."""
         if self.padding_mode == "zeros":
             return input, self.padding
         border = self._reversed_padding_repeated_twice
@@ -132,22 +130,26 @@ class _ConvNd(Module):
         return padded, (0,) * len(self.kernel_size)
 
 
-class _Conv(_ConvNd):
-    """What the convolutions have in common."""
+class _ConvLayer(_ConvNd):
+    """The family of `Conv1d`, `Conv2d` and `Conv3d`."""
 
-    _dims: int
-    _function: str  # of nn.functional
+    _function = "conv{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2, 3, 3, padding="same")(torch.ones(1, 2, {5})).shape
+        torch.Size([1, 3, {5}])
+    """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__", "_conv_forward", "forward")
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
         padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
         padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        spread = _ntuple(self._dims)
+        as_tuple = _ntuple(self._dims)
         super().__init__(
-            in_channels, out_channels, spread(kernel_size), spread(stride),
-            padding if isinstance(padding, str) else spread(padding), spread(dilation), False, spread(0), groups,
-            bias, padding_mode, device, dtype,
+            in_channels, out_channels, as_tuple(kernel_size), as_tuple(stride),
+            padding if isinstance(padding, str) else as_tuple(padding), as_tuple(dilation), False, as_tuple(0),
+            groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -159,49 +161,33 @@ class _Conv(_ConvNd):
         return self._conv_forward(input, self.weight, self.bias)
 
 
-@own("__init__", "_conv_forward", "forward")
-class Conv1d(_Conv):
-    """A convolution (cross-correlation) of signals; arguments and attributes as `Conv2d`.
-
-    Shape:
-        `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
-
-    Raises:
-        ValueError: `groups` does not divide the channels; there is no such padding or mode.
-
-    Example:
-        >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
-        torch.Size([20, 33, 24])
-    """
-
-    _dims = 1
-    _function = "conv1d"
+class Conv1d(_ConvLayer, dims=1):
+    """A convolution (cross-correlation) of signals, `(N, C, L)` or `(C, L)`; arguments and attributes as `Conv2d`."""
 
 
-@own("__init__", "_conv_forward", "forward")
-class Conv2d(_Conv):
+class Conv2d(_ConvLayer, dims=2):
     """A convolution (cross-correlation) of images.
 
     Args:
         in_channels, out_channels: C and O, the channels of input and output.
-        kernel_size: one number, or height and width; so are all settings.
-        stride: how far the kernel moves from place to place.
-        padding: how much is added on each side; "valid" is nothing, "same" as much as keeps the size.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
+        kernel_size: one number, or height and width; so are all sizes below.
+        stride: the step between neighbouring positions of the kernel.
+        padding: the width of the border on each side; "valid" is none, "same" keeps the size.
+        dilation: the distance between the kernel's elements.
+        groups: the channels are divided into this many groups, which are convolved separately.
         bias: whether to add a bias.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: what the border holds: "zeros", "reflect", "replicate" or "circular".
         device, dtype: of the parameters.
 
     Attributes:
         weight: `(O, C / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(C / groups * kH * kW).
-        bias: `(O,)`, from the same, or None.
+        bias: `(O,)`, from the same distribution, or None.
 
     Shape:
         `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
 
     Raises:
-        ValueError: `groups` does not divide the channels; there is no such padding or mode.
+        ValueError: `groups` does not divide the channels; the padding or its mode is unknown.
 
     Example:
         >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
@@ -209,28 +195,13 @@ class Conv2d(_Conv):
         torch.Size([2, 33, 28, 100])
     """
 
-    _dims = 2
-    _function = "conv2d"
 
-
-@own("__init__", "_conv_forward", "forward")
-class Conv3d(_Conv):
-    """A convolution (cross-correlation) of volumes; arguments and attributes as `Conv2d`.
-
-    Shape:
-        `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
-
-    Example:
-        >>> torch.nn.Conv3d(2, 3, 3, padding="same")(torch.ones(1, 2, 4, 5, 6)).shape
-        torch.Size([1, 3, 4, 5, 6])
-    """
-
-    _dims = 3
-    _function = "conv3d"
+class Conv3d(_ConvLayer, dims=3):
+    """A convolution of volumes, `(N, C, D, H, W)` or `(C, D, H, W)`; arguments and attributes as `Conv2d`."""
 
 
 class _ConvTransposeNd(_ConvNd):
-    """What the transposed convolutions have in common."""
+    """The base of transposed convolutions: the output padding for a requested output size."""
 
     padding: tuple[int, ...]
 
@@ -254,88 +225,78 @@ class _ConvTransposeNd(_ConvNd):
         if output_size is None:
             return _single(self.output_padding)
         dims = num_spatial_dims
-        batched = input.ndim == dims + 2
-        others = 2 if batched else 1
-        if len(output_size) == others + dims:
-            output_size = output_size[others:]
+        leading = 2 if input.ndim == dims + 2 else 1  # (N, C) or (C,)
+        if len(output_size) == leading + dims:
+            output_size = output_size[leading:]
         if len(output_size) != dims:
             raise ValueError(
-                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {others + dims} "
+                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {leading + dims} "
                 f"elements (got {len(output_size)})"
             )
         dilations = dilation or (1,) * dims
-        least = [
+        smallest = [
             (n - 1) * s - 2 * p + d * (k - 1) + 1
-            for n, s, p, d, k in zip(input.shape[others:], stride, padding, dilations, kernel_size, strict=True)
+            for n, s, p, d, k in zip(input.shape[leading:], stride, padding, dilations, kernel_size, strict=True)
         ]
-        most = [low + s - 1 for low, s in zip(least, stride, strict=True)]
-        if any(not low <= n <= high for low, n, high in zip(least, output_size, most, strict=True)):
+        largest = [low + s - 1 for low, s in zip(smallest, stride, strict=True)]
+        if any(not low <= n <= high for low, n, high in zip(smallest, output_size, largest, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
-                f"input of {input.shape[2:]})"
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
+                f"(for an input of {input.shape[2:]})"
             )
-        return [n - low for n, low in zip(output_size, least, strict=True)]
+        return [n - low for n, low in zip(output_size, smallest, strict=True)]
 
 
-class _ConvTranspose(_ConvTransposeNd):
-    """The same, by the number of dimensions."""
+class _ConvTransposeLayer(_ConvTransposeNd):
+    """The family of `ConvTranspose1d`, `ConvTranspose2d` and `ConvTranspose3d`."""
 
-    _dims: int
-    _function: str  # of nn.functional
+    _function = "conv_transpose{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2, 3, 2, stride=2)(torch.ones(1, 2, {4})).shape
+        torch.Size([1, 3, {8}])
+    """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__", "forward")
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
         padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
         dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        spread = _ntuple(self._dims)
+        as_tuple = _ntuple(self._dims)
         super().__init__(
-            in_channels, out_channels, spread(kernel_size), spread(stride), spread(padding), spread(dilation),
-            True, spread(output_padding), groups, bias, padding_mode, device, dtype,
+            in_channels, out_channels, as_tuple(kernel_size), as_tuple(stride), as_tuple(padding),
+            as_tuple(dilation), True, as_tuple(output_padding), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
+        """Return the transposed convolution of `input`; `output_size` selects one of several possible sizes."""
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
-        more = self._output_padding(
+        output_padding = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
         )
         return getattr(F, self._function)(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
         )
 
 
-@own("__init__", "forward")
-class ConvTranspose1d(_ConvTranspose):
-    """A transposed convolution of signals; arguments and attributes as `ConvTranspose2d`.
-
-    Shape:
-        `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
-
-    Example:
-        >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
-        torch.Size([1, 2, 11])
-    """
-
-    _dims = 1
-    _function = "conv_transpose1d"
+class ConvTranspose1d(_ConvTransposeLayer, dims=1):
+    """A transposed convolution of signals, `(N, C, L)` or `(C, L)`; arguments and attributes as `ConvTranspose2d`."""
 
 
-@own("__init__", "forward")
-class ConvTranspose2d(_ConvTranspose):
-    """A transposed convolution of images, from the size of a convolution's output to that of its input.
+class ConvTranspose2d(_ConvTransposeLayer, dims=2):
+    """A transposed convolution of images: it maps the size of a convolution's output to that of its input.
 
     Args:
-        stride: the distance of what neighbours in the input add to.
-        padding: how much is cut off on each side.
-        output_padding: rows and columns added at one side.
+        stride: the step between the output positions of neighbouring input elements.
+        padding: the width that is cropped on each side of the output.
+        output_padding: rows and columns added on one side of the output.
         padding_mode: "zeros".
         the others: as for `Conv2d`.
 
     Attributes:
         weight: `(C, O / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(O / groups * kH * kW).
-        bias: `(O,)`, from the same, or None.
+        bias: `(O,)`, from the same distribution, or None.
 
     Shape:
         `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`, H' = (H - 1) * stride -
@@ -352,54 +313,39 @@ class ConvTranspose2d(_ConvTranspose):
         torch.Size([1, 16, 12, 12])
     """
 
-    _dims = 2
-    _function = "conv_transpose2d"
+
+class ConvTranspose3d(_ConvTransposeLayer, dims=3):
+    """A transposed convolution of volumes, `(N, C, D, H, W)` or `(C, D, H, W)`; arguments as `ConvTranspose2d`."""
 
 
-@own("__init__", "forward")
-class ConvTranspose3d(_ConvTranspose):
-    """A transposed convolution of volumes; arguments and attributes as `ConvTranspose2d`.
-
-    Shape:
-        `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
-
-    Example:
-        >>> torch.nn.ConvTranspose3d(2, 3, 2, stride=2)(torch.ones(1, 2, 4, 4, 4)).shape
-        torch.Size([1, 3, 8, 8, 8])
-    """
-
-    _dims = 3
-    _function = "conv_transpose3d"
-
-
-# Lazy layers: the channels of the input are found out at the first call ---------------------------
+# Lazy layers: the number of input channels is taken from the first input ---------------------------
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """What lazy convolutional layers do when their first input comes."""
+    """Makes a convolution lazy: its parameters get their shapes from the first input."""
 
     groups: int
-    transposed: bool
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
     weight: Any
     bias: Any
+    _weight_shape: Callable[[], tuple[int, ...]]
 
-    def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """Put parameters in place that have no shape yet."""
+    def _register_uninitialized(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        """Register parameters without a shape."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they are there."""
+        """Draw the parameters again, unless they have no shape yet."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that go with `input`.
+        """Give the parameters the shapes that match `input`, and draw them.
 
         Raises:
             ValueError: `groups` does not divide the channels.
@@ -410,11 +356,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.in_channels = self._get_in_channels(input)
         if self.in_channels % self.groups:
             raise ValueError("in_channels must be divisible by groups")
-        first, second = self.out_channels, self.in_channels // self.groups
-        if self.transposed:
-            first, second = self.in_channels, self.out_channels // self.groups
         with no_grad():
-            self.weight.materialize((first, second, *self.kernel_size))
+            self.weight.materialize(self._weight_shape())
             if self.bias is not None:
                 self.bias.materialize((self.out_channels,))
             self.reset_parameters()
@@ -433,7 +376,12 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    """The constructor of lazy convolutions."""
+    _example = """\
+        >>> layer = torch.nn.{name}(4, 3)
+        >>> layer(torch.ones(2, 5, {7})).shape, layer.in_channels
+        (torch.Size([2, 4, {5}]), 5)
+    """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: str | SizeOrInt = 0,
@@ -441,11 +389,34 @@ class _LazyConv(_LazyConvXdMixin):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
-        self._wait(out_channels, bias, device, dtype)
+        self._register_uninitialized(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d, dims=1):
+    """A `Conv1d` that takes `in_channels` from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d, dims=2):
+    """A `Conv2d` that takes `in_channels` from its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d, dims=3):
+    """A `Conv3d` that takes `in_channels` from its first input."""
+
+    cls_to_become = Conv3d
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    """The constructor of lazy transposed convolutions."""
+    _example = """\
+        >>> layer = torch.nn.{name}(4, 3)
+        >>> layer(torch.ones(2, 5, {7})).shape, layer.in_channels
+        (torch.Size([2, 4, {9}]), 5)
+    """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: SizeOrInt = 0,
@@ -455,76 +426,22 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
         )
-        self._wait(out_channels, bias, device, dtype)
+        self._register_uninitialized(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d):
-    """A `Conv1d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConv1d(4, 3)
-        >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
-        (torch.Size([2, 4, 6]), 5)
-    """
-
-    cls_to_become = Conv1d
-
-
-class LazyConv2d(_LazyConv, Conv2d):
-    """A `Conv2d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConv2d(8, 3)
-        >>> layer(torch.ones(1, 4, 5, 5)).shape, layer
-        (torch.Size([1, 8, 3, 3]), Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1)))
-    """
-
-    cls_to_become = Conv2d
-
-
-class LazyConv3d(_LazyConv, Conv3d):
-    """A `Conv3d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConv3d(4, 3)
-        >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
-        (torch.Size([2, 4, 2, 2, 2]), 5)
-    """
-
-    cls_to_become = Conv3d
-
-
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A `ConvTranspose1d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConvTranspose1d(4, 3)
-        >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
-        (torch.Size([2, 4, 10]), 5)
-    """
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d, dims=1):
+    """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A `ConvTranspose2d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConvTranspose2d(4, 3)
-        >>> layer(torch.ones(2, 5, 8, 8)).shape, layer.in_channels
-        (torch.Size([2, 4, 10, 10]), 5)
-    """
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d, dims=2):
+    """A `ConvTranspose2d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A `ConvTranspose3d` that takes `in_channels` from its first input.
-
-    Example:
-        >>> layer = torch.nn.LazyConvTranspose3d(4, 3)
-        >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
-        (torch.Size([2, 4, 6, 6, 6]), 5)
-    """
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d, dims=3):
+    """A `ConvTranspose3d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d

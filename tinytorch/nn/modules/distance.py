@@ -23,7 +23,7 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the cosines, one per pair of vectors."""
+        """Return the cosine of every pair of vectors."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -42,5 +42,5 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the distances, one per pair of vectors."""
+        """Return the distance of every pair of vectors."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import DimensionalLayer, ReprLayer
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class _DropoutNd(Shown):
-    _shown = "p inplace"
+class _DropoutNd(ReprLayer):
+    _repr_attributes = "p inplace"
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -21,7 +21,13 @@ class _DropoutNd(Shown):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability `p` and divides the others by 1 - p; idle after `eval()`, in place if `inplace`.
+    """Zeroes each element with probability `p`, and divides the others by 1 - p; see `nn.functional.dropout`.
+
+    In evaluation it is the identity.
+
+    Args:
+        p: the probability.
+        inplace: whether to write into the input.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -32,9 +38,6 @@ class Dropout(_DropoutNd):
         [0.0, 2.0]
         >>> layer.eval()(torch.ones(3))
         tensor([1., 1., 1.])
-
-    Source:
-        Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors", 2012.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -42,69 +45,38 @@ class Dropout(_DropoutNd):
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
-class Dropout1d(_DropoutNd):
-    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, L)`.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
-    Example:
-        >>> torch.nn.Dropout1d(1.0)(torch.ones(1, 4, 2)).sum()
+class _ChannelDropout(_DropoutNd, DimensionalLayer):
+    _function = "dropout{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(1.0)(torch.ones(1, 4, {2})).sum()
         tensor(0.)
     """
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with channels dropped."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+        return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
-class Dropout2d(_DropoutNd):
-    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, H, W)`.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
-    Example:
-        >>> torch.nn.Dropout2d(1.0)(torch.ones(1, 4, 2, 2)).sum()
-        tensor(0.)
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+class Dropout1d(_ChannelDropout, dims=1):
+    """`Dropout` of whole channels, of `(N, C, L)` or `(C, L)`; arguments and errors as `Dropout`."""
 
 
-class Dropout3d(_DropoutNd):
-    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, D, H, W)`.
+class Dropout2d(_ChannelDropout, dims=2):
+    """`Dropout` of whole channels, of `(N, C, H, W)`; arguments and errors as `Dropout`."""
 
-    Raises:
-        ValueError: `p` is not between 0 and 1.
 
-    Example:
-        >>> torch.nn.Dropout3d(1.0)(torch.ones(1, 4, 2, 2, 2)).sum()
-        tensor(0.)
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped."""
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+class Dropout3d(_ChannelDropout, dims=3):
+    """`Dropout` of whole channels, of `(N, C, D, H, W)` or `(C, D, H, W)`; arguments and errors as `Dropout`."""
 
 
 class AlphaDropout(_DropoutNd):
-    """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance stay.
+    """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance are preserved.
 
-    Args:
-        inplace: has no meaning here, as in PyTorch.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
+    Arguments and errors as `Dropout`; `inplace` has no effect, as in PyTorch.
 
     Example:
         >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
         tensor([1., 1., 1.])
-
-    Source:
-        Klambauer et al., "Self-normalizing neural networks", 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -113,17 +85,11 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels, the second dimension, with probability `p`.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
+    """`AlphaDropout` of whole channels, the second dimension; arguments and errors as `Dropout`.
 
     Example:
         >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))
         tensor([[1., 1., 1.]])
-
-    Source:
-        Klambauer et al., "Self-normalizing neural networks", 2017.
     """
 
     def forward(self, input: Tensor) -> Tensor:

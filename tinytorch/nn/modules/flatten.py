@@ -1,24 +1,24 @@
-"""Layers that only change the shape."""
+"""Layers that change only the shape."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Shown):
-    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
+class Flatten(ReprLayer):
+    """Merges the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
     Example:
         >>> torch.nn.Flatten()(torch.ones(32, 1, 28, 28)).shape
         torch.Size([32, 784])
     """
 
-    _shown = "start_dim end_dim"
+    _repr_attributes = "start_dim end_dim"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -30,18 +30,18 @@ class Flatten(Shown):
         return input.flatten(self.start_dim, self.end_dim)
 
 
-class Unflatten(Shown):
-    """Splits the dimension `dim` into several, of the sizes `unflattened_size`.
+class Unflatten(ReprLayer):
+    """Splits the dimension `dim` into dimensions of the sizes `unflattened_size`.
 
     Raises:
-        TypeError: `unflattened_size` is no tuple of ints.
+        TypeError: `unflattened_size` is not a tuple of ints.
 
     Example:
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
         torch.Size([3, 2, 5])
     """
 
-    _shown = "dim unflattened_size"
+    _repr_attributes = "dim unflattened_size"
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -59,5 +59,5 @@ class Unflatten(Shown):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the tensor with its dimension split."""
+        """Return the tensor with the dimension split."""
         return input.unflatten(self.dim, self.unflattened_size)

@@ -1,4 +1,4 @@
-"""`Unfold`, images as columns, and `Fold`, columns as images."""
+"""`Unfold`, which extracts sliding blocks as columns, and `Fold`, its transpose."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["Fold", "Unfold"]
 
 SizeOrInt = int | Sequence[int]
 
 
-class Fold(Shown):
-    """Adds sliding blocks, given as columns, up to images; arguments as `nn.functional.fold`.
+class Fold(ReprLayer):
+    """Sums sliding blocks, given as columns, into images; arguments as `nn.functional.fold`.
 
     Shape:
-        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; both also without N.
+        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; N is optional.
 
     Example:
         >>> torch.nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 12)).shape
         torch.Size([1, 3, 4, 5])
     """
 
-    _shown = "output_size kernel_size dilation padding stride"
+    _repr_attributes = "output_size kernel_size dilation padding stride"
     __constants__: ClassVar = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
     def __init__(
@@ -41,18 +41,18 @@ class Fold(Shown):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Unfold(Shown):
+class Unfold(ReprLayer):
     """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
     Shape:
-        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; both also without N.
+        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; N is optional.
 
     Example:
         >>> torch.nn.Unfold((2, 3))(torch.ones(2, 5, 3, 4)).shape
         torch.Size([2, 30, 4])
     """
 
-    _shown = "kernel_size dilation padding stride"
+    _repr_attributes = "kernel_size dilation padding stride"
     __constants__: ClassVar = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Layers that normalise each channel of each sample by its own statistics."""
+"""Layers that normalise every channel of every sample by its mean and variance."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ __all__ = [
 
 
 class _InstanceNorm(_NormBase):
+    _example = """\
+        >>> torch.nn.{name}(3)(torch.randn(2, 3, {4})).shape
+        torch.Size([2, 3, {4}])
+    """
+
     def __init__(
         self,
         num_features: int,
@@ -31,7 +36,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self) -> int:
-        return self._dims[0]
+        return self._input_dims[0]
 
     def _load_from_state_dict(
         self,
@@ -44,11 +49,11 @@ class _InstanceNorm(_NormBase):
         error_msgs: list[str],
     ) -> None:
         if local_metadata.get("version") is None and not self.track_running_stats:
-            # Running statistics were the default once.
+            # Running statistics were the default in early versions.
             names = ("running_mean", "running_var")
-            found = [prefix + name for name in names if prefix + name in state_dict]
-            if found:
-                listed = " and ".join(f'"{key}"' for key in found)
+            unexpected = [prefix + name for name in names if prefix + name in state_dict]
+            if unexpected:
+                listed = " and ".join(f'"{key}"' for key in unexpected)
                 error_msgs.append(
                     f"Unexpected running stats buffer(s) {listed} for {type(self).__name__} with "
                     "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this may be "
@@ -56,14 +61,14 @@ class _InstanceNorm(_NormBase):
                     "these keys from state_dict. If the running stats are actually needed, instead set "
                     "track_running_stats=True to enable them."
                 )
-                for key in found:
+                for key in unexpected:
                     state_dict.pop(key)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, the running statistics move, if there are any."""
+        """Return the normalised input; in training, running statistics, if any, are updated."""
         self._check_input_dim(input)
         dim = input.dim() - self._get_no_batch_dim()
         if input.size(dim) != self.num_features:
@@ -88,13 +93,13 @@ class _InstanceNorm(_NormBase):
         return F.instance_norm(input, mean, var, self.weight, self.bias, by_input, momentum, self.eps)
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, for each channel of each sample.
+class InstanceNorm1d(_InstanceNorm, dims=1):
+    """(x - mean) / sqrt(variance + eps) * weight + bias per channel and sample; see `nn.functional.instance_norm`.
 
     Args:
-        momentum: by which part running statistics move.
+        momentum: the weight of the batch in the running statistics.
         affine: whether there is a weight (and a bias).
-        track_running_stats: whether there are running statistics, which are used in evaluation.
+        track_running_stats: whether to keep running statistics, for evaluation.
         the others: as for `BatchNorm1d`.
 
     Attributes:
@@ -107,76 +112,48 @@ class InstanceNorm1d(_InstanceNorm):
         >>> torch.nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
-
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
 
-    _dims = (2, 3)
+    _input_dims = (2, 3)
 
 
-class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` for images, `(N, C, H, W)` or `(C, H, W)` -> the same.
+class InstanceNorm2d(_InstanceNorm, dims=2):
+    """`InstanceNorm1d` for images, `(N, C, H, W)` or `(C, H, W)` -> the same."""
 
-    Example:
-        >>> torch.nn.InstanceNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
-        torch.Size([2, 3, 4, 4])
-    """
-
-    _dims = (3, 4)
+    _input_dims = (3, 4)
 
 
-class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` for volumes, `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
+class InstanceNorm3d(_InstanceNorm, dims=3):
+    """`InstanceNorm1d` for volumes, `(N, C, D, H, W)` or `(C, D, H, W)` -> the same."""
 
-    Example:
-        >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
-        torch.Size([2, 3, 4, 4, 2])
-    """
-
-    _dims = (4, 5)
+    _input_dims = (4, 5)
 
 
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm, dims=1):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-
-    Example:
-        >>> layer = torch.nn.LazyInstanceNorm1d()
-        >>> layer(torch.randn(2, 5, 3)).shape[1], layer.num_features
-        (5, 5)
     """
 
     cls_to_become = InstanceNorm1d
-    _dims = InstanceNorm1d._dims
+    _input_dims = InstanceNorm1d._input_dims
 
 
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm, dims=2):
     """An `InstanceNorm2d` that takes `num_features` from its first input.
 
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-
-    Example:
-        >>> layer = torch.nn.LazyInstanceNorm2d()
-        >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
-        (5, 5)
     """
 
     cls_to_become = InstanceNorm2d
-    _dims = InstanceNorm2d._dims
+    _input_dims = InstanceNorm2d._input_dims
 
 
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm, dims=3):
     """An `InstanceNorm3d` that takes `num_features` from its first input.
 
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-
-    Example:
-        >>> layer = torch.nn.LazyInstanceNorm3d()
-        >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
-        (5, 5)
     """
 
     cls_to_become = InstanceNorm3d
-    _dims = InstanceNorm3d._dims
+    _input_dims = InstanceNorm3d._input_dims

@@ -1,4 +1,4 @@
-"""`LazyModuleMixin`: modules that find out the shapes of their parameters at their first call."""
+"""`LazyModuleMixin`: modules that infer the shapes of their parameters at the first call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LazyModuleMixin:
     parameters in `__init__`, and gives them their shapes in `initialize_parameters`, which is
     called with the arguments of the first call. Then the module becomes a `cls_to_become`.
 
-    Hand its parameters to an optimizer only after that: run one batch through it first.
+    Create an optimizer of its parameters only after the first call.
 
     Example:
         >>> layer = torch.nn.LazyLinear(3)
@@ -27,10 +27,10 @@ class LazyModuleMixin:
         (torch.Size([2, 3]), Linear(in_features=7, out_features=3, bias=True))
     """
 
-    #: The class that an object has from its first call on; None for its own.
+    #: The class of the module after the first call; None to keep the class.
     cls_to_become: Any = None
 
-    # What it takes from `Module`.
+    # Members of `Module` that the mixin uses.
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _non_persistent_buffers_set: set[str]
@@ -44,7 +44,7 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        # What has no shape yet goes as it is: it cannot be detached.
+        # Uninitialized parameters are saved as they are: they cannot be detached.
         for name, param in self._parameters.items():
             if param is not None:
                 destination[prefix + name] = param if is_lazy(param) or keep_vars else param.detach()
@@ -54,14 +54,14 @@ class LazyModuleMixin:
 
     def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
         if is_lazy(tensor) and is_lazy(loaded):
-            return None  # neither has anything
+            return None  # neither has values
         return super()._load_member(name, tensor, key, loaded, assign)  # type: ignore[misc]
 
     def _lazy_load_hook(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,
         unexpected_keys: Any, error_msgs: Any,
     ) -> None:  # fmt: skip
-        """Give the shapes of loaded parameters to those that have none, before they are loaded."""
+        """Give uninitialized parameters the shapes of the loaded ones, before these are loaded."""
         for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):
             loaded = state_dict.get(prefix + name)
             if param is not None and loaded is not None and is_lazy(param) and not is_lazy(loaded):
@@ -71,17 +71,17 @@ class LazyModuleMixin:
         """Give the parameters their shapes; every subclass defines it, with the arguments of `forward`.
 
         Raises:
-            NotImplementedError: the subclass does not.
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
         """Return whether a parameter or buffer has no shape yet."""
         members = itertools.chain(self._parameters.values(), self._buffers.values())
-        return any(is_lazy(each) for each in members)
+        return any(is_lazy(member) for member in members)
 
     def _infer_parameters(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        """Initialize the parameters by the arguments of the first call, and become `cls_to_become`."""
+        """Initialize the parameters from the arguments of the first call, and change the class to `cls_to_become`."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")

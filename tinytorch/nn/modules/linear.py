@@ -1,4 +1,4 @@
-"""Affine layers: `Linear`, `Bilinear`, and the layer that does nothing."""
+"""The affine layers `Linear` and `Bilinear`, and `Identity`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; any arguments are accepted and mean nothing.
+    """Returns its input; any arguments are accepted and ignored.
 
     Example:
         >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
@@ -37,13 +37,13 @@ class Linear(Module):
     """y = x Wᵀ + b.
 
     Args:
-        in_features, out_features: lengths of the last dimension of input and output.
+        in_features, out_features: the lengths of the last dimension of input and output.
         bias: whether to add b.
         device, dtype: of the parameters.
 
     Attributes:
         weight: `(out_features, in_features)`, from U(-k, k) with k = 1/sqrt(in_features).
-        bias: `(out_features,)`, from the same, or None.
+        bias: `(out_features,)`, from the same distribution, or None.
 
     Shape:
         `(*, in_features)` -> `(*, out_features)`.
@@ -66,14 +66,11 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew.
+        """Draw the parameters again.
 
         Example:
             >>> layer = torch.nn.Linear(2, 1)
@@ -82,7 +79,7 @@ class Linear(Module):
             >>> torch.equal(before, layer.weight)
             False
         """
-        # With a = sqrt(5) the bound sqrt(3) * gain / sqrt(fan_in) comes out as 1 / sqrt(fan_in).
+        # With a = sqrt(5) the bound sqrt(3) * gain / sqrt(fan_in) equals 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -98,20 +95,20 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` under the name that it has in `MultiheadAttention`."""
+    """`Linear` under PyTorch's name for it in `MultiheadAttention`."""
 
 
 class Bilinear(Module):
     """y_k = x1ᵀ W_k x2 + b_k.
 
     Args:
-        in1_features, in2_features, out_features: lengths of the last dimension of the inputs and of the output.
+        in1_features, in2_features, out_features: the lengths of the last dimension of the inputs and of the output.
         bias: whether to add b.
         device, dtype: of the parameters.
 
     Attributes:
         weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k = 1/sqrt(in1_features).
-        bias: `(out_features,)`, from the same, or None.
+        bias: `(out_features,)`, from the same distribution, or None.
 
     Shape:
         `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
@@ -143,14 +140,11 @@ class Bilinear(Module):
         self.out_features = out_features
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters again."""
         if self.in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.in1_features)
@@ -174,7 +168,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     """A `Linear` that takes `in_features` from its first input.
 
     Args:
-        out_features: length of the last dimension of the output.
+        out_features: the length of the last dimension of the output.
         the others: as for `Linear`.
 
     Example:
@@ -188,7 +182,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     bias: Any
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        # Without a bias for now: that one has its shape only when it is drawn, after the weight.
+        # Without a bias, which is drawn later, after the weight.
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -196,12 +190,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they are there."""
+        """Draw the parameters again, unless they have no shape yet."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Give the parameters the shapes that go with `input`."""
+        """Give the parameters the shapes that match `input`, and draw them."""
         if self.has_uninitialized_params():
             with no_grad():
                 self.in_features = input.shape[-1]

@@ -1,4 +1,4 @@
-"""Losses as modules; each calls the function of `nn.functional` of its name."""
+"""Losses as modules; every module calls its function in `nn.functional`, which documents arguments and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    """Has `reduction`; `size_average` and `reduce` are deprecated ways to say it."""
+    """The base of losses: `reduction`, also from the deprecated arguments `size_average` and `reduce`."""
 
     reduction: str
 
@@ -34,7 +34,7 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Has the buffer `weight` too."""
+    """The base of losses with the buffer `weight`."""
 
     weight: Tensor | None
 
@@ -50,7 +50,7 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|x - y|, reduced over all elements; other losses are reduced over theirs: samples, pairs or triplets.
+    """|x - y|, reduced over all elements (other losses are reduced over samples, pairs or triplets).
 
     Args:
         size_average, reduce: deprecated, see `reduction`.
@@ -102,7 +102,7 @@ class HuberLoss(_Loss):
     """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2); arguments as `nn.functional.huber_loss`.
 
     Raises:
-        TypeError: `delta` is no number.
+        TypeError: `delta` is not a number.
 
     Example:
         >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -121,7 +121,7 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """y * (log y - x), with x the logarithms of the probabilities that the model gives.
+    """y * (log y - x), with x the predicted log-probabilities.
 
     Arguments as `nn.functional.kl_div`.
 
@@ -147,7 +147,7 @@ class KLDivLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[y] * x[y], with x the logarithms of the classes' probabilities (from `LogSoftmax`).
+    """-weight[y] * x[y], with x the log-probabilities of the classes (from `LogSoftmax`).
 
     Arguments as `nn.functional.cross_entropy`.
 
@@ -227,7 +227,7 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of sigmoid(x), without the rounding and overflow of doing it in two steps.
+    """`BCELoss` of sigmoid(x), computed without the rounding and overflow of two separate steps.
 
     Arguments as `nn.functional.binary_cross_entropy_with_logits`.
 
@@ -259,7 +259,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - y * x, the loss of counts y whose expectation is exp(x); arguments as `nn.functional.poisson_nll_loss`.
+    """exp(x) - y * x, the loss of counts y with expectation exp(x); arguments as `nn.functional.poisson_nll_loss`.
 
     Example:
         >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
@@ -394,7 +394,17 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
+class _MarginLoss(_Loss):
+    """The base of losses with a margin of 0 by default."""
+
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
     Arguments as `nn.functional.cosine_embedding_loss`.
@@ -405,19 +415,13 @@ class CosineEmbeddingLoss(_Loss):
         tensor(1.)
     """
 
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, margin - y * (x1 - x2)), with y = 1 where x1 is to be the greater, else -1.
+class MarginRankingLoss(_MarginLoss):
+    """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
     Arguments as `nn.functional.margin_ranking_loss`.
 
@@ -426,12 +430,6 @@ class MarginRankingLoss(_Loss):
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
         tensor(2.)
     """
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
@@ -450,9 +448,6 @@ class TripletMarginLoss(_Loss):
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
         >>> torch.nn.TripletMarginLoss()(a, p, n)
         tensor(0.5000)
-
-    Source:
-        Balntas et al., "Learning shallow convolutional feature descriptors with triplet losses", 2016.
     """
 
     def __init__(
@@ -466,7 +461,7 @@ class TripletMarginLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        _require_margin("TripletMarginLoss", margin)
+        _check_margin("TripletMarginLoss", margin)
         self.margin = margin
         self.p = p
         self.eps = eps
@@ -474,12 +469,12 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss."""
-        distance = self.margin, self.p, self.eps, self.swap
-        return F.triplet_margin_loss(anchor, positive, negative, *distance, reduction=self.reduction)
+        settings = self.margin, self.p, self.eps, self.swap
+        return F.triplet_margin_loss(anchor, positive, negative, *settings, reduction=self.reduction)
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with any distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
+    """`TripletMarginLoss` with a user-defined distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -501,7 +496,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction=reduction)
-        _require_margin("TripletMarginWithDistanceLoss", margin)
+        _check_margin("TripletMarginWithDistanceLoss", margin)
         self.distance_function: Any = distance_function or PairwiseDistance()
         self.margin = margin
         self.swap = swap
@@ -519,28 +514,24 @@ class TripletMarginWithDistanceLoss(_Loss):
         )
 
 
-def _require_margin(name: str, margin: float) -> None:
+def _check_margin(name: str, margin: float) -> None:
     if margin <= 0:
         raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
 
 
 class CTCLoss(_Loss):
-    """Minus the log-probability that alignments of a sequence give its target, without saying when each label comes.
+    """The negative log-probability of a target, summed over its alignments with the sequence.
 
     Arguments as `nn.functional.ctc_loss`.
 
     Shape:
-        log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or one after another, lengths `(N,)` of sequences and
-        of targets -> `()`, or `(N,)` for "none".
+        log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or concatenated, lengths `(N,)` of sequences and
+        targets -> `()`, or `(N,)` for "none".
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> torch.nn.CTCLoss()(even, torch.tensor([[1]]), (2,), (1,)).exp()
         tensor(1.3333)
-
-    Source:
-        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
-        Neural Networks", 2006.
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
@@ -559,7 +550,7 @@ class MultiLabelMarginLoss(_Loss):
     """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
     Shape:
-        scores `(N, C)` or `(C,)`, labels of that shape, then a -1 -> `()`, or `(N,)` for "none".
+        scores `(N, C)` or `(C,)`, labels of that shape, terminated by -1 -> `()`, or `(N,)` for "none".
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
@@ -573,7 +564,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, which takes images too, and has its arguments; deprecated.
+    """Deprecated: `NLLLoss`, which takes images too; arguments as `NLLLoss`.
 
     Example:
         >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)

@@ -1,4 +1,4 @@
-"""`Module`, the base of all models: what it holds, how it is called, saved and loaded."""
+"""`Module`, the base class of layers and models: members, conversions, the call with its hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.modules._hooks import Hook, Hooking, _register
-from tinytorch.nn.modules._hooks import _WrappedHook as _WrappedHook  # pickles name it here
+from tinytorch.nn.modules._hooks import _WrappedHook as _WrappedHook  # (pickles refer to it here)
 from tinytorch.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from tinytorch.nn.modules._state_dict import Saving
 from tinytorch.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
@@ -33,7 +33,7 @@ __all__ = [
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",
 ]  # fmt: skip
 
-# Hooks of all modules -----------------------------------------------------------------------------
+# Global hooks -------------------------------------------------------------------------------------
 
 _global_buffer_registration_hooks: OrderedDict[int, Hook] = OrderedDict()
 _global_module_registration_hooks: OrderedDict[int, Hook] = OrderedDict()
@@ -48,7 +48,7 @@ _global_is_full_backward_hook: bool | None = None
 
 
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, buffer)` before any module registers one; a result replaces it.
+    """Run `hook(module, name, buffer)` when any module registers a buffer; a result replaces the buffer.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_buffer_registration_hook
@@ -61,7 +61,7 @@ def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, submodule)` before any module registers one; a result replaces it.
+    """Run `hook(module, name, submodule)` when any module registers a submodule; a result replaces it.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_module_registration_hook
@@ -74,7 +74,7 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, param)` before any module registers one; a result replaces it.
+    """Run `hook(module, name, param)` when any module registers a parameter; a result replaces it.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_parameter_registration_hook
@@ -88,7 +88,7 @@ def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, args)` before the call of every module, ahead of its own hooks.
+    """Run `hook(module, args)` before the call of every module, and before the hooks of that module.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_forward_pre_hook
@@ -103,7 +103,7 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Run `hook(module, args, output)` after the call of every module, ahead of its own hooks; return its handle.
+    """Run `hook(module, args, output)` after the call of every module, before the hooks of that module.
 
     The arguments are those of `Module.register_forward_hook`.
 
@@ -123,12 +123,12 @@ def register_module_forward_hook(
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
-    """Do for every module what `Module.register_backward_hook` (deprecated) does for one."""
+    """Register a hook as `Module.register_backward_hook` (deprecated), for all modules."""
     return _register_global_backward(hook, full=False)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, grad_input, grad_output)` in the backward of every module's call.
+    """Run `hook(module, grad_input, grad_output)` in the backward of the call of any module.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_full_backward_hook
@@ -152,7 +152,7 @@ def _register_global_backward(hook: Hook, full: bool) -> RemovableHandle:
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, grad_output)` at the start of the backward of every module's call.
+    """Run `hook(module, grad_output)` at the start of the backward of the call of any module.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_full_backward_pre_hook
@@ -168,15 +168,15 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 
 
 def _addindent(text: str, spaces: int) -> str:
-    """Return `text` with every line but the first indented."""
+    """Return `text` with all lines except the first indented."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-    """Return device, dtype and `non_blocking` from the arguments of any form of `Module.to`."""
+    """Return device, dtype and `non_blocking` from the arguments of `Module.to`, in any of its forms."""
 
-    def refuse() -> TypeError:
+    def invalid() -> TypeError:
         got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
         return TypeError(
             f"to() received an invalid combination of arguments - got ({got}), but expected one of: (device=None, "
@@ -189,16 +189,16 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         names = ["tensor", "non_blocking", "copy"]
     elif _is_dtype(first):
         names = ["dtype", "non_blocking", "copy"]
-    given = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not kwargs.keys() <= {*names, "memory_format"} - given.keys():
-        raise refuse()
-    given.update(kwargs)
-    if "tensor" in given:
-        given["device"], given["dtype"] = given["tensor"].device, given["tensor"].dtype
-    device, dtype = given.get("device"), given.get("dtype")
-    flags = (given.get("non_blocking", False), given.get("copy", False))
+    values = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not kwargs.keys() <= {*names, "memory_format"} - values.keys():
+        raise invalid()
+    values.update(kwargs)
+    if "tensor" in values:
+        values["device"], values["dtype"] = values["tensor"].device, values["tensor"].dtype
+    device, dtype = values.get("device"), values.get("dtype")
+    flags = (values.get("non_blocking", False), values.get("copy", False))
     if (dtype is not None and not _is_dtype(dtype)) or not all(isinstance(f, bool) for f in flags):
-        raise refuse()
+        raise invalid()
     if flags[1]:
         raise RuntimeError(".to() does not accept copy argument")
     return (None if device is None else as_device(device), None if dtype is None else dtypes.as_dtype(dtype), flags[0])
@@ -212,7 +212,7 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
     """Compute the output; every subclass defines it.
 
     Raises:
-        NotImplementedError: the subclass does not.
+        NotImplementedError: the subclass does not define it.
     """
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -223,12 +223,12 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
 class Module(Hooking, Saving):
     """The base class of all layers and models.
 
-    A subclass assigns parameters, buffers and other modules in `__init__` (after
-    `super().__init__()`) and says in `forward` what it computes. What is assigned is registered:
-    `parameters()` finds it, `to()` converts it, `state_dict()` saves it.
+    A subclass assigns parameters, buffers and other modules in `__init__`, after `super().__init__()`, and computes its
+    output in `forward`. Assigned members are registered: `parameters()` iterates over them, `to()` converts them,
+    `state_dict()` saves them.
 
     Attributes:
-        training: whether the module is in training mode; `train()` and `eval()` set it.
+        training: whether the module is in training mode, set by `train()` and `eval()`.
 
     Example:
         >>> from tinytorch import nn
@@ -251,10 +251,10 @@ class Module(Hooking, Saving):
 
     dump_patches: bool = False
 
-    #: Goes into the metadata of `state_dict`, for `_load_from_state_dict` of a later version to look at.
+    #: Saved in the metadata of `state_dict`, so that `_load_from_state_dict` can convert older versions.
     _version: int = 1
 
-    #: Whether `Module.__init__` hands its arguments on to the next class (multiple inheritance).
+    #: Whether `Module.__init__` passes its arguments to the next class in the MRO.
     call_super_init: bool = False
 
     training: bool
@@ -276,7 +276,7 @@ class Module(Hooking, Saving):
                 raise TypeError(
                     f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        self.__dict__.update(_fresh_state())  # not by assignment: __setattr__ looks for these very entries
+        self.__dict__.update(_initial_state())  # (`__setattr__` needs these entries)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -286,12 +286,12 @@ class Module(Hooking, Saving):
         """Register a tensor that belongs to the module but is not trained, such as a running mean.
 
         Args:
-            tensor: the buffer; None keeps the name and is left out of `state_dict`.
-            persistent: whether `state_dict` has it.
+            tensor: the buffer; None reserves the name, and is not saved.
+            persistent: whether `state_dict` includes it.
 
         Raises:
-            KeyError: the name is empty, has a dot, or is another attribute's.
-            TypeError: `name` is no string, or `tensor` no tensor.
+            KeyError: the name is empty, contains a dot, or is that of another attribute.
+            TypeError: `name` is not a string, or `tensor` not a tensor.
             AttributeError: before `super().__init__()`.
 
         Example:
@@ -307,22 +307,22 @@ class Module(Hooking, Saving):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = self._ask(_global_buffer_registration_hooks, name, tensor)
+        self._buffers[name] = self._run_registration_hooks(_global_buffer_registration_hooks, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Register a parameter, which then is an attribute of this name.
+        """Register a parameter as the attribute `name`.
 
         Args:
-            param: the parameter; None keeps the name (a layer without bias).
+            param: the parameter; None reserves the name (a layer without bias).
 
         Raises:
-            KeyError: the name is empty, has a dot, or is another attribute's.
-            TypeError: `name` is no string, or `param` no `Parameter`.
-            ValueError: `param` is the result of an operation: only leaves can be trained.
+            KeyError: the name is empty, contains a dot, or is that of another attribute.
+            TypeError: `name` is not a string, or `param` not a `Parameter`.
+            ValueError: `param` is not a leaf.
             AttributeError: before `super().__init__()`.
 
         Example:
@@ -345,15 +345,15 @@ class Module(Hooking, Saving):
                     f"be created explicitly. To express '{name}' as a function of another Tensor, "
                     "compute the value in the forward() method."
                 )
-            param = self._ask(_global_parameter_registration_hooks, name, param)
+            param = self._run_registration_hooks(_global_parameter_registration_hooks, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Register a child module, which then is an attribute of this name.
+        """Register a child module as the attribute `name`.
 
         Raises:
-            KeyError: the name is empty, has a dot, or is another attribute's.
-            TypeError: `name` is no string, or `module` no `Module`.
+            KeyError: the name is empty, contains a dot, or is that of another attribute.
+            TypeError: `name` is not a string, or `module` not a `Module`.
             AttributeError: before `super().__init__()`.
 
         Example:
@@ -365,10 +365,10 @@ class Module(Hooking, Saving):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", "_modules", name)
-        self._modules[name] = self._ask(_global_module_registration_hooks, name, module)
+        self._modules[name] = self._run_registration_hooks(_global_module_registration_hooks, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Do what `add_module` does.
+        """Alias of `add_module`.
 
         Example:
             >>> model = torch.nn.Module()
@@ -391,8 +391,8 @@ class Module(Hooking, Saving):
         if name not in self.__dict__[registry] and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
-    def _ask(self, hooks: OrderedDict[int, Hook], name: str, value: Any) -> Any:
-        """Return `value`, or what the global registration hooks put in its place."""
+    def _run_registration_hooks(self, hooks: OrderedDict[int, Hook], name: str, value: Any) -> Any:
+        """Return `value`, or its replacement by the global registration hooks."""
         for hook in hooks.values():
             replaced = hook(self, name, value)
             if replaced is not None:
@@ -400,10 +400,10 @@ class Module(Hooking, Saving):
         return value
 
     def __getattr__(self, name: str) -> Any:
-        # Python calls this only for what is not in `__dict__`. Written out, not a loop over the
-        # three: every forward() comes here for its parameters and modules.
+        # Called only for names that are not in `__dict__`. Unrolled for speed: every forward() gets its parameters and
+        # modules here.
         members = self.__dict__
-        if "_parameters" in members:  # not so before __init__
+        if "_parameters" in members:  # (not before `__init__`)
             registered = members["_parameters"]
             if name in registered:
                 return registered[name]
@@ -416,13 +416,13 @@ class Module(Hooking, Saving):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A parameter, or the name of one; a module, or the name of one; the same for buffers.
+        # By the type of the value, or by the name of a registered member: parameter, module, buffer, attribute.
         members = self.__dict__
         parameters = members.get("_parameters")
         if isinstance(value, Tensor) and isinstance(value, Parameter):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget_elsewhere(name, "_parameters")
+            self._remove_elsewhere(name, "_parameters")
             self.register_parameter(name, value)
         elif parameters is not None and name in parameters:
             if value is not None:
@@ -437,8 +437,8 @@ class Module(Hooking, Saving):
                 raise TypeError(
                     f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
-            self._forget_elsewhere(name, "_modules")
-            members["_modules"][name] = self._ask(_global_module_registration_hooks, name, value)
+            self._remove_elsewhere(name, "_modules")
+            members["_modules"][name] = self._run_registration_hooks(_global_module_registration_hooks, name, value)
         elif (parameters is not None and name in members["_buffers"]) or (
             isinstance(value, Tensor) and isinstance(value, Buffer)
         ):
@@ -467,8 +467,8 @@ class Module(Hooking, Saving):
         else:
             object.__setattr__(self, name, value)
 
-    def _forget_elsewhere(self, name: str, registry: str) -> None:
-        """Take `name` out of all places but `registry`: an attribute is one thing at a time."""
+    def _remove_elsewhere(self, name: str, registry: str) -> None:
+        """Remove `name` from `__dict__` and all registries except `registry`."""
         members = self.__dict__
         members.pop(name, None)
         members["_non_persistent_buffers_set"].discard(name)
@@ -486,15 +486,15 @@ class Module(Hooking, Saving):
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
-        return sorted(name for name in names if not name[0].isdigit())  # not the "0", "1" of a Sequential
+        return sorted(name for name in names if not name[0].isdigit())  # without "0", "1" … of `Sequential`
 
-    # By path --------------------------------------------------------------------------------------
+    # Access by path -------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Module:
         """Return the module at a path such as "features.0"; this one for "".
 
         Raises:
-            AttributeError: nothing is there, or no module.
+            AttributeError: the path does not exist, or is not that of a module.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
@@ -509,14 +509,14 @@ class Module(Hooking, Saving):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at a path such as "features.0".
+        """Set the module at a path such as "features.0".
 
         Args:
-            strict: whether there must be one already.
+            strict: whether a module must exist at the path.
 
         Raises:
-            ValueError: the path is empty, or `module` is none.
-            AttributeError: the path leads nowhere, or something else than a module is there.
+            ValueError: the path is empty, or `module` is not a module.
+            AttributeError: the parent does not exist, or the present value is not a module.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
@@ -538,7 +538,7 @@ class Module(Hooking, Saving):
         """Return the parameter at a path such as "features.0.weight".
 
         Raises:
-            AttributeError: nothing is there, or no parameter.
+            AttributeError: the path does not exist, or is not that of a parameter.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1))
@@ -555,7 +555,7 @@ class Module(Hooking, Saving):
         """Return the buffer at a path such as "norm.running_mean".
 
         Raises:
-            AttributeError: nothing is there, or no buffer.
+            AttributeError: the path does not exist, or is not that of a buffer.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
@@ -574,7 +574,7 @@ class Module(Hooking, Saving):
             raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
         return getattr(self, name)
 
-    # All of a kind --------------------------------------------------------------------------------
+    # Iteration over members -----------------------------------------------------------------------
 
     def _named_members(
         self,
@@ -583,7 +583,7 @@ class Module(Hooking, Saving):
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Yield (path, member) of this module and, if `recurse`, of those below; no Nones."""
+        """Yield (path, member) of this module and, if `recurse`, of its submodules, without None."""
         modules: Iterable[tuple[str, Module]] = [(prefix, self)]
         if recurse:
             modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -597,7 +597,7 @@ class Module(Hooking, Saving):
                 yield (f"{path}.{name}" if path else name), member
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters, each once; `recurse=False`: this module's own only.
+        """Yield all parameters once; with `recurse=False` without those of submodules.
 
         Example:
             >>> from tinytorch import nn
@@ -613,22 +613,22 @@ class Module(Hooking, Saving):
         """Yield (path, parameter).
 
         Args:
-            prefix: goes before every path.
-            recurse: whether to take in the modules below this one.
-            remove_duplicate: whether a shared parameter comes under its first path only.
+            prefix: the prefix of all paths.
+            recurse: whether to include submodules.
+            remove_duplicate: whether to yield a shared parameter only once, with its first path.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
-            >>> [(name, tuple(each.shape)) for name, each in model.named_parameters()]
+            >>> [(name, tuple(p.shape)) for name, p in model.named_parameters()]
             [('0.weight', (1, 2)), ('0.bias', (1,))]
         """
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers, each once; `recurse=False`: this module's own only.
+        """Yield all buffers once; with `recurse=False` without those of submodules.
 
         Example:
-            >>> [each.shape for each in torch.nn.BatchNorm1d(2).buffers()]
+            >>> [buffer.shape for buffer in torch.nn.BatchNorm1d(2).buffers()]
             [torch.Size([2]), torch.Size([2]), torch.Size([])]
         """
         for _, buffer in self.named_buffers(recurse=recurse):
@@ -646,7 +646,7 @@ class Module(Hooking, Saving):
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
-        """Yield the modules directly below this one, each once.
+        """Yield the direct submodules, each once.
 
         Example:
             >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).children())
@@ -656,7 +656,7 @@ class Module(Hooking, Saving):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield (name, module) of the modules directly below this one, each once.
+        """Yield (name, module) of the direct submodules, each once.
 
         Example:
             >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).named_children())
@@ -669,11 +669,11 @@ class Module(Hooking, Saving):
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all below it, each once unless `remove_duplicate` is False.
+        """Yield this module and all submodules, each once unless `remove_duplicate` is False.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
-            >>> [type(each).__name__ for each in model.modules()]
+            >>> [type(m).__name__ for m in model.modules()]
             ['Sequential', 'Sequential', 'ReLU']
         """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
@@ -682,12 +682,12 @@ class Module(Hooking, Saving):
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield (path, module) of this module and all below it, parents first.
+        """Yield (path, module) of this module and all submodules, parents first.
 
         Args:
-            memo: the modules that have been yielded already.
-            prefix: this module's own path.
-            remove_duplicate: whether a shared module comes under its first path only.
+            memo: modules to skip: those yielded already.
+            prefix: the path of this module.
+            remove_duplicate: whether to yield a shared module only once, with its first path.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
@@ -708,7 +708,7 @@ class Module(Hooking, Saving):
     # Modes and conversions ------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
-        """Call `fn` on every module below this one, then on this one, and return this one.
+        """Call `fn` on all submodules, then on this module, and return this module.
 
         Example:
             >>> from tinytorch import nn
@@ -726,10 +726,10 @@ class Module(Hooking, Saving):
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (dropout drops, batch norm uses the batch) here and below; return self.
+        """Set training mode of this module and all submodules, which affects dropout and batch norm; return self.
 
         Raises:
-            ValueError: `mode` is no bool.
+            ValueError: `mode` is not a bool.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
@@ -744,7 +744,7 @@ class Module(Hooking, Saving):
         return self
 
     def eval(self) -> Self:
-        """Leave training mode here and below, and return the module.
+        """Set evaluation mode, as `train(False)`; return self.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
@@ -754,7 +754,7 @@ class Module(Hooking, Saving):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set whether the parameters are trained (False freezes them), and return the module.
+        """Set `requires_grad` of all parameters (False freezes them); return self.
 
         Example:
             >>> layer = torch.nn.Linear(2, 1).requires_grad_(False)
@@ -766,7 +766,7 @@ class Module(Hooking, Saving):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters; `set_to_none=False` makes them zeros instead.
+        """Set the gradients of all parameters to None, or to zeros with `set_to_none=False`.
 
         Example:
             >>> layer = torch.nn.Linear(2, 1)
@@ -786,11 +786,11 @@ class Module(Hooking, Saving):
                 param.grad.requires_grad_(False).zero_()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter's data, its gradient's data and every buffer by `fn` of it."""
+        """Apply `fn` to the data of all parameters and their gradients, and to all buffers."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        new = (
+        overwrite = (
             _conversion.get_overwrite_module_params_on_conversion()
             and not _conversion.get_swap_module_params_on_conversion()
         )
@@ -798,13 +798,13 @@ class Module(Hooking, Saving):
             if param is None:
                 continue
             with no_grad():
-                if new:
-                    made = Parameter(fn(param), param.requires_grad)
+                if overwrite:
+                    converted = Parameter(fn(param), param.requires_grad)
                     if param.grad is not None:
-                        made.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
-                    self._parameters[name] = made
+                        converted.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
+                    self._parameters[name] = converted
                     continue
-                param.data = fn(param)  # the object stays the same: an optimizer has hold of it
+                param.data = fn(param)  # (optimizers reference the parameter object)
                 if param.grad is not None:
                     param.grad.data = fn(param.grad)
         for name, buffer in self._buffers.items():
@@ -813,14 +813,14 @@ class Module(Hooking, Saving):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert parameters and buffers in place and return the module.
+        """Convert parameters and buffers in place and return self.
 
         The forms are `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` and `to(tensor,
         non_blocking)`. Only floating-point members change their dtype.
 
         Raises:
-            TypeError: `dtype` is not floating point, or the arguments fit none of the forms.
-            RuntimeError: the device is not there.
+            TypeError: `dtype` is not floating point, or the arguments match none of the forms.
+            RuntimeError: the device is not available.
 
         Example:
             >>> torch.nn.Linear(2, 2).to("cpu", torch.float64).weight.dtype
@@ -831,18 +831,18 @@ class Module(Hooking, Saving):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
-        form = kwargs.get("memory_format")
+        memory_format = kwargs.get("memory_format")
 
         def converted(t: Tensor) -> Tensor:
-            kind = dtype if t.is_floating_point() else None
-            if form is not None and t.dim() in (4, 5):
-                return t.to(device, kind, non_blocking, memory_format=form)
-            return t.to(device, kind, non_blocking)
+            new_dtype = dtype if t.is_floating_point() else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device, new_dtype, non_blocking, memory_format=memory_format)
+            return t.to(device, new_dtype, non_blocking)
 
         return self._apply(converted)
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, also those that are not floating point.
+        """Convert all parameters and buffers, including those that are not floating point; return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).type(torch.float64).weight.dtype
@@ -851,7 +851,7 @@ class Module(Hooking, Saving):
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
-        """Convert floating-point parameters and buffers to float32 and return the module.
+        """Convert floating-point parameters and buffers to float32 and return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).double().float().weight.dtype
@@ -860,7 +860,7 @@ class Module(Hooking, Saving):
         return self._to_floating(dtypes.float32)
 
     def double(self) -> Self:
-        """Convert floating-point parameters and buffers to float64 and return the module.
+        """Convert floating-point parameters and buffers to float64 and return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).double().weight.dtype
@@ -869,7 +869,7 @@ class Module(Hooking, Saving):
         return self._to_floating(dtypes.float64)
 
     def half(self) -> Self:
-        """Convert floating-point parameters and buffers to float16 and return the module.
+        """Convert floating-point parameters and buffers to float16 and return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).half().weight.dtype
@@ -885,7 +885,7 @@ class Module(Hooking, Saving):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def cpu(self) -> Self:
-        """Move parameters and buffers to the CPU and return the module.
+        """Move parameters and buffers to the CPU and return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).cpu().weight.device
@@ -894,15 +894,15 @@ class Module(Hooking, Saving):
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move parameters and buffers to a CUDA device and return the module.
+        """Move parameters and buffers to a CUDA device and return self.
 
         Raises:
-            RuntimeError: there is none.
+            RuntimeError: CUDA is not available.
         """
         return self.to("cuda" if device is None else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Give parameters and buffers new memory on `device`, without values, and return self.
+        """Move parameters and buffers to uninitialized memory on `device`, and return self.
 
         Example:
             >>> torch.nn.Linear(2, 1).to_empty(device="cpu").weight.shape
@@ -937,13 +937,13 @@ class Module(Hooking, Saving):
             >>> layer(torch.tensor([-1.0, 1.0]))
             tensor([0., 1.])
         """
-        package: Any = sys.modules["tinytorch"]  # (what compiles stands on modules)
+        package: Any = sys.modules["tinytorch"]  # (the compiler imports this module)
         self.__dict__["forward"] = package.compile(types.MethodType(type(self).forward, self), *args, **kwargs)
 
     # The call -------------------------------------------------------------------------------------
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        """Run `forward` and the hooks around it."""
+        """Run `forward` and the hooks before and after it."""
         if not (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -961,7 +961,7 @@ class Module(Hooking, Saving):
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = None
-        # Global hooks run before the module's own.
+        # Global hooks run before those of the module.
         forward_hooks = {**_global_forward_hooks, **self._forward_hooks}
         with_kwargs = {**_global_forward_hooks_with_kwargs, **self._forward_hooks_with_kwargs}
         always_called = {**_global_forward_hooks_always_called, **self._forward_hooks_always_called}
@@ -1031,14 +1031,14 @@ class Module(Hooking, Saving):
         return args, kwargs
 
     def _get_backward_hooks(self) -> tuple[list[Hook], list[Hook]]:
-        """Return the full backward hooks, and the deprecated ones that hang on a single node."""
+        """Return the full backward hooks, and the deprecated ones on a single node."""
         full: list[Hook] = []
         on_node: list[Hook] = []
-        for kind, hooks in (
+        for is_full, hooks in (
             (_global_is_full_backward_hook, _global_backward_hooks),
             (self._is_full_backward_hook, self._backward_hooks),
         ):
-            (full if kind else on_node).extend(hooks.values())
+            (full if is_full else on_node).extend(hooks.values())
         return full, on_node
 
     def _get_backward_pre_hooks(self) -> list[Hook]:
@@ -1050,8 +1050,8 @@ class Module(Hooking, Saving):
         return self.__dict__.copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Entries that an older pickle lacks keep their fresh value.
-        self.__dict__.update({**_fresh_state(), **state})
+        # Entries missing in an older pickle get their initial value.
+        self.__dict__.update({**_initial_state(), **state})
 
     # Printing -------------------------------------------------------------------------------------
 
@@ -1059,7 +1059,7 @@ class Module(Hooking, Saving):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what `repr` shows beside the children; a layer returns its settings.
+        """Return the settings that `repr` shows besides the submodules.
 
         Example:
             >>> class Scale(torch.nn.Module):
@@ -1081,8 +1081,8 @@ class Module(Hooking, Saving):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-def _fresh_state() -> dict[str, Any]:
-    """Return what `__dict__` of a module starts with, under PyTorch's names: programs use them."""
+def _initial_state() -> dict[str, Any]:
+    """Return the initial `__dict__` of a module, under PyTorch's names, which programs use."""
     return {
         "training": True,
         "_parameters": {},

@@ -1,4 +1,4 @@
-"""Layers that bring their input to mean 0 and variance 1."""
+"""Layers that normalise their input to mean 0 and variance 1, over features or groups of channels."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from tinytorch.ops.create import empty
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class _Norm(Module):
-    """Has a weight and a bias, or None in their places."""
+class _AffineNorm(Module):
+    """The base of normalisations with a weight and a bias, which may be None."""
 
     weight: Tensor | None
     bias: Tensor | None
 
-    def _make(self, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
-        for name, each in wanted.items():
-            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if each else None)
+    def _register_affine(self, shape: Any, device: Any, dtype: Any, weight: bool, bias: bool) -> None:
+        for name, present in (("weight", weight), ("bias", bias)):
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if present else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0 again."""
+        """Reset the weight to 1 and the bias to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
 
-class LayerNorm(_Norm):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions of each sample.
+class LayerNorm(_AffineNorm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions; see `nn.functional.layer_norm`.
 
     Args:
-        normalized_shape: the lengths of these dimensions, or of the only one.
-        eps: keeps the divisor from 0.
+        normalized_shape: the lengths of these dimensions, or one int.
+        eps: added to the variance, against division by 0.
         elementwise_affine: whether there is a weight (and a bias).
         bias: whether there is a bias.
         device, dtype: of the parameters.
 
     Attributes:
-        weight, bias: of shape `normalized_shape`, 1 and 0 at first; or None.
+        weight, bias: of shape `normalized_shape`, initially 1 and 0; or None.
 
     Shape:
         `(*, *normalized_shape)` -> the same.
@@ -54,9 +54,6 @@ class LayerNorm(_Norm):
     Example:
         >>> torch.nn.LayerNorm(3)(torch.tensor([1.0, 2.0, 3.0])).detach()
         tensor([-1.2247,  0.0000,  1.2247])
-
-    Source:
-        Ba et al., "Layer normalization", 2016.
     """
 
     def __init__(
@@ -74,8 +71,7 @@ class LayerNorm(_Norm):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
-        self._make(self.normalized_shape, device, dtype, **wanted)
+        self._register_affine(self.normalized_shape, device, dtype, elementwise_affine, elementwise_affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -90,15 +86,15 @@ class LayerNorm(_Norm):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x²) + eps) * weight, over the last dimensions of each sample.
+    """x / sqrt(mean(x²) + eps) * weight, over the last dimensions; see `nn.functional.rms_norm`.
 
     Args:
-        eps: keeps the divisor from 0; by default the dtype's machine epsilon.
+        eps: added to the mean square; by default the dtype's machine epsilon.
         elementwise_affine: whether there is a weight.
         the others: as for `LayerNorm`.
 
     Attributes:
-        weight: of shape `normalized_shape`, 1 at first; or None.
+        weight: of shape `normalized_shape`, initially 1; or None.
 
     Shape:
         `(*, *normalized_shape)` -> the same.
@@ -106,9 +102,6 @@ class RMSNorm(Module):
     Example:
         >>> torch.nn.RMSNorm(2)(torch.tensor([1.0, 7.0])).detach()
         tensor([0.2000, 1.4000])
-
-    Source:
-        Zhang and Sennrich, "Root mean square layer normalization", 2019.
     """
 
     weight: Tensor | None
@@ -127,14 +120,12 @@ class RMSNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
+        weight = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to 1 again."""
+        """Reset the weight to 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -147,29 +138,26 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(_Norm):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, over each group of channels of each sample.
+class GroupNorm(_AffineNorm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over groups of channels; see `nn.functional.group_norm`.
 
     Args:
-        num_groups: into how many groups the channels are divided.
+        num_groups: the number of groups that the channels are divided into.
         num_channels: the number of channels.
         the others: as for `BatchNorm1d`.
 
     Attributes:
-        weight, bias: of shape `(num_channels,)`, 1 and 0 at first; or None.
+        weight, bias: of shape `(num_channels,)`, initially 1 and 0; or None.
 
     Shape:
         `(N, C, *)` -> the same.
 
     Raises:
-        ValueError: the channels cannot be divided so.
+        ValueError: `num_groups` does not divide the channels.
 
     Example:
         >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
-
-    Source:
-        Wu and He, "Group Normalization", 2018.
     """
 
     def __init__(
@@ -190,7 +178,7 @@ class GroupNorm(_Norm):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self._make(num_channels, device, dtype, weight=affine, bias=affine and bias)
+        self._register_affine(num_channels, device, dtype, affine, affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -204,7 +192,22 @@ class GroupNorm(_Norm):
         )
 
 
-class LocalResponseNorm(Module):
+class _LocalNorm(Module):
+    """The base of normalisations over neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float, beta: float, k: float) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class LocalResponseNorm(_LocalNorm):
     """x / (k + alpha * mean(x²)) ** beta, the mean over `size` neighbouring channels.
 
     Arguments as `nn.functional.local_response_norm`.
@@ -215,39 +218,28 @@ class LocalResponseNorm(Module):
     Example:
         >>> torch.nn.LocalResponseNorm(2)(torch.randn(2, 3, 4)).shape
         torch.Size([2, 3, 4])
-
-    Source:
-        Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
     """
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
-
-class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` for images as Torch had it: the channels before and after are equally many.
+class CrossMapLRN2d(_LocalNorm):
+    """`LocalResponseNorm` for images as in Lua Torch: with `(size - 1) // 2` channels on both sides.
 
     Args:
-        size: by which `alpha` is divided; `(size - 1) // 2` channels before and after are added up.
+        size: the divisor of `alpha`.
         alpha, beta, k: as for `LocalResponseNorm`.
 
     Shape:
         `(N, C, H, W)` -> the same.
 
     Raises:
-        ValueError: the input has not four dimensions.
+        ValueError: the input is not four-dimensional.
 
     Example:
         >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape
@@ -255,20 +247,12 @@ class CrossMapLRN2d(Module):
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        beside = (self.size - 1) // 2
-        total = layers._sum_of_neighbours(input * input, beside, beside)
+        width = (self.size - 1) // 2
+        total = layers._sum_of_neighbours(input * input, width, width)
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn import functional
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules._family import DimensionalLayer
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
@@ -16,27 +16,79 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Pad(Module):
-    _n: int
-    _mode: str
+class _PadNd(DimensionalLayer):
+    _mode: str  # of `nn.functional.pad`
+    _example = """\
+        >>> torch.nn.{name}(1)(torch.ones(1, 1, {3})).shape
+        torch.Size([1, 1, {5}])
+    """
+
     padding: tuple[int, ...]
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        several = isinstance(padding, Iterable)
-        self.padding = tuple(padding) if several else (padding,) * (2 * self._n)
+        self.padding = tuple(padding) if isinstance(padding, Iterable) else (padding,) * (2 * self._dims)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with its border; see `nn.functional.pad`."""
-        return functional.pad(input, self.padding, self._mode)
+        return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
         """Return the widths."""
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+# A border that continues at the opposite end of the input -----------------------------------------
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with its border; see `nn.functional.pad`."""
+        dims = self._dims
+        if input.ndim not in (dims + 1, dims + 2):
+            raise ValueError(f"expected {dims + 1}D or {dims + 2}D input (got {input.ndim}D input)")
+        return F.pad(input, self.padding, "circular")
+
+
+class CircularPad1d(_CircularPadNd, dims=1):
+    """Pads the last dimension with elements from its opposite end.
+
+    Args:
+        padding: the widths of the border, one int or (left, right); negative widths crop.
+
+    Example:
+        >>> torch.nn.CircularPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[3., 1., 2., 3., 1.]])
+    """
+
+
+class CircularPad2d(_CircularPadNd, dims=2):
+    """Pads the last two dimensions with elements from their opposite ends.
+
+    Args:
+        padding: the widths of the border, one int or (left, right, top, bottom); negative widths crop.
+    """
+
+
+class CircularPad3d(_CircularPadNd, dims=3):
+    """Pads the last three dimensions with elements from their opposite ends.
+
+    Args:
+        padding: the widths of the border, one int or (left, right, top, bottom, front, back); negative widths crop.
+    """
+
+
+# A border of one value ----------------------------------------------------------------------------
+
+
+class _ConstantPadNd(_PadNd):
     _mode = "constant"
+    _example = """\
+        >>> torch.nn.{name}(1, 2.5)(torch.ones(1, 1, {3})).shape
+        torch.Size([1, 1, {5}])
+    """
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -44,14 +96,33 @@ class _ConstantPad(_Pad):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with its border; see `nn.functional.pad`."""
-        return functional.pad(input, self.padding, "constant", self.value)
+        return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
         """Return the widths and the value."""
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd, dims=1):
+    """Pads the last dimension with `value`; `padding` as for `CircularPad1d`.
+
+    Example:
+        >>> torch.nn.ConstantPad1d(1, 2.5)(torch.tensor([[1.0, 2.0]]))
+        tensor([[2.5000, 1.0000, 2.0000, 2.5000]])
+    """
+
+
+class ConstantPad2d(_ConstantPadNd, dims=2):
+    """Pads the last two dimensions with `value`; `padding` as for `CircularPad2d`."""
+
+
+class ConstantPad3d(_ConstantPadNd, dims=3):
+    """Pads the last three dimensions with `value`; `padding` as for `CircularPad3d`."""
+
+
+class _ZeroPadNd(_ConstantPadNd):
+    _example = _PadNd._example
+
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
@@ -60,197 +131,58 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class _CircularPad(_Pad):
-    _mode = "circular"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with its border; see `nn.functional.pad`."""
-        n = self._n
-        if input.ndim not in (n + 1, n + 2):
-            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.ndim}D input)")
-        return functional.pad(input, self.padding, "circular")
+class ZeroPad1d(_ZeroPadNd, dims=1):
+    """Pads the last dimension with zeros; `padding` as for `CircularPad1d`."""
 
 
-class _ReflectionPad(_Pad):
+class ZeroPad2d(_ZeroPadNd, dims=2):
+    """Pads the last two dimensions with zeros; `padding` as for `CircularPad2d`."""
+
+
+class ZeroPad3d(_ZeroPadNd, dims=3):
+    """Pads the last three dimensions with zeros; `padding` as for `CircularPad3d`."""
+
+
+# A border that mirrors the input, or repeats its last element -------------------------------------
+
+
+class _ReflectionPadNd(_PadNd):
     _mode = "reflect"
 
 
-class _ReplicationPad(_Pad):
+class ReflectionPad1d(_ReflectionPadNd, dims=1):
+    """Pads the last dimension with its mirror image, the end elements excluded; `padding` as for `CircularPad1d`.
+
+    Example:
+        >>> torch.nn.ReflectionPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[2., 1., 2., 3., 2.]])
+    """
+
+
+class ReflectionPad2d(_ReflectionPadNd, dims=2):
+    """Pads the last two dimensions with their mirror images, see `ReflectionPad1d`; `padding` as `CircularPad2d`."""
+
+
+class ReflectionPad3d(_ReflectionPadNd, dims=3):
+    """Pads the last three dimensions with their mirror images, see `ReflectionPad1d`; `padding` as `CircularPad3d`."""
+
+
+class _ReplicationPadNd(_PadNd):
     _mode = "replicate"
 
 
-class CircularPad1d(_CircularPad):
-    """Adds a border to the last dimension that goes on at the other end of the input.
-
-    Args:
-        padding: its widths, one int or (left, right); negative ones cut off.
+class ReplicationPad1d(_ReplicationPadNd, dims=1):
+    """Pads the last dimension with copies of its end elements; `padding` as for `CircularPad1d`.
 
     Example:
-        >>> torch.nn.CircularPad1d(1)(torch.ones(1, 1, 3)).shape
-        torch.Size([1, 1, 5])
+        >>> torch.nn.ReplicationPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[1., 1., 2., 3., 3.]])
     """
 
-    _n = 1
+
+class ReplicationPad2d(_ReplicationPadNd, dims=2):
+    """Pads the last two dimensions with copies of their end elements; `padding` as for `CircularPad2d`."""
 
 
-class CircularPad2d(_CircularPad):
-    """Adds a border to the last two dimensions that goes on at the other end of the input.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
-
-    Example:
-        >>> torch.nn.CircularPad2d(1)(torch.ones(1, 1, 3, 3)).shape
-        torch.Size([1, 1, 5, 5])
-    """
-
-    _n = 2
-
-
-class CircularPad3d(_CircularPad):
-    """Adds a border to the last three dimensions that goes on at the other end of the input.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
-
-    Example:
-        >>> torch.nn.CircularPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
-        torch.Size([1, 1, 5, 5, 5])
-    """
-
-    _n = 3
-
-
-class ConstantPad1d(_ConstantPad):
-    """Adds a border to the last dimension that holds one value; `padding` as for `CircularPad1d`.
-
-    Args:
-        value: what the border holds.
-
-    Example:
-        >>> torch.nn.ConstantPad1d(1, 2.5)(torch.ones(1, 1, 3)).shape
-        torch.Size([1, 1, 5])
-    """
-
-    _n = 1
-
-
-class ConstantPad2d(_ConstantPad):
-    """Adds a border to the last two dimensions that holds one value; `padding` as for `CircularPad2d`.
-
-    Example:
-        >>> torch.nn.ConstantPad2d(1, 2.5)(torch.ones(1, 1, 3, 3)).shape
-        torch.Size([1, 1, 5, 5])
-    """
-
-    _n = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """Adds a border to the last three dimensions that holds one value; `padding` as for `CircularPad3d`.
-
-    Example:
-        >>> torch.nn.ConstantPad3d(1, 2.5)(torch.ones(1, 1, 3, 3, 3)).shape
-        torch.Size([1, 1, 5, 5, 5])
-    """
-
-    _n = 3
-
-
-class ReflectionPad1d(_ReflectionPad):
-    """Adds a border to the last dimension that mirrors what is inside of the last element; see `CircularPad1d`.
-
-    Example:
-        >>> torch.nn.ReflectionPad1d(1)(torch.ones(1, 1, 3)).shape
-        torch.Size([1, 1, 5])
-    """
-
-    _n = 1
-
-
-class ReflectionPad2d(_ReflectionPad):
-    """Adds a border to the last two dimensions that mirrors what is inside of the last element; see `CircularPad2d`.
-
-    Example:
-        >>> torch.nn.ReflectionPad2d(1)(torch.ones(1, 1, 3, 3)).shape
-        torch.Size([1, 1, 5, 5])
-    """
-
-    _n = 2
-
-
-class ReflectionPad3d(_ReflectionPad):
-    """Adds a border to the last three dimensions that mirrors what is inside of the last element; see `CircularPad3d`.
-
-    Example:
-        >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
-        torch.Size([1, 1, 5, 5, 5])
-    """
-
-    _n = 3
-
-
-class ReplicationPad1d(_ReplicationPad):
-    """Adds a border to the last dimension that repeats the last element; `padding` as for `CircularPad1d`.
-
-    Example:
-        >>> torch.nn.ReplicationPad1d(1)(torch.ones(1, 1, 3)).shape
-        torch.Size([1, 1, 5])
-    """
-
-    _n = 1
-
-
-class ReplicationPad2d(_ReplicationPad):
-    """Adds a border to the last two dimensions that repeats the last element; `padding` as for `CircularPad2d`.
-
-    Example:
-        >>> torch.nn.ReplicationPad2d(1)(torch.ones(1, 1, 3, 3)).shape
-        torch.Size([1, 1, 5, 5])
-    """
-
-    _n = 2
-
-
-class ReplicationPad3d(_ReplicationPad):
-    """Adds a border to the last three dimensions that repeats the last element; `padding` as for `CircularPad3d`.
-
-    Example:
-        >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
-        torch.Size([1, 1, 5, 5, 5])
-    """
-
-    _n = 3
-
-
-class ZeroPad1d(_ZeroPad):
-    """Adds a border to the last dimension that holds zeros; `padding` as for `CircularPad1d`.
-
-    Example:
-        >>> torch.nn.ZeroPad1d(1)(torch.ones(1, 1, 3)).shape
-        torch.Size([1, 1, 5])
-    """
-
-    _n = 1
-
-
-class ZeroPad2d(_ZeroPad):
-    """Adds a border to the last two dimensions that holds zeros; `padding` as for `CircularPad2d`.
-
-    Example:
-        >>> torch.nn.ZeroPad2d(1)(torch.ones(1, 1, 3, 3)).shape
-        torch.Size([1, 1, 5, 5])
-    """
-
-    _n = 2
-
-
-class ZeroPad3d(_ZeroPad):
-    """Adds a border to the last three dimensions that holds zeros; `padding` as for `CircularPad3d`.
-
-    Example:
-        >>> torch.nn.ZeroPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
-        torch.Size([1, 1, 5, 5, 5])
-    """
-
-    _n = 3
+class ReplicationPad3d(_ReplicationPadNd, dims=3):
+    """Pads the last three dimensions with copies of their end elements; `padding` as for `CircularPad3d`."""

@@ -1,4 +1,4 @@
-"""`DataParallel`, which has one device here."""
+"""`DataParallel` on a single device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel(Module):
-    """Calls a module; in PyTorch, on parts of the batch on several GPUs. Without any it does just this there, too.
+    """Calls a module, as PyTorch does without GPUs; with several, it divides the batch among them.
 
     Args:
-        module: what to call; its state is below "module." in `state_dict`.
+        module: the module; its keys in `state_dict` have the prefix "module.".
         device_ids, output_device, dim: have no effect.
 
     Example:
@@ -27,5 +27,5 @@ class DataParallel(Module):
         self.device_ids: list[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Return what the module does."""
+        """Return the output of the module."""
         return self.module(*inputs, **kwargs)

@@ -1,15 +1,15 @@
-"""Layers that move channels to pixels, and back."""
+"""Layers that rearrange channels into pixels, and back."""
 
 from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules._family import Shown
+from tinytorch.nn.modules._family import ReprLayer
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
-class PixelShuffle(Shown):
+class PixelShuffle(ReprLayer):
     """Rearranges (*, c * r * r, h, w) to (*, c, h * r, w * r), where r is `upscale_factor`.
 
     Example:
@@ -17,7 +17,7 @@ class PixelShuffle(Shown):
         torch.Size([1, 1, 12, 12])
     """
 
-    _shown = "upscale_factor"
+    _repr_attributes = "upscale_factor"
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class PixelShuffle(Shown):
         return functional.pixel_shuffle(input, self.upscale_factor)
 
 
-class PixelUnshuffle(Shown):
+class PixelUnshuffle(ReprLayer):
     """Rearranges (*, c, h * r, w * r) to (*, c * r * r, h, w), where r is `downscale_factor`.
 
     Example:
@@ -36,7 +36,7 @@ class PixelUnshuffle(Shown):
         torch.Size([1, 9, 4, 4])
     """
 
-    _shown = "downscale_factor"
+    _repr_attributes = "downscale_factor"
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

@@ -1,14 +1,13 @@
-"""Pooling layers: maxima, averages and norms of windows, and maxima put back."""
+"""Pooling layers: the maximum, average or norm of each window, and the inverse of maximum pooling."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn import functional
-from tinytorch.nn.modules._family import Shown, own
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules._family import DimensionalLayer
+from tinytorch.nn.modules.utils import _ntuple
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -17,14 +16,17 @@ __all__ = [
     "MaxUnpool3d",
 ]  # fmt: skip
 
-
-def _tuple(value: Any, n: int) -> tuple[Any, ...]:
-    """Return one value n times, or several as they are."""
-    return tuple(value) if isinstance(value, Iterable) else (value,) * n
+# Sliding windows ----------------------------------------------------------------------------------
 
 
-class _MaxPool(Shown):
-    _shown = "kernel_size stride padding dilation ceil_mode"
+class _MaxPoolNd(DimensionalLayer):
+    _repr_attributes = "kernel_size stride padding dilation ceil_mode"
+    _function = "max_pool{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
+        torch.Size([1, {2}])
+    """
+
     return_indices: bool
     ceil_mode: bool
 
@@ -45,128 +47,84 @@ class _MaxPool(Shown):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-
-class MaxPool1d(_MaxPool):
-    """Takes the maxima of windows of the last dimension; arguments as `nn.functional.max_pool1d`.
-
-    Example:
-        >>> torch.nn.MaxPool1d(2)(torch.ones(1, 4)).shape
-        torch.Size([1, 2])
-    """
-
     def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with `return_indices` and where they are."""
+        """Return the maxima; with `return_indices`, the maxima and their indices."""
         windows = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.max_pool1d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+        function = getattr(F, self._function)
+        return function(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class MaxPool2d(_MaxPool):
-    """Takes the maxima of windows of the last two dimensions; arguments as `nn.functional.max_pool2d`.
+class MaxPool1d(_MaxPoolNd, dims=1):
+    """The maximum of each window of the last dimension; arguments as `nn.functional.max_pool1d`."""
 
-    Example:
-        >>> torch.nn.MaxPool2d(2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
+
+class MaxPool2d(_MaxPoolNd, dims=2):
+    """The maximum of each window of the last two dimensions; arguments as `nn.functional.max_pool2d`."""
+
+
+class MaxPool3d(_MaxPoolNd, dims=3):
+    """The maximum of each window of the last three dimensions; arguments as `nn.functional.max_pool3d`."""
+
+
+class _MaxUnpoolNd(DimensionalLayer):
+    _repr_attributes = "kernel_size stride padding"
+    _function = "max_unpool{dims}d"
+    _example = """\
+        >>> pool, unpool = torch.nn.MaxPool{dims}d(2, return_indices=True), torch.nn.{name}(2)
+        >>> unpool(*pool(torch.ones(1, {4}))).shape
+        torch.Size([1, {4}])
     """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with `return_indices` and where they are."""
-        windows = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.max_pool2d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
-
-
-class MaxPool3d(_MaxPool):
-    """Takes the maxima of windows of the last three dimensions; arguments as `nn.functional.max_pool3d`.
-
-    Example:
-        >>> torch.nn.MaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with `return_indices` and where they are."""
-        windows = self.kernel_size, self.stride, self.padding, self.dilation
-        return functional.max_pool3d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
-
-
-class _MaxUnpool(Shown):
-    _shown = "kernel_size stride padding"
-    _dims: int
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        self.kernel_size = _tuple(kernel_size, self._dims)
-        self.stride = _tuple(stride if stride is not None else kernel_size, self._dims)
-        self.padding = _tuple(padding, self._dims)
+        as_tuple = _ntuple(self._dims)
+        self.kernel_size = as_tuple(kernel_size)
+        self.stride = as_tuple(stride if stride is not None else kernel_size)
+        self.padding = as_tuple(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Return zeros with the maxima at their indices."""
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-@own("__init__")
-class MaxUnpool1d(_MaxUnpool):
-    """Puts maxima back where `MaxPool1d` found them, among zeros; arguments as `nn.functional.max_unpool1d`.
+class MaxUnpool1d(_MaxUnpoolNd, dims=1):
+    """Puts the maxima of `MaxPool1d` back to their places among zeros; arguments as `nn.functional.max_unpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool1d(2, return_indices=True), torch.nn.MaxUnpool1d(2)
-        >>> unpool(*pool(torch.ones(1, 4))).sum()
-        tensor(2.)
+        >>> unpool(*pool(torch.tensor([[1.0, 3.0, 4.0, 2.0]])))
+        tensor([[0., 3., 4., 0.]])
     """
 
-    _dims = 1
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the maxima at their places; see `nn.functional.max_unpool1d`."""
-        return functional.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+class MaxUnpool2d(_MaxUnpoolNd, dims=2):
+    """Puts the maxima of `MaxPool2d` back to their places among zeros; arguments as `nn.functional.max_unpool2d`."""
 
 
-@own("__init__")
-class MaxUnpool2d(_MaxUnpool):
-    """Puts maxima back where `MaxPool2d` found them, among zeros; arguments as `MaxUnpool1d`.
+class MaxUnpool3d(_MaxUnpoolNd, dims=3):
+    """Puts the maxima of `MaxPool3d` back to their places among zeros; arguments as `nn.functional.max_unpool3d`."""
 
-    Example:
-        >>> pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
-        >>> unpool(*pool(torch.ones(1, 4, 4))).sum()
-        tensor(4.)
+
+class _AvgPoolNd(DimensionalLayer):
+    _repr_attributes = "kernel_size stride padding"
+    _function = "avg_pool{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
+        torch.Size([1, {2}])
     """
 
-    _dims = 2
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the maxima at their places; see `nn.functional.max_unpool2d`."""
-        return functional.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-@own("__init__")
-class MaxUnpool3d(_MaxUnpool):
-    """Puts maxima back where `MaxPool3d` found them, among zeros; arguments as `MaxUnpool1d`.
-
-    Example:
-        >>> pool, unpool = torch.nn.MaxPool3d(2, return_indices=True), torch.nn.MaxUnpool3d(2)
-        >>> unpool(*pool(torch.ones(1, 4, 4, 4))).sum()
-        tensor(8.)
-    """
-
-    _dims = 3
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return the maxima at their places; see `nn.functional.max_unpool3d`."""
-        return functional.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class _AvgPool(Shown):
-    _shown = "kernel_size stride padding"
     kernel_size: Any
     stride: Any
     padding: Any
 
 
-class AvgPool1d(_AvgPool):
-    """Takes the averages of windows of the last dimension; arguments as `nn.functional.avg_pool1d`.
-
-    Example:
-        >>> torch.nn.AvgPool1d(2)(torch.ones(1, 4)).shape
-        torch.Size([1, 2])
-    """
+class AvgPool1d(_AvgPoolNd, dims=1):
+    """The average of each window of the last dimension; arguments as `nn.functional.avg_pool1d`."""
 
     def __init__(
         self,
@@ -177,20 +135,22 @@ class AvgPool1d(_AvgPool):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = _tuple(kernel_size, 1)
-        self.stride = _tuple(stride if stride is not None else kernel_size, 1)
-        self.padding = _tuple(padding, 1)
+        as_tuple = _ntuple(1)
+        self.kernel_size = as_tuple(kernel_size)
+        self.stride = as_tuple(stride if stride is not None else kernel_size)
+        self.padding = as_tuple(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
-        return functional.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
+        return F.avg_pool1d(input, *windows, self.count_include_pad)
 
 
-class _DividedAvgPool(_AvgPool):
+class _AvgPoolWithDivisor(_AvgPoolNd):
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
+
     def __init__(
         self,
         kernel_size: Any,
@@ -208,39 +168,63 @@ class _DividedAvgPool(_AvgPool):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-
-@own("__init__")
-class AvgPool2d(_DividedAvgPool):
-    """Takes the averages of windows of the last two dimensions; arguments as `nn.functional.avg_pool2d`.
-
-    Example:
-        >>> torch.nn.AvgPool2d(2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
-    """
-
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
         windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
-        return functional.avg_pool2d(input, *windows, self.count_include_pad, self.divisor_override)
+        return getattr(F, self._function)(input, *windows, self.count_include_pad, self.divisor_override)
 
 
-@own("__init__")
-class AvgPool3d(_DividedAvgPool):
-    """Takes the averages of windows of the last three dimensions; arguments as `nn.functional.avg_pool3d`.
+class AvgPool2d(_AvgPoolWithDivisor, dims=2):
+    """The average of each window of the last two dimensions; arguments as `nn.functional.avg_pool2d`."""
 
-    Example:
-        >>> torch.nn.AvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
+
+class AvgPool3d(_AvgPoolWithDivisor, dims=3):
+    """The average of each window of the last three dimensions; arguments as `nn.functional.avg_pool3d`."""
+
+
+class _LPPoolNd(DimensionalLayer):
+    _repr_attributes = "norm_type kernel_size stride ceil_mode"
+    _function = "lp_pool{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2, 2)(torch.ones(1, {4})).shape
+        torch.Size([1, {2}])
     """
 
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
     def forward(self, input: Tensor) -> Tensor:
-        """Return the averages."""
-        windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
-        return functional.avg_pool3d(input, *windows, self.count_include_pad, self.divisor_override)
+        """Return the norms."""
+        windows = self.kernel_size, self.stride, self.ceil_mode
+        return getattr(F, self._function)(input, float(self.norm_type), *windows)
 
 
-class _FractionalMaxPool(Module):
-    _n: int
+class LPPool1d(_LPPoolNd, dims=1):
+    """The p-norm of each window of the last dimension; arguments as `nn.functional.lp_pool1d`."""
+
+
+class LPPool2d(_LPPoolNd, dims=2):
+    """The p-norm of each window of the last two dimensions; arguments as `nn.functional.lp_pool2d`."""
+
+
+class LPPool3d(_LPPoolNd, dims=3):
+    """The p-norm of each window of the last three dimensions; arguments as `nn.functional.lp_pool3d`."""
+
+
+# Windows at random places -------------------------------------------------------------------------
+
+
+class _FractionalMaxPoolNd(DimensionalLayer):
+    _function = "fractional_max_pool{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2, output_size=2)(torch.ones(1, {4})).shape
+        torch.Size([1, {2}])
+    """
+    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
     def __init__(
         self,
@@ -251,202 +235,90 @@ class _FractionalMaxPool(Module):
         _random_samples: Tensor | None = None,
     ) -> None:
         super().__init__()
-        name, n = type(self).__name__, self._n
-        if n == 3 and min(_tuple(kernel_size, 1), default=1) <= 0:
+        if self._dims == 3 and min(_ntuple(1)(kernel_size), default=1) <= 0:
             raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
-        self.kernel_size = _tuple(kernel_size, n)
+        as_tuple = _ntuple(self._dims)
+        self.kernel_size = as_tuple(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else _tuple(output_size, n)
-        self.output_ratio = None if output_ratio is None else _tuple(output_ratio, n)
+        self.output_size = None if output_size is None else as_tuple(output_size)
+        self.output_ratio = None if output_ratio is None else as_tuple(output_ratio)
         if output_size is None and output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
-        if self.output_ratio is not None and not all(0 < each < 1 for each in self.output_ratio):
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-
-class FractionalMaxPool2d(_FractionalMaxPool):
-    """Takes the maxima of windows whose places are drawn at random; arguments as `nn.functional.fractional_max_pool2d`.
-
-    Example:
-        >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
-    """
-
-    _n = 2
-
     def forward(self, input: Tensor) -> Any:
-        """Return the maxima; see `nn.functional.fractional_max_pool2d`."""
+        """Return the maxima; with `return_indices`, the maxima and their indices."""
         sizes = self.kernel_size, self.output_size, self.output_ratio
-        return functional.fractional_max_pool2d(
-            input, *sizes, self.return_indices, _random_samples=self._random_samples
-        )
+        function = getattr(F, self._function)
+        return function(input, *sizes, self.return_indices, _random_samples=self._random_samples)
 
 
-class FractionalMaxPool3d(_FractionalMaxPool):
-    """Takes the maxima of windows whose places are drawn at random; see `FractionalMaxPool2d`.
+class FractionalMaxPool2d(_FractionalMaxPoolNd, dims=2):
+    """The maxima of windows at random positions; arguments as `nn.functional.fractional_max_pool2d`."""
 
-    Example:
-        >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd, dims=3):
+    """The maxima of windows at random positions; arguments as `nn.functional.fractional_max_pool3d`."""
+
+
+# A given number of windows ------------------------------------------------------------------------
+
+
+class _AdaptiveMaxPoolNd(DimensionalLayer):
+    _repr_attributes = "output_size"
+    _function = "adaptive_max_pool{dims}d"
+    _example = """\
+        >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
+        torch.Size([1, {2}])
     """
-
-    _n = 3
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima; see `nn.functional.fractional_max_pool3d`."""
-        sizes = self.kernel_size, self.output_size, self.output_ratio
-        return functional.fractional_max_pool3d(
-            input, *sizes, self.return_indices, _random_samples=self._random_samples
-        )
-
-
-class _LPPool(Shown):
-    _shown = "norm_type kernel_size stride ceil_mode"
-
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
-
-
-class LPPool1d(_LPPool):
-    """Takes the p-norms of windows of the last dimension; arguments as `nn.functional.lp_pool1d`.
-
-    Example:
-        >>> torch.nn.LPPool1d(2, 2)(torch.ones(1, 4)).shape
-        torch.Size([1, 2])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return functional.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-
-class LPPool2d(_LPPool):
-    """Takes the p-norms of windows of the last two dimensions; arguments as `nn.functional.lp_pool2d`.
-
-    Example:
-        >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return functional.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-
-class LPPool3d(_LPPool):
-    """Takes the p-norms of windows of the last three dimensions; arguments as `nn.functional.lp_pool3d`.
-
-    Example:
-        >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return functional.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-
-class _AdaptiveMaxPool(Shown):
-    _shown = "output_size"
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
+    def forward(self, input: Tensor) -> Any:
+        """Return the maxima; with `return_indices`, the maxima and their indices."""
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
-class _AdaptiveAvgPool(Shown):
-    _shown = "output_size"
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, dims=1):
+    """The maximum of each of `output_size` windows; arguments as `nn.functional.adaptive_max_pool1d`."""
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, dims=2):
+    """The maximum of each of `output_size` windows; arguments as `nn.functional.adaptive_max_pool2d`."""
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, dims=3):
+    """The maximum of each of `output_size` windows; arguments as `nn.functional.adaptive_max_pool3d`."""
+
+
+class _AdaptiveAvgPoolNd(DimensionalLayer):
+    _repr_attributes = "output_size"
+    _function = "adaptive_avg_pool{dims}d"
+    _example = _AdaptiveMaxPoolNd._example
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last dimension.
-
-    Arguments as `nn.functional.adaptive_max_pool1d`.
-
-    Example:
-        >>> torch.nn.AdaptiveMaxPool1d(2)(torch.ones(1, 4)).shape
-        torch.Size([1, 2])
-    """
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima; see `nn.functional.adaptive_max_pool1d`."""
-        return functional.adaptive_max_pool1d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last two dimensions; see `AdaptiveMaxPool1d`.
-
-    Example:
-        >>> torch.nn.AdaptiveMaxPool2d(2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima; see `nn.functional.adaptive_max_pool2d`."""
-        return functional.adaptive_max_pool2d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last three dimensions; see `AdaptiveMaxPool1d`.
-
-    Example:
-        >>> torch.nn.AdaptiveMaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima; see `nn.functional.adaptive_max_pool3d`."""
-        return functional.adaptive_max_pool3d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last dimension.
-
-    Arguments as `nn.functional.adaptive_avg_pool1d`.
-
-    Example:
-        >>> torch.nn.AdaptiveAvgPool1d(2)(torch.ones(1, 4)).shape
-        torch.Size([1, 2])
-    """
-
     def forward(self, input: Tensor) -> Tensor:
-        """Return the averages; see `nn.functional.adaptive_avg_pool1d`."""
-        return functional.adaptive_avg_pool1d(input, self.output_size)
+        """Return the averages."""
+        return getattr(F, self._function)(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last two dimensions; see `AdaptiveAvgPool1d`.
-
-    Example:
-        >>> torch.nn.AdaptiveAvgPool2d(2)(torch.ones(1, 4, 4)).shape
-        torch.Size([1, 2, 2])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the averages; see `nn.functional.adaptive_avg_pool2d`."""
-        return functional.adaptive_avg_pool2d(input, self.output_size)
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, dims=1):
+    """The average of each of `output_size` windows; arguments as `nn.functional.adaptive_avg_pool1d`."""
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last three dimensions; see `AdaptiveAvgPool1d`.
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, dims=2):
+    """The average of each of `output_size` windows; arguments as `nn.functional.adaptive_avg_pool2d`."""
 
-    Example:
-        >>> torch.nn.AdaptiveAvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
-        torch.Size([1, 2, 2, 2])
-    """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the averages; see `nn.functional.adaptive_avg_pool3d`."""
-        return functional.adaptive_avg_pool3d(input, self.output_size)
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, dims=3):
+    """The average of each of `output_size` windows; arguments as `nn.functional.adaptive_avg_pool3d`."""

@@ -1,4 +1,4 @@
-"""Recurrent layers `RNN`, `LSTM`, `GRU`, and their cells, which do one step."""
+"""The recurrent layers `RNN`, `LSTM`, `GRU`, and their cells, which compute one step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import unusual
+from tinytorch.nn.modules._family import non_default
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
@@ -30,34 +30,34 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class _Recurrent(Module):
-    """What layers and cells have in common."""
+    """The base of layers and cells: their initial parameters."""
 
     hidden_size: int
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
+        """Draw the parameters again, from U(-k, k) with k = 1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
 
 class RNNBase(_Recurrent):
-    """What `RNN`, `LSTM` and `GRU` have in common.
+    """The base of `RNN`, `LSTM` and `GRU`.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size, hidden_size: how many features the input and the hidden state have.
-        num_layers: how many layers lie on each other.
+        input_size, hidden_size: the numbers of features of the input and the hidden state.
+        num_layers: the number of stacked layers.
         bias: whether to add biases.
         batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        proj_size: for `LSTM`, to how many features the hidden state is projected; 0 for not at all.
+        dropout: the probability of dropout between layers, in training.
+        bidirectional: whether the layers also run backwards in time; the output concatenates both directions.
+        proj_size: for `LSTM`, the number of features that the hidden state is projected to; 0 for no projection.
         device, dtype: of the parameters.
 
     Raises:
-        ValueError: a number is out of its range, or the mode is unknown.
-        TypeError: a size or a switch is of the wrong type.
+        ValueError: a number is out of range, or the mode is unknown.
+        TypeError: a size or a flag has a wrong type.
 
     Example:
         >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
@@ -149,23 +149,23 @@ class RNNBase(_Recurrent):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """The weights in the order in which `torch.lstm` and its like take them."""
+        """The weights in the order of the arguments of `torch.lstm` and `torch.gru`."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """Per layer and direction, its parameters."""
+        """The parameters, one list per layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: it is for cuDNN, which wants all parameters in one piece of memory.
+        """Do nothing; in PyTorch, cuDNN needs all parameters in one block of memory.
 
         Example:
             >>> torch.nn.GRU(2, 3).flatten_parameters()
         """
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raise PyTorch's errors unless dtype, number of dimensions and number of features fit."""
+        """Raise PyTorch's errors for a wrong dtype, number of dimensions or number of features."""
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype and not autocast.active():
             raise ValueError(
@@ -180,7 +180,7 @@ class RNNBase(_Recurrent):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
             )
 
-    def _expected(self, input: Tensor, batch_sizes: Tensor | None, size: int) -> tuple[int, ...]:
+    def _state_shape(self, input: Tensor, batch_sizes: Tensor | None, size: int) -> tuple[int, ...]:
         if batch_sizes is not None:
             batch = int(batch_sizes[0])
         else:
@@ -188,8 +188,8 @@ class RNNBase(_Recurrent):
         return (self.num_layers * (2 if self.bidirectional else 1), batch, size)
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, ...]:
-        """Return the shape that the hidden state must have for this input."""
-        return self._expected(input, batch_sizes, self.proj_size or self.hidden_size)
+        """Return the shape of the hidden state for this input."""
+        return self._state_shape(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, ...], msg: str = "Expected hidden size {}, got {}"
@@ -199,12 +199,12 @@ class RNNBase(_Recurrent):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise PyTorch's errors unless input and hidden state fit."""
+        """Raise PyTorch's errors unless input and hidden state have matching shapes."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the state with its sequences in another order.
+        """Return the state with its sequences permuted.
 
         Example:
             >>> hx = torch.arange(2.0).view(1, 2, 1)
@@ -214,7 +214,7 @@ class RNNBase(_Recurrent):
         return hx if permutation is None else apply_permutation(hx, permutation)
 
     def _batched(self, hx: Any, batched: bool) -> Any:
-        """Return a given state with a dimension for the batch, having checked how many dimensions it has."""
+        """Return the state with a batch dimension; raise PyTorch's errors for a wrong number of dimensions."""
         if batched:
             if hx.ndim != 3:
                 raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {hx.ndim}-D tensor")
@@ -227,11 +227,12 @@ class RNNBase(_Recurrent):
         return hx.squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        """Return the state before the first step where none is given: zeros."""
+        """Return the default of the initial state: zeros."""
         return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype)
 
-    def _result(self, found: Any) -> tuple[Tensor, Any]:
-        return found[0], found[1]
+    def _split_result(self, result: Any) -> tuple[Tensor, Any]:
+        """Return the output and the last state."""
+        return result[0], result[1]
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """Return the output of the last layer at all steps, and the last state.
@@ -239,11 +240,11 @@ class RNNBase(_Recurrent):
         Args:
             input: (steps, batch, features), with `batch_first` (batch, steps, features), or (steps, features); or a
                 `PackedSequence`, and then the output is one too.
-            hx: the state before the first step, (layers * directions, batch, hidden); zeros by default.
+            hx: the initial state, (layers * directions, batch, hidden); zeros by default.
 
         Raises:
-            ValueError: the input has a number of dimensions or a dtype that does not fit.
-            RuntimeError: the sizes do not fit.
+            ValueError: wrong number of dimensions or dtype of the input.
+            RuntimeError: mismatched sizes.
         """
         function = functions[self.mode.lower()]
         settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
@@ -254,7 +255,7 @@ class RNNBase(_Recurrent):
             else:
                 hx = self.permute_hidden(hx, sorted_indices)
             self.check_forward_args(data, hx, batch_sizes)
-            out, last = self._result(function(data, batch_sizes, hx, *settings))
+            out, last = self._split_result(function(data, batch_sizes, hx, *settings))
             packed = PackedSequence(out, batch_sizes, sorted_indices, unsorted_indices)
             return packed, self.permute_hidden(last, unsorted_indices)
         if input.ndim not in (2, 3):
@@ -267,40 +268,38 @@ class RNNBase(_Recurrent):
             input = input.unsqueeze(dim)
         hx = self._initial(input, None) if hx is None else self._batched(hx, batched)
         self.check_forward_args(input, hx, None)
-        out, last = self._result(function(input, hx, *settings, self.batch_first))
+        out, last = self._split_result(function(input, hx, *settings, self.batch_first))
         if not batched:
             return out.squeeze(dim), self._unbatched(last)
         return out, last
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
+        """Return the sizes, and the settings that differ from their defaults."""
+        shown = non_default(
+            self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False
+        )
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.__dict__.setdefault("proj_size", 0)  # which older pickles lack
-        self.__dict__.pop("_flat_weights", None)  # a property here, which PyTorch's pickles hold
+        self.__dict__.setdefault("proj_size", 0)  # (older pickles lack it)
+        self.__dict__.pop("_flat_weights", None)  # (in PyTorch's pickles; a property here)
 
 
 class RNN(RNNBase):
-    """Recurrent layers h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
+    """Recurrent layers, h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
     Args:
-        nonlinearity: "tanh" or "relu"; it comes after `num_layers`.
-        the others: as for `RNNBase`, in its order after `mode` and without `proj_size`.
+        nonlinearity: "tanh" or "relu"; positionally, it follows `num_layers`.
+        the others: as for `RNNBase`, in the order there, without `mode` and `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with
-            s = 1/sqrt(hidden_size); those of the other direction end in `_reverse`.
+            s = 1/sqrt(hidden_size); those of the reverse direction end in `_reverse`.
 
     Shape:
         `(steps, batch, input_size)` -> `(steps, batch, directions * hidden_size)`, and the last state
         `(num_layers * directions, batch, hidden_size)`.
-
-    Raises:
-        ValueError: a number is out of its range, or the nonlinearity is unknown.
-        TypeError: a size or a switch is of the wrong type.
 
     Example:
         >>> layer = torch.nn.RNN(10, 20, 2)
@@ -330,22 +329,19 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory; arguments as `RNNBase`, after its `mode`.
+    """Layers of long short-term memory; arguments and errors as `RNNBase`, without `mode`.
 
-    With i, f, o = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each, and g = tanh of the like,
+    With the gates i, f, o = sigmoid(W x_t + b + W' h_(t-1) + b'), g = tanh(W x_t + b + W' h_(t-1) + b'), which have
+    separate parameters W, b, W', b',
 
         c_t = f * c_(t-1) + i * g,        h_t = o * tanh(c_t).
 
     Attributes:
-        as those of `RNN`, of the gates i, f, g, o; and with a projection `weight_hr_l[k]`.
+        as those of `RNN`, for the gates i, f, g, o; with a projection also `weight_hr_l[k]`.
 
     Shape:
         `(steps, batch, input_size)` -> `(steps, batch, directions * (proj_size or hidden_size))`, and the last states
-        `(h_n, c_n)`, each `(num_layers * directions, batch, hidden_size)`, h_n with `proj_size` if that is not 0.
-
-    Raises:
-        ValueError: a number is out of its range.
-        TypeError: a size or a switch is of the wrong type.
+        `(h_n, c_n)`, both `(num_layers * directions, batch, hidden_size)`, h_n with `proj_size` if that is not 0.
 
     Example:
         >>> layer = torch.nn.LSTM(10, 20, 2, batch_first=True)
@@ -361,20 +357,20 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, ...]:
-        """Return the shape that the cells' state must have for this input."""
-        return self._expected(input, batch_sizes, self.hidden_size)
+        """Return the shape of the cell state for this input."""
+        return self._state_shape(input, batch_sizes, self.hidden_size)
 
     def _state_shapes(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise PyTorch's errors unless input and states fit."""
+        """Raise PyTorch's errors unless input and states have matching shapes."""
         self.check_input(input, batch_sizes)
         for k, shape in enumerate(self._state_shapes(input, batch_sizes)):
             self.check_hidden_size(hidden[k], shape, f"Expected hidden[{k}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the states with their sequences in another order."""
+        """Return the states with their sequences permuted."""
         if permutation is None:
             return hx
         return apply_permutation(hx[0], permutation), apply_permutation(hx[1], permutation)
@@ -395,23 +391,22 @@ class LSTM(RNNBase):
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         return tuple([zeros(shape, dtype=input.dtype) for shape in self._state_shapes(input, batch_sizes)])
 
-    def _result(self, found: Any) -> tuple[Tensor, Any]:
-        return found[0], (found[1], found[2])
+    def _split_result(self, result: Any) -> tuple[Tensor, Any]:
+        return result[0], (result[1], result[2])
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units; arguments as `RNNBase`, after its `mode` and without `proj_size`.
+    """Layers of gated recurrent units; arguments and errors as `RNNBase`, without `mode` and `proj_size`.
 
-    With r, z = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each,
+    With the gates r, z = sigmoid(W x_t + b + W' h_(t-1) + b'), which have separate parameters W, b, W', b',
 
         n = tanh(W_in x_t + b_in + r * (W_hn h_(t-1) + b_hn)),        h_t = (1 - z) * n + z * h_(t-1).
 
     Attributes:
-        as those of `RNN`, of the gates r, z, n; and so are the shapes.
+        as those of `RNN`, for the gates r, z, n.
 
-    Raises:
-        ValueError: a number is out of its range.
-        TypeError: a size or a switch is of the wrong type.
+    Shape:
+        as that of `RNN`.
 
     Example:
         >>> layer = torch.nn.GRU(10, 20, bidirectional=True)
@@ -433,10 +428,10 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(_Recurrent):
-    """What `RNNCell`, `LSTMCell` and `GRUCell` have in common.
+    """The base of `RNNCell`, `LSTMCell` and `GRUCell`.
 
     Args:
-        num_chunks: how many gates there are.
+        num_chunks: the number of gates.
         the others: as for `RNNCell`.
 
     Example:
@@ -466,7 +461,7 @@ class RNNCellBase(_Recurrent):
         self.reset_parameters()
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that are not the default."""
+        """Return the sizes, and the settings that differ from their defaults."""
         shown = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             shown += f", bias={self.bias}"
@@ -484,8 +479,8 @@ class RNNCellBase(_Recurrent):
         if hx is not None and hx.ndim not in (1, 2):
             raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {hx.ndim}D instead")
 
-    def _stepped(self, function: Any, input: Tensor, hx: Tensor | None) -> Tensor:
-        """Return the next state, of one tensor."""
+    def _step(self, function: Any, input: Tensor, hx: Tensor | None) -> Tensor:
+        """Return the next state, a single tensor."""
         self._check(input, hx)
         batched = input.ndim == 2
         if not batched:
@@ -502,7 +497,7 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
     Args:
-        input_size, hidden_size: how many features the input and the state have.
+        input_size, hidden_size: the numbers of features of input and state.
         bias: whether to add biases.
         nonlinearity: "tanh" or "relu".
         device, dtype: of the parameters.
@@ -538,14 +533,14 @@ class RNNCell(RNNCellBase):
         self._check(input, hx)
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._stepped(functions[f"rnn_{self.nonlinearity}_cell"], input, hx)
+        return self._step(functions[f"rnn_{self.nonlinearity}_cell"], input, hx)
 
 
 class LSTMCell(RNNCellBase):
     """One step of an `LSTM`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
-        weight_ih, weight_hh, bias_ih, bias_hh: of the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
+        weight_ih, weight_hh, bias_ih, bias_hh: for the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
 
     Shape:
         input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
@@ -564,11 +559,11 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the next states (h, c); `hx`, the states before, are zeros by default."""
+        """Return the next states (h, c); `hx`, the previous states, are zeros by default."""
         self._check(input, None)
-        for k, each in enumerate(() if hx is None else hx):
-            if each.ndim not in (1, 2):
-                raise ValueError(f"LSTMCell: Expected hx[{k}] to be 1D or 2D, got {each.ndim}D instead")
+        for k, state in enumerate(() if hx is None else hx):
+            if state.ndim not in (1, 2):
+                raise ValueError(f"LSTMCell: Expected hx[{k}] to be 1D or 2D, got {state.ndim}D instead")
         batched = input.ndim == 2
         if not batched:
             input = input.unsqueeze(0)
@@ -585,10 +580,10 @@ class GRUCell(RNNCellBase):
     """One step of a `GRU`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
-        weight_ih, weight_hh, bias_ih, bias_hh: of the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).
+        weight_ih, weight_hh, bias_ih, bias_hh: for the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).
 
     Shape:
-        input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
+        as that of `RNNCell`.
 
     Example:
         >>> cell = torch.nn.GRUCell(10, 20)
@@ -603,4 +598,4 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the next state; `hx` is zeros by default."""
-        return self._stepped(functions["gru_cell"], input, hx)
+        return self._step(functions["gru_cell"], input, hx)

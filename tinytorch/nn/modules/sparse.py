@@ -1,4 +1,4 @@
-"""Tables of vectors that are looked up by index."""
+"""Embeddings: tables of vectors, looked up by index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import unusual
+from tinytorch.nn.modules._family import non_default
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -16,38 +16,38 @@ from tinytorch.ops.create import empty
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class _Table(Module):
-    """What both kinds of tables have in common."""
+class _EmbeddingTable(Module):
+    """The base of both embeddings: the table and its initial values."""
 
     num_embeddings: int
     embedding_dim: int
     padding_idx: int | None
     weight: Tensor
 
-    def _fill(self, given: Tensor | None, trained: bool, device: Any, dtype: Any) -> None:
-        """Make the table of `given`, or draw it."""
+    def _register_weight(self, values: Tensor | None, requires_grad: bool, device: Any, dtype: Any) -> None:
+        """Register the table with these values, or draw it."""
         shape = (self.num_embeddings, self.embedding_dim)
-        if given is not None and tuple(given.shape) != shape:
+        if values is not None and tuple(values.shape) != shape:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-        table = empty(shape, device=device, dtype=dtype) if given is None else given
-        self.weight = Parameter(table, requires_grad=trained)
-        if given is None:
+        table = empty(shape, device=device, dtype=dtype) if values is None else values
+        self.weight = Parameter(table, requires_grad=requires_grad)
+        if values is None:
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table anew."""
+        """Draw the table again."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
 
-class Embedding(_Table):
-    """A table of `num_embeddings` vectors; the output holds, for each index, its row.
+class Embedding(_EmbeddingTable):
+    """A table of `num_embeddings` vectors; the output holds the rows at the indices in the input.
 
     Args:
-        num_embeddings, embedding_dim: how many vectors, and the length of each.
-        padding_idx: an index whose row is 0 at first and gets no gradient.
+        num_embeddings, embedding_dim: the number and the length of the vectors.
+        padding_idx: an index whose row is initially 0 and gets no gradient.
         device, dtype: of the table.
         the others: as for `nn.functional.embedding`.
 
@@ -92,7 +92,7 @@ class Embedding(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        self._fill(_weight, not _freeze, device, dtype)
+        self._register_weight(_weight, not _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -109,11 +109,11 @@ class Embedding(_Table):
 
         Args:
             embeddings: the table, 2-dimensional.
-            freeze: whether it is left untrained.
+            freeze: whether the table is excluded from training.
             the others: as for the class.
 
         Raises:
-            AssertionError: the table has not 2 dimensions.
+            AssertionError: the table is not 2-dimensional.
 
         Example:
             >>> words = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))
@@ -133,16 +133,16 @@ class Embedding(_Table):
         )
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        """Return the sizes, and the settings that differ from their defaults."""
+        shown = non_default(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
-class EmbeddingBag(_Table):
-    """Sums, means or maxima of rows of a table, one per bag of indices.
+class EmbeddingBag(_EmbeddingTable):
+    """The sum, mean or maximum of the rows of a table, for every bag of indices.
 
     Args:
-        padding_idx: an index that is left out of its bags; its row is 0 at first and gets no gradient.
+        padding_idx: an index that is left out of its bags; its row is initially 0 and gets no gradient.
         num_embeddings, embedding_dim, device, dtype: as for `Embedding`.
         the others: as for `nn.functional.embedding_bag`.
 
@@ -187,7 +187,7 @@ class EmbeddingBag(_Table):
                 raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        self._fill(_weight, True, device, dtype)
+        self._register_weight(_weight, True, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
@@ -208,7 +208,7 @@ class EmbeddingBag(_Table):
         """Return a layer with the table `embeddings`, whose memory it shares; see `Embedding.from_pretrained`.
 
         Raises:
-            AssertionError: the table has not 2 dimensions.
+            AssertionError: the table is not 2-dimensional.
 
         Example:
             >>> bags = torch.nn.EmbeddingBag.from_pretrained(torch.tensor([[1.0, 2.0], [4.0, 5.0]]))
@@ -224,13 +224,13 @@ class EmbeddingBag(_Table):
         return layer
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
+        """Return the sum, mean or maximum of the rows of every bag, of shape `(B, embedding_dim)`."""
         settings = self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse
         bags = self.include_last_offset, self.padding_idx
         return F.embedding_bag(input, self.weight, offsets, *settings, per_sample_weights, *bags)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that are not the default."""
-        shown = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        """Return the sizes, and the settings that differ from their defaults."""
+        shown = non_default(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         shown = [f"{self.num_embeddings}, {self.embedding_dim}", *shown, f"mode={self.mode!r}"]
-        return ", ".join(shown + unusual(self, padding_idx=None))
+        return ", ".join(shown + non_default(self, padding_idx=None))

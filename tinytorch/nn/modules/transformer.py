@@ -1,4 +1,4 @@
-"""The Transformer: layers of attention and feed-forward networks, and stacks of them."""
+"""The Transformer: layers of attention and feed-forward networks, and stacks of these layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
-    """Return the hint; without one, whether the mask is the causal mask."""
+    """Return the hint; if it is None, whether the mask is the causal mask."""
     if hint is not None or mask is None:
         return hint is True
     array = mask._array
@@ -56,17 +56,17 @@ def _copies(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
-def _get_activation_fn(given: Activation) -> Callable[[Tensor], Tensor]:
-    if not isinstance(given, str):
-        return given
+def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
     functions: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-    if given not in functions:
-        raise RuntimeError(f"activation should be relu/gelu, not {given}")
-    return functions[given]
+    if activation not in functions:
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return functions[activation]
 
 
 class _Layer(Module):
-    """What has self-attention."""
+    """The base of encoder and decoder layers: the self-attention block."""
 
     def _sa_block(
         self,
@@ -81,22 +81,22 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward network, each added to its input and normalised.
+    """Self-attention and a feed-forward network, both with a residual connection and layer normalisation.
 
     Args:
-        d_model: length of the last dimension of input and output.
-        nhead: number of heads.
-        dim_feedforward: width of the feed-forward network.
-        dropout: the probability of dropout.
-        activation: of the feed-forward network: "relu", "gelu" or a function of one tensor.
+        d_model: the length of the last dimension of input and output.
+        nhead: the number of heads.
+        dim_feedforward: the width of the feed-forward network.
+        dropout: the dropout probability.
+        activation: that of the feed-forward network: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: `eps` of the normalisations.
         batch_first: whether input and output are (N, S, E) instead of (S, N, E).
-        norm_first: normalise what goes into attention and network instead of the sums.
+        norm_first: whether to normalise the inputs of attention and network (pre-norm) instead of the sums (post-norm).
         bias: whether linear layers and normalisations have biases.
         device, dtype: of the parameters.
 
     Raises:
-        RuntimeError: another activation's name.
+        RuntimeError: unknown name of an activation.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
@@ -134,7 +134,7 @@ class TransformerEncoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         function = _get_activation_fn(activation)
-        # PyTorch's attribute; whether it has a fused kernel for the layer depends on it.
+        # PyTorch's attribute, which selects its fused kernel.
         self.activation_relu_or_gelu = (
             1 if function == F.relu or isinstance(function, ReLU)
             else 2 if function == F.gelu or isinstance(function, GELU)
@@ -153,15 +153,15 @@ class TransformerEncoderLayer(_Layer):
 
         Args:
             src: shape (S, E), (S, N, E), or (N, S, E) with `batch_first`.
-            src_mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
-            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            src_mask: (S, S) or (N * heads, S, S), True (or -inf) for pairs of positions that are masked.
+            src_key_padding_mask: (S,) or (N, S), True (or -inf) for positions that are masked for all queries.
             is_causal: a hint that `src_mask` is the causal mask.
         """
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
         options = {"is_causal": is_causal}
-        if self._fused(src) and self.self_attn._hides_all(src, mask, padding):
+        if self._fused(src) and self.self_attn._masks_whole_row(src, mask, padding):
             options["need_weights"] = True
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), mask, padding, **options)
@@ -174,13 +174,13 @@ class TransformerEncoderLayer(_Layer):
         return out
 
     def _fused(self, src: Tensor) -> bool:
-        """Return whether PyTorch would use its fused kernel: under autocasting that has a result of low precision."""
+        """Return whether PyTorch would use its fused kernel, whose result under autocasting has low precision."""
         return (
             not self.training
             and bool(self.activation_relu_or_gelu)
             and self.norm1.eps == self.norm2.eps
             and self.self_attn._fused(src)
-            and not (is_grad_enabled() and any(each.requires_grad for each in self.parameters()))
+            and not (is_grad_enabled() and any(p.requires_grad for p in self.parameters()))
         )
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -190,18 +190,12 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    Each is added to its input and normalised; arguments as `TransformerEncoderLayer`.
-
-    Raises:
-        RuntimeError: another activation's name.
+    All with a residual connection and layer normalisation; arguments and errors as `TransformerEncoderLayer`.
 
     Example:
         >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16)
         >>> layer(torch.ones(4, 3, 8), torch.ones(5, 3, 8)).shape
         torch.Size([4, 3, 8])
-
-    Source:
-        Vaswani et al., "Attention Is All You Need", 2017.
     """
 
     def __init__(
@@ -250,21 +244,21 @@ class TransformerDecoderLayer(_Layer):
         Args:
             tgt: shape (T, E), (T, N, E), or (N, T, E) with `batch_first`.
             memory: the encoder's output, (S, E), (S, N, E) or (N, S, E).
-            tgt_mask: (T, T) or (N * heads, T, T), True (or -inf) where not to attend.
+            tgt_mask: (T, T) or (N * heads, T, T), True (or -inf) for pairs of positions that are masked.
             memory_mask: (T, S) or (N * heads, T, S).
-            tgt_key_padding_mask: (T,) or (N, T), True (or -inf) at places that nobody attends to.
+            tgt_key_padding_mask: (T,) or (N, T), True (or -inf) for positions that are masked for all queries.
             memory_key_padding_mask: (S,) or (N, S).
             tgt_is_causal, memory_is_causal: hints that `tgt_mask` and `memory_mask` are the causal mask.
         """
         x = tgt
-        of_tgt = tgt_mask, tgt_key_padding_mask, tgt_is_causal
-        of_memory = memory_mask, memory_key_padding_mask, memory_is_causal
+        tgt_options = tgt_mask, tgt_key_padding_mask, tgt_is_causal
+        memory_options = memory_mask, memory_key_padding_mask, memory_is_causal
         if self.norm_first:
-            x = x + self._sa_block(self.norm1(x), *of_tgt)
-            x = x + self._mha_block(self.norm2(x), memory, *of_memory)
+            x = x + self._sa_block(self.norm1(x), *tgt_options)
+            x = x + self._mha_block(self.norm2(x), memory, *memory_options)
             return x + self._ff_block(self.norm3(x))
-        x = self.norm1(x + self._sa_block(x, *of_tgt))
-        x = self.norm2(x + self._mha_block(x, memory, *of_memory))
+        x = self.norm1(x + self._sa_block(x, *tgt_options))
+        x = self.norm2(x + self._mha_block(x, memory, *memory_options))
         return self.norm3(x + self._ff_block(x))
 
     def _mha_block(
@@ -280,15 +274,15 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """A stack of copies of a layer; all start with the same parameters.
+    """A stack of copies of a layer, with the same initial parameters.
 
     Args:
-        encoder_layer: the layer that is copied.
-        num_layers: how many copies.
+        encoder_layer: the layer to copy.
+        num_layers: the number of copies.
         norm: a normalisation of the last layer's output, or None.
-        enable_nested_tensor: whether PyTorch may leave out what is padding, where it has a fused kernel for the layer.
-            Here this saves nothing; but the output is 0 there, before `norm`, where PyTorch's is.
-        mask_check: whether PyTorch looks if the padding is at the end.
+        enable_nested_tensor: whether PyTorch may skip padding in its fused kernel. Here nothing is skipped, but the
+            output at padded positions is 0, before `norm`, wherever PyTorch's is.
+        mask_check: has no effect (whether PyTorch checks that the padding is at the end).
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -311,7 +305,7 @@ class TransformerEncoder(Module):
         self.enable_nested_tensor = enable_nested_tensor
         self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
-        reason = _why_not_nested(encoder_layer) if enable_nested_tensor else ""
+        reason = _reason_not_nested(encoder_layer) if enable_nested_tensor else ""
         if reason:
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}",
@@ -330,7 +324,7 @@ class TransformerEncoder(Module):
 
         Args:
             src, mask, src_key_padding_mask: as those of `TransformerEncoderLayer`.
-            is_causal: a hint that `mask` is the causal mask; None: find out.
+            is_causal: a hint that `mask` is the causal mask; None to compare it with the causal mask.
         """
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
         mask = canonical_mask(mask, "mask", None, "", src.dtype)
@@ -339,14 +333,14 @@ class TransformerEncoder(Module):
         out = src
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
-        if padding is not None and mask is None and self._leaves_out_padding(src, padding):
+        if padding is not None and mask is None and self._skips_padding(src, padding):
             if bool((padding != 0).all()):
                 raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
             out = out.masked_fill((padding != 0).unsqueeze(-1), 0)
         return out if self.norm is None else self.norm(out)
 
-    def _leaves_out_padding(self, src: Tensor, padding: Tensor) -> bool:
-        """Return whether PyTorch leaves out padding: in evaluation, without gradients, where it is last."""
+    def _skips_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Return whether PyTorch skips padding: in evaluation, without gradients, if it is at the end."""
         first: Any = self.layers[0]
         if not (_fast_path.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
             return False
@@ -358,8 +352,8 @@ class TransformerEncoder(Module):
         return bool((absent[:, 1:] >= absent[:, :-1]).all())
 
 
-def _why_not_nested(layer: Any) -> str:
-    """Return PyTorch's reason for having no fused kernel for the layer, "" if it has one."""
+def _reason_not_nested(layer: Any) -> str:
+    """Return PyTorch's reason for not using its fused kernel for the layer, or "" if it uses it."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " was not TransformerEncoderLayer"
     if layer.norm_first:
@@ -379,7 +373,7 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerDecoder(Module):
-    """A stack of copies of a layer, which start with the same parameters; arguments as `TransformerEncoder`.
+    """A stack of copies of a layer, with the same initial parameters; arguments as `TransformerEncoder`.
 
     Example:
         >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16)
@@ -406,7 +400,7 @@ class TransformerDecoder(Module):
     ) -> Tensor:
         """Return the output of the last layer; arguments as those of `TransformerDecoderLayer`.
 
-        Without the hint `tgt_is_causal` it is found out whether `tgt_mask` is the causal mask.
+        If the hint `tgt_is_causal` is None, `tgt_mask` is compared with the causal mask.
         """
         first: Any = self.layers[0]
         tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, first.self_attn.batch_first))
@@ -424,8 +418,8 @@ class Transformer(Module):
     """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
 
     Args:
-        num_encoder_layers, num_decoder_layers: how many layers encoder and decoder have.
-        custom_encoder, custom_decoder: modules in place of encoder and decoder.
+        num_encoder_layers, num_decoder_layers: the numbers of layers of encoder and decoder.
+        custom_encoder, custom_decoder: modules that replace encoder and decoder.
         the others: as for `TransformerEncoderLayer`.
 
     Example:
@@ -457,17 +451,17 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         options = {"bias": bias, "device": device, "dtype": dtype}
-        of_layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        layer_settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            encoder_layer = TransformerEncoderLayer(*of_layer, **options)
+            encoder_layer = TransformerEncoderLayer(*layer_settings, **options)
             norm = LayerNorm(d_model, eps=layer_norm_eps, **options)
             self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            decoder_layer = TransformerDecoderLayer(*of_layer, **options)
+            decoder_layer = TransformerDecoderLayer(*layer_settings, **options)
             norm = LayerNorm(d_model, eps=layer_norm_eps, **options)
             self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
         self._reset_parameters()
@@ -492,13 +486,13 @@ class Transformer(Module):
         """Return the decoder's output, of the shape of `tgt`.
 
         Args:
-            src: what the encoder gets, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
-            tgt: what the decoder gets, (T, E), (T, N, E) or (N, T, E).
-            src_is_causal, tgt_is_causal: hints that `src_mask` and `tgt_mask` are the causal mask; None: find out.
+            src: the input of the encoder, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
+            tgt: the input of the decoder, (T, E), (T, N, E) or (N, T, E).
+            src_is_causal, tgt_is_causal: hints that `src_mask` and `tgt_mask` are the causal mask; None to compare.
             the others: as those of `TransformerEncoderLayer` and `TransformerDecoderLayer`.
 
         Raises:
-            RuntimeError: the batches differ, or the last dimension is not `d_model`.
+            RuntimeError: the batch sizes differ, or the last dimension is not `d_model`.
         """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.size(batch) != tgt.size(batch):

@@ -1,4 +1,4 @@
-"""Layers that resize."""
+"""Layers that resize their input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes to `size`, or by `scale_factor`; arguments as `nn.functional.interpolate`.
+    """Resizes its input to `size`, or by `scale_factor`; arguments as `nn.functional.interpolate`.
 
     Example:
         >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
@@ -31,7 +31,7 @@ class Upsample(Module):
         self.name = type(self).__name__
         self.size = size
         if isinstance(scale_factor, tuple):
-            self.scale_factor: Any = tuple([float(each) for each in scale_factor])
+            self.scale_factor: Any = tuple([float(factor) for factor in scale_factor])
         else:
             self.scale_factor = float(scale_factor) if scale_factor else None
         self.mode = mode
@@ -40,8 +40,8 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input resized."""
-        how = self.mode, self.align_corners, self.recompute_scale_factor
-        return functional.interpolate(input, self.size, self.scale_factor, *how)
+        options = self.mode, self.align_corners, self.recompute_scale_factor
+        return functional.interpolate(input, self.size, self.scale_factor, *options)
 
     def extra_repr(self) -> str:
         """Return the size or the factor, and the mode."""
@@ -50,7 +50,7 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resizes images by repeating elements; `Upsample` is the name to use, and says more.
+    """Deprecated: `Upsample` with mode "nearest", for images.
 
     Example:
         >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
@@ -62,7 +62,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use, and says more.
+    """Deprecated: `Upsample` with mode "bilinear" and aligned corners, for images.
 
     Example:
         >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))

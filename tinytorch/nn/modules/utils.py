@@ -1,4 +1,4 @@
-"""Small helpers of the modules, under PyTorch's names: settings per dimension, keys of state dicts."""
+"""Helpers of modules, under PyTorch's names: tuples of settings per dimension, keys of state dicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """Return the function that makes a tuple: of a number n times it, of a sequence its elements."""
+    """Return a function that repeats a number n times as a tuple, and converts a sequence to a tuple."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
@@ -25,12 +25,12 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
-    """Return the elements in reverse order, each n times: the order that `pad` takes widths in."""
+    """Return the elements in reverse order, repeated n times each: the order of the widths of `pad`."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
-    """Return sizes, those that are None replaced by the last of `defaults`.
+    """Return the sizes, with None replaced by the corresponding one of the last `defaults`.
 
     Raises:
         ValueError: there are not more defaults than sizes.
@@ -44,7 +44,7 @@ def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the keys of a state dict, in place (that of `DataParallel`, "module.", say).
+    """Remove `prefix` (such as "module." of `DataParallel`) from the keys of a state dict, in place.
 
     Example:
         >>> from tinytorch.nn.modules.utils import consume_prefix_in_state_dict_if_present
@@ -60,6 +60,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     if metadata is None:
         return
     for key in list(metadata):
-        # "module", for example, is the entry of what was wrapped: the model itself, whose key is "".
+        # The entry "module", for instance, belongs to the wrapped model, whose key becomes "".
         if key == prefix.replace(".", "") or key.startswith(prefix):
             metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -1,17 +1,12 @@
 """PyTorch's `torch.nn.parallel`: `DataParallel`, which has one device here, and `DistributedDataParallel`."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import Any
-
+from tinytorch.nn._distributed import lazy_names
 from tinytorch.nn.modules.parallel import DataParallel
 
+if TYPE_CHECKING:
+    from tinytorch.distributed.data_parallel import DistributedDataParallel as DistributedDataParallel
+
 __all__ = ["DataParallel", "DistributedDataParallel"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("DistributedDataParallel", "distributed"):  # it imports `tinytorch.distributed`
-        module = importlib.import_module("tinytorch.nn.parallel.distributed")
-        return module if name == "distributed" else module.DistributedDataParallel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, "DistributedDataParallel", "distributed")

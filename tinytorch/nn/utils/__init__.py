@@ -15,6 +15,8 @@ from tinytorch.nn.utils.memory_format import convert_conv2d_weight_memory_format
 from tinytorch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from tinytorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
+__traced_as__ = "inline"  # by `torch.compile`
+
 __all__ = [
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "parametrizations",
     "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "skip_init", "spectral_norm", "stateless",

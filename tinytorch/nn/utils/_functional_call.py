@@ -1,4 +1,4 @@
-"""A module called with other tensors in place of its own: `torch.func.functional_call`."""
+"""`torch.func.functional_call`: a call of a module with given tensors instead of its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in place of its parameters and buffers; afterwards it has its own again.
+    """Call a module with given tensors instead of its parameters and buffers, which are restored afterwards.
 
     Args:
         module: the module to call.
-        parameter_and_buffer_dicts: by name ("layer.weight") the tensors to use, or several dictionaries with distinct
-            names. What the module assigns to such a name during the call is entered in the dictionary.
+        parameter_and_buffer_dicts: the tensors by name ("layer.weight"), or several such dictionaries with distinct
+            names. If the module assigns to such a name during the call, the dictionary receives the new tensor.
         args, kwargs: the positional arguments, a tuple or a single one; and the keyword arguments.
-        tie_weights: what the module shares under several names stays shared: a tensor for one is used for all.
-        strict: the names must be exactly those of the module's parameters and buffers.
+        tie_weights: whether a tensor given for one name of a shared parameter is used for all its names.
+        strict: whether the names must be exactly those of the module's parameters and buffers.
 
     Returns:
-        What the module returns.
+        The result of the module.
 
     Raises:
         RuntimeError: with `strict`, a name is missing or unexpected.
         ValueError: the dictionaries share a name; shared parameters are given different tensors.
-        AttributeError: a name leads to no submodule.
+        AttributeError: a name contains an unknown submodule.
 
     Example:
         >>> model = torch.nn.Linear(2, 1)
@@ -50,34 +50,34 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    given = _merged(parameter_and_buffer_dicts)
-    with replaced(module, given, tie_weights, strict):
+    tensors = _merged(parameter_and_buffer_dicts)
+    with swapped_tensors(module, tensors, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 def _merged(dicts: Any) -> Tensors:
-    """Return one dictionary for all."""
+    """Return the union of the dictionaries."""
     if isinstance(dicts, dict):
         return dicts
     if not isinstance(dicts, Sequence):
         raise ValueError(
             f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
         )
-    if not all(isinstance(each, dict) for each in dicts):
+    if not all(isinstance(tensors, dict) for tensors in dicts):
         raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
-    names = [name for each in dicts for name in each]
+    names = [name for tensors in dicts for name in tensors]
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
-    return {name: tensor for each in dicts for name, tensor in each.items()}
+    return {name: tensor for tensors in dicts for name, tensor in tensors.items()}
 
 
 @contextmanager
-def replaced(module: Module, given: Tensors, tie_weights: bool, strict: bool) -> Iterator[None]:
-    """Put tensors in place of a module's own; on exit put these back, and what was there into `given`."""
+def swapped_tensors(module: Module, tensors: Tensors, tie_weights: bool, strict: bool) -> Iterator[None]:
+    """Swap `tensors` into a module; on exit restore its own, and enter tensors assigned meanwhile in `tensors`."""
     own: Tensors = dict(module.named_parameters(remove_duplicate=False))
     own.update(module.named_buffers(remove_duplicate=False))
-    used = _tied(own, given) if tie_weights else given
+    used = _tied(own, tensors) if tie_weights else tensors
     if strict:
         problems = [
             f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
@@ -87,26 +87,26 @@ def replaced(module: Module, given: Tensors, tie_weights: bool, strict: bool) ->
         if problems:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems))
     accessor = NamedMemberAccessor(module)
-    before, _ = accessor.swap_tensors_dict(used, allow_missing=True)
+    originals, _ = accessor.swap_tensors_dict(used, allow_missing=True)
     try:
         yield
     finally:
-        after, _ = accessor.swap_tensors_dict(before, allow_missing=True)
-        given.update({name: after[name] for name in given if name in after})
+        current, _ = accessor.swap_tensors_dict(originals, allow_missing=True)
+        tensors.update({name: current[name] for name in tensors if name in current})
 
 
-def _tied(own: Tensors, given: Tensors) -> Tensors:
-    """Return `given` with each tensor under all the names that the module has for the one it replaces."""
+def _tied(own: Tensors, tensors: Tensors) -> Tensors:
+    """Return `tensors`, extended by all further names of the members that they replace."""
     names: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names.setdefault(id(tensor), []).append(name)
-    used = dict(given)
-    for name in given.keys() & own:
+    used = dict(tensors)
+    for name in tensors.keys() & own:
         tied = names[id(own[name])]
-        if len({id(given[each]) for each in tied if each in given}) > 1:
+        if len({id(tensors[alias]) for alias in tied if alias in tensors}) > 1:
             raise ValueError(
                 f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
                 "tie_weights=False"
             )
-        used.update(dict.fromkeys(tied, given[name]))
+        used.update(dict.fromkeys(tied, tensors[name]))
     return used

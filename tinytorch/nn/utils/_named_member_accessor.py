@@ -1,4 +1,4 @@
-"""A module's tensors by name, whether they are parameters, buffers or attributes; and how others take their place.
+"""Access to a module's tensors by name, whether parameters, buffers or attributes, and their replacement.
 
 Private in PyTorch too, but packages import it.
 """
@@ -14,14 +14,16 @@ from tinytorch.nn.modules.module import Module
 _MISSING: Any = object()
 
 
-def _check(value: Any, kind: type, what: str = "") -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{what}{value} is not an instance of torch.{'nn.' * (kind is Module)}{kind.__name__}")
+def _check_type(value: Any, expected: type, prefix: str = "") -> None:
+    if not isinstance(value, expected):
+        raise TypeError(
+            f"{prefix}{value} is not an instance of torch.{'nn.' * (expected is Module)}{expected.__name__}"
+        )
 
 
-def _check_tensor(value: Any, what: str = "") -> None:
+def _check_tensor(value: Any, prefix: str = "") -> None:
     if value is not None and value is not _MISSING:
-        _check(value, Tensor, what)
+        _check_type(value, Tensor, prefix)
 
 
 def _check_name(name: str, kind: str) -> None:
@@ -32,11 +34,11 @@ def _check_name(name: str, kind: str) -> None:
 
 
 def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
-    """Put a tensor, which need not be a Parameter, in place of a module's parameter, buffer or attribute.
+    """Replace a module's parameter, buffer or attribute by a tensor, which need not be a Parameter.
 
     Raises:
-        TypeError: what is given is no module, or no tensor.
-        KeyError: the name is empty, or has a point in it.
+        TypeError: an argument is not a module, or not a tensor.
+        KeyError: the name is empty, or contains a dot.
 
     Example:
         >>> layer = torch.nn.Linear(1, 2, bias=False)
@@ -44,7 +46,7 @@ def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
         >>> layer(torch.ones(1))
         tensor([0., 0.])
     """
-    _check(module, Module)
+    _check_type(module, Module)
     _check_tensor(tensor)
     _check_name(name, "tensor")
     for table in (module._parameters, module._buffers):
@@ -55,16 +57,16 @@ def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
 
 
 def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing: bool = False) -> Tensor | None:
-    """Put a tensor in place of a module's parameter, buffer or attribute, and return what was there.
+    """Replace a module's parameter, buffer or attribute by a tensor, and return the previous one.
 
     Args:
-        allow_missing: the module may have nothing of that name. What is returned then takes the tensor away again, if
-            it is given as `tensor`.
+        allow_missing: whether the module may lack the name. Then a marker is returned; passing it as `tensor` deletes
+            the name again.
 
     Raises:
-        TypeError: what is given is no module or no tensor, or what is there is no tensor.
-        KeyError: the name is empty, or has a point in it.
-        AttributeError: the module has nothing of that name.
+        TypeError: an argument is not a module or not a tensor, or the previous value is not a tensor.
+        KeyError: the name is empty, or contains a dot.
+        AttributeError: the module lacks the name.
 
     Example:
         >>> layer = torch.nn.Linear(1, 2, bias=False)
@@ -72,50 +74,50 @@ def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing:
         >>> layer(torch.ones(1)), own.shape
         (tensor([0., 0.]), torch.Size([2, 1]))
     """
-    _check(module, Module)
+    _check_type(module, Module)
     _check_tensor(tensor)
     _check_name(name, "tensor")
     for table in (module._parameters, module._buffers):
         if name in table:
-            before: Any = table.pop(name) if tensor is _MISSING else table[name]
+            previous: Any = table.pop(name) if tensor is _MISSING else table[name]
             break
     else:
-        before = getattr(module, name, _MISSING)
-        if before is _MISSING and not allow_missing:
+        previous = getattr(module, name, _MISSING)
+        if previous is _MISSING and not allow_missing:
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        _check_tensor(before, f"attribute `{name}`: ")
-        if tensor is _MISSING and before is not _MISSING:
+        _check_tensor(previous, f"attribute `{name}`: ")
+        if tensor is _MISSING and previous is not _MISSING:
             delattr(module, name)
     if tensor is not _MISSING:
         set_tensor(module, name, tensor)
-    return before
+    return previous
 
 
 def swap_submodule(module: Module, name: str, submodule: Module) -> Module:
-    """Put a module in place of a submodule, and return what was there.
+    """Replace a submodule, and return the previous one.
 
     Raises:
-        TypeError: what is given, or what is there, is no module.
-        KeyError: the name is empty or has a point in it, or there is no such submodule.
+        TypeError: the new or the previous value is not a module.
+        KeyError: the name is empty, contains a dot, or is unknown.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU())
         >>> torch.nn.utils._named_member_accessor.swap_submodule(model, "1", torch.nn.Tanh()), model[1]
         (ReLU(), Tanh())
     """
-    _check(module, Module)
-    _check(submodule, Module)
+    _check_type(module, Module)
+    _check_type(submodule, Module)
     _check_name(name, "submodule")
     if name not in module._modules:
         raise KeyError(f"submodule {name} does not exist")
-    before: Any = module._modules[name]
-    _check(before, Module, f"{name} attribute: ")
+    previous: Any = module._modules[name]
+    _check_type(previous, Module, f"{name} attribute: ")
     module._modules[name] = submodule
-    return before
+    return previous
 
 
 class NamedMemberAccessor:
-    """Reads and replaces a module's tensors and submodules by path, `"layer.weight"`; it notes which modules it found.
+    """Reads and replaces a module's tensors and submodules by path, `"layer.weight"`; it caches submodules.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2))
@@ -129,8 +131,8 @@ class NamedMemberAccessor:
         self.module = module
         self.memo: dict[str, Module] = {}
 
-    def _at(self, path: str) -> tuple[Module, str]:
-        """Return the submodule that a path leads to, and the name in it."""
+    def _resolve(self, path: str) -> tuple[Module, str]:
+        """Return the submodule of a path, and the last name of the path."""
         prefix, _, name = path.rpartition(".")
         return self.get_submodule(prefix), name
 
@@ -139,90 +141,92 @@ class NamedMemberAccessor:
         if not name:
             return self.module
         if name not in self.memo:
-            above, last = self._at(name)
-            if not hasattr(above, last):
-                raise AttributeError(f"{above._get_name()} has no attribute `{last}`")
-            _check(found := getattr(above, last), Module, f"submodule `{name}`: ")
-            self.memo[name] = found
+            parent, last = self._resolve(name)
+            if not hasattr(parent, last):
+                raise AttributeError(f"{parent._get_name()} has no attribute `{last}`")
+            submodule = getattr(parent, last)
+            _check_type(submodule, Module, f"submodule `{name}`: ")
+            self.memo[name] = submodule
         return self.memo[name]
 
     def swap_submodule(self, path: str, value: Module) -> Module:
-        """Put a module in place of a submodule, and return what was there."""
-        return swap_submodule(*self._at(path), value)
+        """Replace a submodule, and return the previous one."""
+        return swap_submodule(*self._resolve(path), value)
 
     def get_tensor(self, name: str) -> Tensor | None:
         """Return a tensor."""
-        module, last = self._at(name)
+        module, last = self._resolve(name)
         if not hasattr(module, last):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        _check_tensor(found := getattr(module, last))
-        return found
+        tensor: Tensor | None = getattr(module, last)
+        _check_tensor(tensor)
+        return tensor
 
     def set_tensor(self, name: str, value: Tensor | None) -> None:
-        """Put a tensor in place of another."""
-        set_tensor(*self._at(name), value)
+        """Replace a tensor."""
+        set_tensor(*self._resolve(name), value)
 
     def del_tensor(self, name: str) -> None:
-        """Take a tensor away."""
-        module, last = self._at(name)
+        """Delete a tensor."""
+        module, last = self._resolve(name)
         if not hasattr(module, last):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         delattr(module, last)
 
     def swap_tensor(self, name: str, value: Tensor | None, allow_missing: bool = False) -> Tensor | None:
-        """Put a tensor in place of another, and return that."""
-        return swap_tensor(*self._at(name), value, allow_missing)
+        """Replace a tensor, and return the previous one."""
+        return swap_tensor(*self._resolve(name), value, allow_missing)
 
     def get_tensors(self, names: Iterable[str]) -> list[Tensor | None]:
         """Return several tensors."""
         return [self.get_tensor(name) for name in names]
 
     def set_tensors(self, names: Iterable[str], values: Iterable[Tensor | None]) -> None:
-        """Put tensors in place of others."""
+        """Replace several tensors."""
         for name, value in _pairs(names, values):
             self.set_tensor(name, value)
 
     def set_tensors_dict(self, named_tensors: dict[str, Tensor]) -> None:
-        """Put tensors in place of others, each by its name."""
+        """Replace several tensors, given by name."""
         for name, value in named_tensors.items():
             self.set_tensor(name, value)
 
     def del_tensors(self, names: Iterable[str]) -> None:
-        """Take tensors away."""
+        """Delete several tensors."""
         for name in names:
             self.del_tensor(name)
 
     def swap_tensors(
         self, names: Iterable[str], values: Iterable[Tensor | None], allow_missing: bool = False
     ) -> list[Tensor | None]:
-        """Put tensors in place of others, and return those."""
+        """Replace several tensors, and return the previous ones."""
         return [self.swap_tensor(name, value, allow_missing) for name, value in _pairs(names, values)]
 
     def swap_tensors_dict(
         self, named_tensors: dict[str, Any], allow_missing: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """Put tensors in place of others, each by its name; return those, and the names that were missing.
+        """Replace several tensors, given by name; return the previous ones, and the missing names.
 
         Raises:
-            RuntimeError: names are missing, and may not be. Then, as after other errors, all is as before.
+            RuntimeError: names are missing, without `allow_missing`. After any error all tensors are restored.
         """
-        before: dict[str, Any] = {}
+        previous: dict[str, Any] = {}
         try:
             for name, tensor in named_tensors.items():
-                before[name] = self.swap_tensor(name, tensor, allow_missing=True)
-            missing = [name for name, tensor in before.items() if tensor is _MISSING]
+                previous[name] = self.swap_tensor(name, tensor, allow_missing=True)
+            missing = [name for name, tensor in previous.items() if tensor is _MISSING]
             if missing and not allow_missing:
                 raise RuntimeError(f"Missing key(s): {', '.join(map(repr, missing))}.")
         except Exception:
-            for name, tensor in before.items():
+            for name, tensor in previous.items():
                 self.swap_tensor(name, tensor, allow_missing=True)
             raise
-        return before, missing
+        return previous, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return which names of the module's tensors are missing among `keys`, and which of these it has not."""
-        own, given = {name for name, _ in self.named_tensors(remove_duplicate=False)}, set(keys)
-        return sorted(own - given), sorted(given - own)
+        """Return the names of the module's tensors missing in `keys`, and the unknown names in `keys`."""
+        own, names = {name for name, _ in self.named_tensors(remove_duplicate=False)}, set(keys)
+        return sorted(own - names), sorted(names - own)
 
     def named_parameters(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Return the module's parameters with their names."""
@@ -233,12 +237,12 @@ class NamedMemberAccessor:
         return self.module.named_buffers(remove_duplicate=remove_duplicate)
 
     def named_tensors(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Return both."""
+        """Return the module's parameters and buffers with their names."""
         yield from self.named_parameters(remove_duplicate)
         yield from self.named_buffers(remove_duplicate)
 
     def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """Return the module and all in it, with their names."""
+        """Return the module and its submodules with their names."""
         return self.module.named_modules(remove_duplicate=remove_duplicate)
 
 

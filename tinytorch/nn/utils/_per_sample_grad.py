@@ -1,4 +1,4 @@
-"""Gradients of each sample of a batch: `call_for_per_sample_grads`."""
+"""`call_for_per_sample_grads`: separate gradients for the samples of a batch."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ from tinytorch.ops.shape import narrow
 __all__ = ["call_for_per_sample_grads"]
 
 
-class _OfSample(Function):
-    """A parameter for one sample, whose gradient goes to its place in `grad_sample`."""
+class _ForSample(Function):
+    """The identity on a parameter; its backward adds the gradient of one sample to `grad_sample`."""
 
     @staticmethod
-    def forward(ctx: Any, parameter: Tensor, place: int, count: int, scale: int) -> Tensor:
-        ctx.made_of = parameter, place, count, scale
+    def forward(ctx: Any, parameter: Tensor, index: int, count: int, scale: int) -> Tensor:
+        ctx.settings = parameter, index, count, scale
         return parameter.detach()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
-        parameter, place, count, scale = ctx.made_of
+        parameter, index, count, scale = ctx.settings
         if getattr(parameter, "grad_sample", None) is None:
-            blank = zeros_like(parameter, requires_grad=False).unsqueeze(0)
-            parameter.grad_sample = blank.repeat(count, *[1] * parameter.ndim)
-        parameter.grad_sample[place] += g * scale
+            zero = zeros_like(parameter, requires_grad=False).unsqueeze(0)
+            parameter.grad_sample = zero.repeat(count, *[1] * parameter.ndim)
+        parameter.grad_sample[index] += g * scale
         return None, None, None, None
 
 
-def _each(change: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Return `tree` with what `change` makes of its tensors in their places."""
+def _map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
+    """Return `tree` with `function` applied to its tensors."""
     if isinstance(tree, (list, tuple)):
-        return type(tree)([_each(change, item) for item in tree])
+        return type(tree)([_map_tensors(function, item) for item in tree])
     if isinstance(tree, dict):
-        return {key: _each(change, item) for key, item in tree.items()}
-    return change(tree) if isinstance(tree, Tensor) else tree
+        return {key: _map_tensors(function, item) for key, item in tree.items()}
+    return function(tree) if isinstance(tree, Tensor) else tree
 
 
 def call_for_per_sample_grads(
     module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum", batch_first: bool = True
 ) -> Callable[..., Any]:
-    """Return the call of a module after which backward puts the gradient of each sample into `grad_sample`.
+    """Return a function that calls a module so that backward stores per-sample gradients in `grad_sample`.
 
-    The parameters' `grad_sample` has the shape (batch, *shape of the parameter); their `grad` stays None. There is no
-    vectorization: the module runs once per sample.
+    The parameters' `grad_sample` has the shape (batch, *shape of the parameter); their `grad` stays None. It is
+    not vectorized: the module runs once per sample.
 
     Args:
-        module: the module; its result for a batch must be that of its samples, one after the other.
-        batch_size: the number of samples; by default that of the tensors given.
-        loss_reduction: "sum", or "mean": then the gradients are those of the samples' own losses.
-        batch_first: whether the first dimension counts the samples, else the second.
+        module: the module; samples must not depend on each other.
+        batch_size: the number of samples; by default that of the tensors among the arguments.
+        loss_reduction: "sum", or "mean": then the gradients are multiplied by the batch size.
+        batch_first: whether the first dimension is the batch, else the second.
 
     Raises:
-        RuntimeError: an argument does not fit; the tensors differ in their number of samples; there are gradients of
-            an earlier call; there is a layer, such as `BatchNorm1d`, in which samples depend on each other.
+        RuntimeError: an argument is invalid; the tensors differ in their number of samples; `grad_sample` holds
+            gradients of an earlier call; in a layer, such as `BatchNorm1d`, samples depend on each other.
 
     Example:
         >>> from tinytorch.nn.utils._per_sample_grad import call_for_per_sample_grads
@@ -79,24 +79,24 @@ def call_for_per_sample_grads(
         raise RuntimeError(f"Batch size passed must be None or an integer, got {type(batch_size).__name__}")
     if batch_size is not None and batch_size < 1:
         raise RuntimeError(f"Batch size must be positive, got {batch_size}")
-    for each in module.parameters():
-        if getattr(each, "grad_sample", None) is not None:
+    for parameter in module.parameters():
+        if getattr(parameter, "grad_sample", None) is not None:
             raise RuntimeError(
                 "Current Expanded Weights accumulates the gradients, which will be incorrect for multiple calls "
-                f"without clearing gradients. Please clear out the grad_sample parameter of {each}"
+                f"without clearing gradients. Please clear out the grad_sample parameter of {parameter}"
             )
     dim = 0 if batch_first else 1
 
-    def samples(args: Any) -> int:
-        found: list[int] = []
-        _each(lambda x: found.append(x.shape[dim]), args)
-        if not found and batch_size is None:
+    def count_samples(args: Any) -> int:
+        sizes: list[int] = []
+        _map_tensors(lambda x: sizes.append(x.shape[dim]), args)
+        if not sizes and batch_size is None:
             raise RuntimeError(
                 "Unable to find a tensor in the passed args and kwargs. They may not be pytree-able and so "
                 "ExpandedWeights cannot compute the batch size from the inputs. Please specify it explicitly"
             )
-        count = found[0] if batch_size is None else batch_size
-        for other in found:
+        count = sizes[0] if batch_size is None else batch_size
+        for other in sizes:
             if other != count and batch_size is None:
                 raise RuntimeError(
                     f"When computing batch size, found at least one input with batch size {count} and one with batch "
@@ -112,17 +112,17 @@ def call_for_per_sample_grads(
 
     @functools.wraps(module.forward)
     def call(*args: Any, **kwargs: Any) -> Any:
-        count = samples((args, kwargs))
-        if any(isinstance(each, _NormBase) and each.training for each in module.modules()):
+        count = count_samples((args, kwargs))
+        if any(isinstance(layer, _NormBase) and layer.training for layer in module.modules()):
             raise RuntimeError("Expanded Weights encountered but cannot handle function batch_norm")
         results = []
         for k in range(count):
             parameters = {
-                name: _OfSample.apply(p, k, count, count if loss_reduction == "mean" else 1) if p.requires_grad else p
+                name: _ForSample.apply(p, k, count, count if loss_reduction == "mean" else 1) if p.requires_grad else p
                 for name, p in module.named_parameters()
             }
-            mine = _each(functools.partial(narrow, dim=dim, start=k, length=1), (args, kwargs))
-            results.append(functional_call(module, parameters, *mine))
+            sample = _map_tensors(functools.partial(narrow, dim=dim, start=k, length=1), (args, kwargs))
+            results.append(functional_call(module, parameters, *sample))
         if isinstance(results[0], Tensor):
             return cat(results, dim)
         return type(results[0])(cat(parts, dim) for parts in zip(*results, strict=True))

@@ -1,4 +1,4 @@
-"""Clipping gradients between `backward()` and the optimizer's step."""
+"""Gradient clipping, between `backward()` and the optimizer's step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_
 Tensors = Tensor | Iterable[Tensor]
 
 
-def _listed(tensors: Tensors) -> list[Tensor]:
+def _as_list(tensors: Tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
@@ -28,11 +28,11 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """Return the norm of all tensors' elements, as if they stood in one vector.
+    """Return the norm of the elements of all tensors, taken as one vector.
 
     Args:
-        norm_type: which norm; `inf` is the greatest magnitude.
-        foreach: accepted and without meaning.
+        norm_type: the p of the p-norm; `inf` for the largest magnitude.
+        foreach: has no effect.
 
     Raises:
         RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
@@ -41,12 +41,12 @@ def get_total_norm(
         >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
         tensor(5.)
     """
-    listed = _listed(tensors)
+    all_tensors = _as_list(tensors)
     norm_type = float(norm_type)
     with no_grad():
-        if not listed:
+        if not all_tensors:
             return make_tensor(0.0)
-        norms = [vector_norm(each, norm_type) for each in listed]
+        norms = [vector_norm(tensor, norm_type) for tensor in all_tensors]
         total: Tensor = vector_norm(stack(norms), norm_type)
         if error_if_nonfinite and not total.isfinite():
             raise RuntimeError(
@@ -63,8 +63,8 @@ def clip_grads_with_norm_(
     """Scale the gradients by max_norm / (total_norm + 1e-6) where that is below 1.
 
     Args:
-        max_norm: the norm that they have afterwards at most.
-        total_norm: the norm that they have.
+        max_norm: the upper bound of the norm.
+        total_norm: the present norm, see `get_total_norm`.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))
@@ -73,11 +73,11 @@ def clip_grads_with_norm_(
         >>> weight.grad
         tensor([0.6000, 0.8000])
     """
-    grads = _gradients(_listed(parameters))
+    grads = _gradients(_as_list(parameters))
     if not grads:
         return
     with no_grad():
-        # Multiplied also where it is 1: a comparison would say less about nan.
+        # Multiplied also if the factor is 1: nan is passed on, where a comparison would drop it.
         factor: Any = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for grad in grads:
             grad.mul_(factor)
@@ -96,7 +96,7 @@ def clip_grad_norm_(
         norm_type, error_if_nonfinite, foreach: as for `get_total_norm`.
 
     Returns:
-        the norm that they had.
+        the norm before clipping.
 
     Raises:
         RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
@@ -112,11 +112,11 @@ def clip_grad_norm_(
     Source:
         Pascanu et al., "On the difficulty of training recurrent neural networks", 2012.
     """
-    listed = _listed(parameters)
-    if not listed and isinstance(parameters, Iterator):
+    all_parameters = _as_list(parameters)
+    if not all_parameters and isinstance(parameters, Iterator):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
-    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    total = get_total_norm(_gradients(all_parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(all_parameters, max_norm, total, foreach)
     return total
 
 
@@ -127,7 +127,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Do what `clip_grad_norm_` does; the name is deprecated.
+    """Deprecated name of `clip_grad_norm_`.
 
     Example:
         >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
@@ -159,5 +159,5 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """
     bound = float(clip_value)
     with no_grad():
-        for grad in _gradients(_listed(parameters)):
+        for grad in _gradients(_as_list(parameters)):
             grad.clamp_(min=-bound, max=bound)

@@ -1,4 +1,4 @@
-"""All parameters of a model as one vector, and back."""
+"""Conversion between the parameters of a model and one vector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters in one vector; gradients flow through it.
+    """Return the elements of all parameters in one vector, differentiably.
 
     Example:
         >>> torch.nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
@@ -25,7 +25,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Give the parameters, in their order, the slices of `vec` as their data (they share its memory).
 
     Raises:
-        TypeError: `vec` is no tensor.
+        TypeError: `vec` is not a tensor.
 
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2, 1))

@@ -1,4 +1,4 @@
-"""Batch normalisation in evaluation, folded into the layer before it."""
+"""Batch normalisation in evaluation mode, folded into the preceding layer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a copy of a convolution that does what it and the batch normalisation after it do in evaluation.
+    """Return a convolution equivalent to `conv` followed by `bn`, in evaluation mode.
 
     Args:
-        bn: the normalisation, with running statistics.
+        bn: the batch normalisation, with running statistics.
         transpose: whether the convolution is transposed.
 
     Raises:
@@ -52,13 +52,13 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of the convolution that a convolution and a normalisation are together.
+    """Return weight and bias of the convolution equivalent to a convolution followed by a batch normalisation.
 
     Args:
         conv_w, conv_b: the convolution's weight, and its bias or None.
-        bn_rm, bn_rv, bn_eps: the running mean and variance, and what is added to that.
+        bn_rm, bn_rv, bn_eps: the running mean, the running variance, and the number added to the variance.
         bn_w, bn_b: the normalisation's weight and bias, None for 1 and 0.
-        transpose: whether the convolution is transposed: the channels that come out are the weight's second dimension.
+        transpose: whether the convolution is transposed: then the output channels are the weight's second dimension.
 
     Example:
         >>> one = torch.ones(1)
@@ -77,10 +77,10 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of a linear layer that does what it and the batch normalisation after it do in evaluation.
+    """Return a linear layer equivalent to `linear` followed by `bn`, in evaluation mode.
 
     Raises:
-        AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not fit.
+        AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not match.
 
     Example:
         >>> linear, bn = torch.nn.Linear(2, 3).eval(), torch.nn.BatchNorm1d(3).eval()
@@ -101,7 +101,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of the linear layer that a linear layer and a normalisation are together.
+    """Return weight and bias of the linear layer equivalent to a linear layer followed by a batch normalisation.
 
     The arguments are those of `fuse_conv_bn_weights`, with the linear layer in place of the convolution.
 

@@ -1,4 +1,4 @@
-"""Modules whose parameters are left as they come."""
+"""`skip_init`: modules whose parameters are not initialized."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `module_cls(*args, **kwargs)` for parameters that will be loaded: the random generator is left as it was.
+    """Return `module_cls(*args, **kwargs)`, whose parameters will be loaded; the random generator is left as it was.
 
     Args:
-        module_cls: a class of modules that takes `device`.
+        module_cls: a module class whose constructor takes `device`.
 
     Raises:
-        RuntimeError: it is no class of modules, or takes no `device`.
+        RuntimeError: it is not such a class.
 
     Example:
         >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
@@ -28,7 +28,7 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    # There is no device without memory here: what is drawn is drawn, and the generator set back.
+    # There is no meta device: the parameters are drawn, and then the state of the generator is restored.
     state = get_rng_state()
     try:
         return module_cls(*args, **kwargs)

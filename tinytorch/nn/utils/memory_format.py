@@ -1,4 +1,4 @@
-"""Orders in memory of the weights of convolutions."""
+"""Memory formats of the weights of convolutions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 AnyModule = TypeVar("AnyModule", bound=Module)
 
 
-def _convert(module: AnyModule, kinds: tuple[type[Module], ...], memory_format: Any) -> AnyModule:
-    for each in module.modules():
-        if isinstance(each, kinds):
-            weight: Any = each.weight
+def _convert(root: AnyModule, classes: tuple[type[Module], ...], memory_format: Any) -> AnyModule:
+    for module in root.modules():
+        if isinstance(module, classes):
+            weight: Any = module.weight
             weight.data = weight.detach().clone(memory_format=memory_format)
-    return module
+    return root
 
 
 def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
-    """Lay the weights of all `Conv2d` and `ConvTranspose2d` of a module out in an order, and return the module.
+    """Convert the weights of all `Conv2d` and `ConvTranspose2d` of a module to a memory format; return the module.
 
     Args:
         memory_format: for instance `torch.channels_last`.
@@ -36,9 +36,10 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
 
 
 def convert_conv3d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
-    """Lay the weights of all `Conv3d` and `ConvTranspose3d` of a module out in an order.
+    """Convert the weights of all `Conv3d` and `ConvTranspose3d` of a module to a memory format; return the module.
 
-    As `convert_conv2d_weight_memory_format`, with for instance `torch.channels_last_3d`.
+    Args:
+        memory_format: for instance `torch.channels_last_3d`.
 
     Example:
         >>> layer = torch.nn.Conv3d(2, 1, 1)

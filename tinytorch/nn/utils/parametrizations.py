@@ -1,4 +1,4 @@
-"""Parametrizations at hand: norms of weights, singular values, orthogonal matrices."""
+"""Ready-made parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
-from tinytorch.nn.utils.weight_norm import scaled
+from tinytorch.nn.utils.weight_norm import with_norms
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.matrices import geqrf, norm_except_dim, orgqr
@@ -29,14 +29,14 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return scaled(weight_v, weight_g, self.dim)
+        return with_norms(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return norm_except_dim(weight, dim=self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Parametrize a weight by length (`original0`) and direction (`original1`); return the module.
+    """Parametrize a weight by its norms (`original0`) and directions (`original1`); return the module.
 
     The arguments are those of `nn.utils.weight_norm`.
 
@@ -50,17 +50,17 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def read_old(
+    def read_hook_state(
         state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any, unexpected_keys: Any,
         error_msgs: Any,
     ) -> None:  # fmt: skip
-        """Read states of `nn.utils.weight_norm`."""
+        """Convert a state dict of `nn.utils.weight_norm`."""
         keys = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
         if all(key in state_dict for key in keys):
             for k, key in enumerate(keys):
                 state_dict[f"{prefix}parametrizations.{name}.original{k}"] = state_dict.pop(key)
 
-    module._register_load_state_dict_pre_hook(read_old)
+    module._register_load_state_dict_pre_hook(read_hook_state)
     return module
 
 
@@ -104,7 +104,7 @@ class _SpectralNorm(Module):
         matrix = self._matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        # What is saved for backward are copies: several calls before it are no error.
+        # Backward saves copies, which later calls do not change in place.
         u, v = self._u.clone(), self._v.clone()
         return weight / vdot(u, mv(matrix, v))
 
@@ -115,14 +115,14 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Parametrize a weight so that its largest singular value, by estimate, is 1; return the module.
+    """Parametrize a weight so that the estimate of its largest singular value is 1; return the module.
 
     Args:
-        n_power_iterations: how many power iterations improve the estimate whenever the weight is asked for in training.
+        n_power_iterations: the number of power iterations that improve the estimate at each access in training.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:
-        ValueError: there is no such parameter.
+        ValueError: unknown parameter.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(20, 40))
@@ -134,8 +134,8 @@ def spectral_norm(
     """
     weight = _weight(module, name)
     dim = default_dim(module) if dim is None else dim
-    made = _SpectralNorm(weight, n_power_iterations, dim, eps)
-    return parametrize.register_parametrization(module, name, made)
+    parametrization = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return parametrize.register_parametrization(module, name, parametrization)
 
 
 def _weight(module: Module, name: str) -> Tensor:
@@ -152,7 +152,7 @@ class _OrthMaps(Enum):
 
 
 def _make_orthogonal(a: Tensor) -> Tensor:
-    """Return the orthogonal factor of a tall matrix, with the signs for which that of an orthogonal one is itself."""
+    """Return the factor Q of a tall matrix; the signs are chosen so that an orthogonal matrix is mapped to itself."""
     reflectors, tau = autocasting(geqrf)(a)
     q: Tensor = autocasting(orgqr)(reflectors, tau)
     return q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
@@ -187,7 +187,7 @@ class _Orthogonal(Module):
             x = x.mT
             n, k = k, n
         if self.orthogonal_map is _OrthMaps.householder:
-            # Q of the reflections whose vectors are below the diagonal.
+            # The product Q of the reflections, whose vectors are below the diagonal.
             tau = 2.0 / (1.0 + x.tril(-1).square().sum(-2))
             lower = x.tril(-1) + eye(n, k, dtype=x.dtype)
             q: Tensor = autocasting(orgqr)(lower, tau)
@@ -196,7 +196,7 @@ class _Orthogonal(Module):
             a = x.tril()
             if n != k:
                 a = F.pad(a, (0, n - k))
-            a = a - a.mT  # skew
+            a = a - a.mT  # skew-symmetric
             if self.orthogonal_map is _OrthMaps.matrix_exp:
                 q = matrix_exp(a)
             else:
@@ -227,18 +227,18 @@ class _Orthogonal(Module):
             reflectors, tau = autocasting(geqrf)(q)
             diagonal = reflectors.diagonal(dim1=-2, dim2=-1)
             diagonal.copy_(diagonal.sgn())
-            # A reflection that is the identity stands for a change of sign.
+            # A reflection that is the identity encodes a change of sign.
             diagonal[tau == 0.0] *= -1
             return reflectors.mT if transposed else reflectors
         if n == k:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         else:
-            more = q.new_empty((*q.shape[:-1], n - k)).normal_()
-            q = _make_orthogonal(cat((q, more), -1))
+            columns = q.new_empty((*q.shape[:-1], n - k)).normal_()
+            q = _make_orthogonal(cat((q, columns), -1))
         self.base = q
-        minus = zeros_like(value)
-        minus.diagonal(dim1=-2, dim2=-1).fill_(-1)
-        return minus
+        original = zeros_like(value)
+        original.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        return original
 
 
 def orthogonal(
@@ -247,13 +247,13 @@ def orthogonal(
     """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
 
     Args:
-        name: of the parameter, a matrix or a batch of them.
+        name: the name of the parameter, a matrix or a batch of matrices.
         orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square matrices, the last for
             others.
-        use_trivialization: keep the matrix that the weight was set to, and work out a rotation of it.
+        use_trivialization: whether to keep the matrix that the weight was set to, and to parametrize its rotations.
 
     Raises:
-        ValueError: there is no such parameter, it is no matrix, or there is no such map.
+        ValueError: unknown parameter or map; the parameter is not a matrix.
 
     Example:
         >>> weight = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(20, 40)).weight
@@ -269,10 +269,10 @@ def orthogonal(
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)
         orthogonal_map = "matrix_exp" if square else "householder"
-    chosen = getattr(_OrthMaps, orthogonal_map, None)
-    if chosen is None:
+    map_ = getattr(_OrthMaps, orthogonal_map, None)
+    if map_ is None:
         raise ValueError(
             f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
         )
-    made = _Orthogonal(weight, chosen, use_trivialization=use_trivialization)
-    return parametrize.register_parametrization(module, name, made, unsafe=True)
+    parametrization = _Orthogonal(weight, map_, use_trivialization=use_trivialization)
+    return parametrize.register_parametrization(module, name, parametrization, unsafe=True)

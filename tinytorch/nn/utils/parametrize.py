@@ -1,4 +1,4 @@
-"""Parameters that are worked out from others by modules, each time they are asked for."""
+"""Parametrizations: parameters that modules compute from other parameters at each access."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within the block, work out each parametrized tensor once.
+    """Within the block, compute each parametrized tensor only once.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize, parametrizations
@@ -52,20 +52,20 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def _set(destination: Tensor, source: Tensor) -> None:
-    """Put `destination` on the memory of `source`, if that has its shape and dtype, or copy."""
+    """Let `destination` share the memory of `source`."""
     destination.data = source.detach() if source.requires_grad else source
 
 
 class ParametrizationList(ModuleList):
-    """The modules that work out one tensor, one after another, and what they begin with.
+    """The parametrizations of one tensor, applied in order, and the tensors that they are applied to.
 
     Args:
         modules: the parametrizations.
-        original: the tensor that they are for.
-        unsafe: leave out the checks.
+        original: the tensor to parametrize.
+        unsafe: whether to omit the checks.
 
     Attributes:
-        original: the tensor they begin with; `original0`, `original1` … if the first takes several.
+        original: the tensor that the first parametrization takes; `original0`, `original1` … if it takes several.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
@@ -106,25 +106,24 @@ class ParametrizationList(ModuleList):
                 _set(original, new)
             _register(self, "original", original)
         else:
-            for k, each in enumerate(new):
-                if not isinstance(each, Tensor):
+            for k, tensor in enumerate(new):
+                if not isinstance(tensor, Tensor):
                     raise ValueError(
                         "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
-                        f"{k} of the sequence with type {type(each).__name__}."
+                        f"{k} of the sequence with type {type(tensor).__name__}."
                     )
                 if isinstance(original, Parameter):
-                    each = Parameter(each, original.requires_grad)
-                each.requires_grad_(original.requires_grad)
-                _register(self, f"original{k}", each)
+                    tensor = Parameter(tensor, original.requires_grad)
+                tensor.requires_grad_(original.requires_grad)
+                _register(self, f"original{k}", tensor)
         if not unsafe:
             result = self()
-            if not isinstance(result, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-            for what, found, expected in (("dtype", result.dtype, dtype), ("shape", result.shape, shape)):
-                if found != expected:
+            _check_returns_tensor(result)
+            for name, value, expected in (("dtype", result.dtype, dtype), ("shape", result.shape, shape)):
+                if value != expected:
                     raise ValueError(
-                        f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag "
-                        f"is enabled.\nunparametrized {what}: {expected}\nparametrized {what}: {found}"
+                        f"Registering a parametrization may not change the {name} of the tensor, unless `unsafe` flag "
+                        f"is enabled.\nunparametrized {name}: {expected}\nparametrized {name}: {value}"
                     )
 
     def _originals(self) -> list[Tensor]:
@@ -133,10 +132,10 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{k}") for k in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set what the parametrizations begin with so that they give `value`; for `module.weight = value`.
+        """Set the original tensors so that the parametrized tensor is `value`; called by `module.weight = value`.
 
         Raises:
-            RuntimeError: one of them has no `right_inverse`.
+            RuntimeError: a parametrization has no `right_inverse`.
         """
         with no_grad():
             new: Any = value
@@ -155,21 +154,21 @@ class ParametrizationList(ModuleList):
                     f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
                     f"length {len(new)}."
                 )
-            for k, (each, original) in enumerate(zip(new, self._originals(), strict=True)):
-                if not isinstance(each, Tensor):
+            for k, (tensor, original) in enumerate(zip(new, self._originals(), strict=True)):
+                if not isinstance(tensor, Tensor):
                     raise ValueError(
                         f"`right_inverse` must return a sequence of tensors. Got element {k} of type "
-                        f"{type(each).__name__}"
+                        f"{type(tensor).__name__}"
                     )
-                if original.dtype != each.dtype:
+                if original.dtype != tensor.dtype:
                     raise ValueError(
-                        f"Tensor {k} returned by `right_inverse` has dtype {each.dtype} while `original{k}` has dtype "
-                        f"{original.dtype}"
+                        f"Tensor {k} returned by `right_inverse` has dtype {tensor.dtype} while `original{k}` has "
+                        f"dtype {original.dtype}"
                     )
-                _set(original, each)
+                _set(original, tensor)
 
     def forward(self) -> Tensor:
-        """Return the tensor, worked out."""
+        """Return the parametrized tensor."""
         modules = list(self)
         x: Tensor = modules[0](*self._originals())
         for module in modules[1:]:
@@ -177,14 +176,19 @@ class ParametrizationList(ModuleList):
         return x
 
 
+def _check_returns_tensor(result: Any) -> None:
+    if not isinstance(result, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+
+
 def _new_class(module: Module) -> None:
-    """Give a module a class of its own, on which properties can be set."""
+    """Give a module a subclass of its class, to which properties can be added."""
     cls = module.__class__
 
     def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            made = memo[id(self)] = self.__new__(self.__class__)
-            made.__dict__ = copy.deepcopy(self.__dict__, memo)
+            copied = memo[id(self)] = self.__new__(self.__class__)
+            copied.__dict__ = copy.deepcopy(self.__dict__, memo)
         return memo[id(self)]
 
     def getstate(self: Any) -> Any:
@@ -200,7 +204,7 @@ def _new_class(module: Module) -> None:
 
 
 def _new_property(module: Module, name: str) -> None:
-    """Give a module's class the property that works out a tensor, and sets it by the right inverses."""
+    """Give a module's class the property that computes a tensor, and sets it by the right inverses."""
 
     def get(self: Any) -> Tensor:
         if not _cache_enabled:
@@ -219,19 +223,19 @@ def _new_property(module: Module, name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Let a module work out a parameter or buffer of another; return that.
+    """Let `parametrization` compute a parameter or buffer of `module`; return `module`.
 
-    `module.<tensor_name>` is then `parametrization(module.parametrizations.<tensor_name>.original)`. A
-    `right_inverse` of the parametrization finds what to begin with: a tensor, or several.
+    `module.<tensor_name>` is then `parametrization(module.parametrizations.<tensor_name>.original)`. The
+    parametrization's method `right_inverse`, if any, computes the original tensor, or several, from the present value.
 
     Args:
-        module: is changed.
-        tensor_name: of the parameter or buffer; one that is parametrized already gets one more.
-        parametrization: takes the tensor, and returns one of its shape and dtype.
-        unsafe: leave out the checks that it does.
+        module: the module, changed in place.
+        tensor_name: the name of the parameter or buffer; parametrizations of the same tensor are applied in order.
+        parametrization: takes the tensor, and returns a tensor of the same shape and dtype.
+        unsafe: whether to omit the checks of shape and dtype.
 
     Raises:
-        ValueError: there is no such tensor; the parametrization changes shape or dtype.
+        ValueError: unknown tensor; the parametrization changes shape or dtype.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize
@@ -244,17 +248,17 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        given = getattr(module, tensor_name)
         if not unsafe:
-            result = parametrization(given)
-            if not isinstance(result, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-            for what, found, expected in (("dtype", result.dtype, given.dtype), ("shape", result.shape, given.shape)):
-                if found != expected:
+            present = getattr(module, tensor_name)
+            result = parametrization(present)
+            _check_returns_tensor(result)
+            for name in ("dtype", "shape"):
+                value, expected = getattr(result, name), getattr(present, name)
+                if value != expected:
                     raise ValueError(
-                        f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` "
-                        f"flag is enabled.\nmodule.{tensor_name}.{what}: {expected}\n"
-                        f"parametrization(module.{tensor_name}).{what}: {found}"
+                        f"Registering a parametrization may not change the {name} of the tensor, unless the `unsafe` "
+                        f"flag is enabled.\nmodule.{tensor_name}.{name}: {expected}\n"
+                        f"parametrization(module.{tensor_name}).{name}: {value}"
                     )
             if hasattr(parametrization, "right_inverse"):
                 try:
@@ -266,28 +270,26 @@ def register_parametrization(
                         raise ValueError(
                             f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
                         )
-                    for what, found, expected in (
-                        ("dtype", inverse.dtype, given.dtype),
-                        ("shape", inverse.shape, given.shape),
-                    ):
-                        if found != expected:
+                    for name in ("dtype", "shape"):
+                        value, expected = getattr(inverse, name), getattr(present, name)
+                        if value != expected:
                             raise ValueError(
-                                f"The tensor returned by parametrization.right_inverse must have the same {what} as "
+                                f"The tensor returned by parametrization.right_inverse must have the same {name} as "
                                 f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
-                                f"module.{tensor_name}.{what}: {expected}\nreturned {what}: {found}"
+                                f"module.{tensor_name}.{name}: {expected}\nreturned {name}: {value}"
                             )
-        chain: Any = module.parametrizations[tensor_name]
-        chain.append(parametrization)
-        chain.unsafe |= unsafe
+        parametrizations: Any = module.parametrizations[tensor_name]
+        parametrizations.append(parametrization)
+        parametrizations.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe=unsafe)
+        parametrizations = ParametrizationList([parametrization], original, unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _new_class(module)
             module.parametrizations = ModuleDict()
         _new_property(module, tensor_name)
-        module.parametrizations[tensor_name] = made
+        module.parametrizations[tensor_name] = parametrizations
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
@@ -305,20 +307,20 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
         >>> parametrize.is_parametrized(layer), parametrize.is_parametrized(layer, "bias")
         (True, False)
     """
-    found = getattr(module, "parametrizations", None)
-    if not isinstance(found, ModuleDict):
+    parametrizations = getattr(module, "parametrizations", None)
+    if not isinstance(parametrizations, ModuleDict):
         return False
-    return len(found) > 0 if tensor_name is None else tensor_name in found
+    return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Take the parametrizations of a tensor away; return the module.
+    """Remove the parametrizations of a tensor; return the module.
 
     Args:
-        leave_parametrized: whether it is what it was worked out to be, or what that began with.
+        leave_parametrized: whether the tensor keeps its parametrized value, or gets that of the original tensor.
 
     Raises:
-        ValueError: the tensor is not parametrized; there are several tensors that it began with.
+        ValueError: the tensor is not parametrized; it shall become the original tensor, but there are several.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize, parametrizations
@@ -328,24 +330,23 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    everything: Any = module.parametrizations
-    chain = everything[tensor_name]
-    if chain.is_tensor:
-        original = chain.original
+    by_name: Any = module.parametrizations
+    parametrizations = by_name[tensor_name]
+    if parametrizations.is_tensor:
+        original = parametrizations.original
         if leave_parametrized:
             with no_grad():
-                worked_out = getattr(module, tensor_name)
-                _set(original, worked_out)
+                _set(original, getattr(module, tensor_name))
     elif leave_parametrized:
-        worked_out = getattr(module, tensor_name)
-        original = Parameter(worked_out) if worked_out.requires_grad else worked_out
+        value = getattr(module, tensor_name)
+        original = Parameter(value) if value.requires_grad else value
     else:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
             "sequence of tensors."
         )
     delattr(module.__class__, tensor_name)
-    del everything[tensor_name]
+    del by_name[tensor_name]
     _register(module, tensor_name, original)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
@@ -354,7 +355,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that a module had before it was parametrized.
+    """Return the class of a module before parametrization.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
@@ -367,10 +368,10 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Put the parametrizations of a module on another, with the tensors that they begin with; return that.
+    """Give `to_module` the parametrizations of `from_module` and their original tensors; return `to_module`.
 
     Args:
-        tensor_name: which tensor's; by default those of all.
+        tensor_name: the parametrized tensor; by default all of them.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
@@ -380,16 +381,14 @@ def transfer_parametrizations_and_params(
     """
     if not is_parametrized(from_module):
         return to_module
-    everything: Any = from_module.parametrizations
-    for name in everything if tensor_name is None else [tensor_name]:
+    by_name: Any = from_module.parametrizations
+    for name in by_name if tensor_name is None else [tensor_name]:
         if not hasattr(to_module, name):
             setattr(to_module, name, Parameter(getattr(from_module, name)))
-        for each in everything[name]:
-            register_parametrization(to_module, name, each)
-        chain: Any = to_module.parametrizations[name]
-        if chain.is_tensor:
-            chain.original = everything[name].original
-        else:
-            for k in range(chain.ntensors):
-                setattr(chain, f"original{k}", getattr(everything[name], f"original{k}"))
+        source = by_name[name]
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        target: Any = to_module.parametrizations[name]
+        for original in ["original"] if target.is_tensor else [f"original{k}" for k in range(target.ntensors)]:
+            setattr(target, original, getattr(source, original))
     return to_module

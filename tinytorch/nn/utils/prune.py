@@ -1,4 +1,4 @@
-"""Pruning: parameters of which a mask keeps some elements, and sets the others to 0."""
+"""Pruning: a mask sets elements of a parameter to 0."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = [
 
 
 class BasePruningMethod:
-    """A way to choose which elements of a tensor are kept; it is the hook that applies the mask before each call.
+    """The base of pruning methods; an instance is the forward pre-hook that applies the mask.
 
-    A subclass sets `PRUNING_TYPE`: "unstructured" (it sees the elements that are left), "structured" (the slices that
-    are left) or "global" (all), and defines `compute_mask`.
+    A subclass defines `compute_mask`, and sets `PRUNING_TYPE` to what that receives of a tensor pruned before:
+    "unstructured" (the elements not pruned yet), "structured" (the slices not pruned yet) or "global" (all elements).
 
     Example:
         >>> class Negative(torch.nn.utils.prune.BasePruningMethod):
@@ -45,11 +45,11 @@ class BasePruningMethod:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask of the elements that are kept.
+        """Return the mask: 1 for the elements to keep, 0 for those to prune.
 
         Args:
             t: the importance of the elements.
-            default_mask: what is kept so far.
+            default_mask: the mask of earlier pruning.
 
         Raises:
             NotImplementedError: the subclass does not define it.
@@ -61,7 +61,7 @@ class BasePruningMethod:
         raise NotImplementedError
 
     def apply_mask(self, module: Any) -> Tensor:
-        """Return the tensor with what is not kept set to 0.
+        """Return the tensor with its pruned elements set to 0.
 
         Raises:
             AssertionError: the module's tensor is not pruned.
@@ -81,14 +81,14 @@ class BasePruningMethod:
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
-        """Prune a module's parameter: `<name>_orig` and `<name>_mask` are made, and `<name>` is their product.
+        """Prune a module's parameter: `<name>` becomes the product of `<name>_orig` and `<name>_mask`.
 
         Args:
-            importance_scores: what to choose by, of the parameter's shape; by default the parameter.
-            args, kwargs: of the class.
+            importance_scores: the importance of the elements, of the parameter's shape; by default the parameter.
+            args, kwargs: the arguments of the class.
 
         Returns:
-            The hook: a container of all, if it was pruned before.
+            The hook: a `PruningContainer` if the parameter was pruned before.
 
         Example:
             >>> from tinytorch.nn.utils import prune
@@ -99,12 +99,12 @@ class BasePruningMethod:
         """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
-        before = [
+        previous = [
             (key, hook)
             for key, hook in module._forward_pre_hooks.items()
             if isinstance(hook, BasePruningMethod) and hook._tensor_name == name
         ]
-        if len(before) > 1:
+        if len(previous) > 1:
             raise AssertionError(
                 f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a "
                 "PruningContainer."
@@ -114,8 +114,8 @@ class BasePruningMethod:
             importance_scores = original
         elif importance_scores.shape != original.shape:
             raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
-        if before:
-            key, hook = before[0]
+        if previous:
+            key, hook = previous[0]
             del module._forward_pre_hooks[key]
             container: Any = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(method)
@@ -124,7 +124,7 @@ class BasePruningMethod:
         else:
             default = ones_like(original)
         mask = method.compute_mask(importance_scores, default_mask=default)
-        if not before:
+        if not previous:
             module.register_parameter(name + "_orig", module._parameters.pop(name))
         module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
@@ -135,8 +135,8 @@ class BasePruningMethod:
         """Return a tensor pruned, without any module.
 
         Args:
-            default_mask: what is kept so far; all by default.
-            importance_scores: what to choose by; by default the tensor.
+            default_mask: the mask of earlier pruning; ones by default.
+            importance_scores: the importance of the elements; by default the tensor.
 
         Raises:
             AssertionError: the scores have another shape.
@@ -153,7 +153,7 @@ class BasePruningMethod:
         return t * self.compute_mask(importance_scores, default_mask=default)
 
     def remove(self, module: Any) -> None:
-        """Make the pruned tensor the parameter again; what was pruned stays 0.
+        """Make the pruned tensor the parameter again; pruned elements stay 0.
 
         Example:
             >>> from tinytorch.nn.utils import prune
@@ -176,7 +176,7 @@ class BasePruningMethod:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods for one tensor, each after the one before.
+    """Several pruning methods for one tensor, applied in order.
 
     Args:
         args: the methods.
@@ -204,7 +204,7 @@ class PruningContainer(BasePruningMethod):
         """Append a method for the same tensor.
 
         Raises:
-            TypeError: it is no method.
+            TypeError: it is not a pruning method.
             ValueError: it is for another tensor.
         """
         if not isinstance(method, BasePruningMethod) and method is not None:
@@ -226,11 +226,11 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return what the last method leaves of what is kept so far."""
+        """Return the mask after the last method."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":
-            part: Any = mask == 1
+            index: Any = mask == 1
         elif method.PRUNING_TYPE == "structured":
             if not hasattr(method, "dim"):
                 raise AttributeError(
@@ -240,19 +240,21 @@ class PruningContainer(BasePruningMethod):
             if dim < 0:
                 raise IndexError(f"Index is out of bounds for tensor with dimensions {t.dim()}")
             kept: list[Any] = [slice(None)] * t.dim()
-            kept[dim] = mask.sum([k for k in range(t.dim()) if k != dim]) != 0  # (of a vector: whether any is left)
-            part = tuple(kept)
+            kept[dim] = (
+                mask.sum([k for k in range(t.dim()) if k != dim]) != 0
+            )  # (of a vector: whether any element is 1)
+            index = tuple(kept)
         elif method.PRUNING_TYPE == "global":
-            part = tuple([slice(None)] * t.dim())
+            index = tuple([slice(None)] * t.dim())
         else:
             raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
-        new = method.compute_mask(t[part], default_mask=mask[part])
+        new = method.compute_mask(t[index], default_mask=mask[index])
         out: Tensor = mask.clone()
-        out[part] = new.to(dtype=out.dtype)
+        out[index] = new.to(dtype=out.dtype)
         return out
 
 
-# Methods of users' own name these as PyTorch does.
+# Users' pruning methods call these under PyTorch's names.
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
@@ -261,7 +263,7 @@ def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
 
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
-    """Return how many of `tensor_size` are to be pruned: a number, or a part."""
+    """Return the number of elements to prune, given it or the fraction of `tensor_size`."""
     return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)  # type: ignore[return-value]
 
 
@@ -288,13 +290,13 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
 
 
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
-    """Return the norms of the slices along `dim`."""
-    along = dim if dim >= 0 else t.dim() + dim
-    return t.norm(n, [k for k in range(t.dim()) if k != along])
+    """Return the n-norm of every slice along `dim`."""
+    axis = dim if dim >= 0 else t.dim() + dim
+    return t.norm(n, [k for k in range(t.dim()) if k != axis])
 
 
 class Identity(BasePruningMethod):
-    """Keeps what is kept so far.
+    """Prunes nothing.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)
@@ -306,27 +308,36 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask as it is.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> prune.Identity().compute_mask(torch.tensor([1.0, 2.0]), torch.ones(2))
-            tensor([1., 1.])
-        """
+        """Return the default mask."""
         return default_mask
 
 
-class _ByAmount(BasePruningMethod):
+class _Unstructured(BasePruningMethod):
+    PRUNING_TYPE = "unstructured"
+
     def __init__(self, amount: Any) -> None:
         _validate_pruning_amount_init(amount)
         self.amount = amount
 
+    def _select(self, t: Tensor, count: int) -> Tensor:
+        """Return the flat indices of `count` elements to prune."""
+        raise NotImplementedError
 
-class RandomUnstructured(_ByAmount):
-    """Drops elements at random.
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask without the selected elements."""
+        count = _compute_nparams_toprune(self.amount, t.nelement())
+        _validate_pruning_amount(count, t.nelement())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[self._select(t, count)] = 0
+        return mask
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes random elements.
 
     Args:
-        amount: how many, or which part of those that are left.
+        amount: the number of elements to prune, or the fraction of those not pruned yet.
 
     Example:
         >>> method = torch.nn.utils.prune.RandomUnstructured(amount=0.5)
@@ -334,26 +345,12 @@ class RandomUnstructured(_ByAmount):
         tensor(3.)
     """
 
-    PRUNING_TYPE = "unstructured"
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> prune.RandomUnstructured(amount=1).compute_mask(torch.ones(3), torch.ones(3)).sum()
-            tensor(2.)
-        """
-        count = _compute_nparams_toprune(self.amount, t.nelement())
-        _validate_pruning_amount(count, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            mask.view(-1)[rand_like(t).view(-1).topk(count).indices] = 0
-        return mask
+    def _select(self, t: Tensor, count: int) -> Tensor:
+        return rand_like(t).view(-1).topk(count).indices
 
 
-class L1Unstructured(_ByAmount):
-    """Drops the smallest elements; `amount` as for `RandomUnstructured`.
+class L1Unstructured(_Unstructured):
+    """Prunes the elements of the smallest magnitudes; `amount` as for `RandomUnstructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.L1Unstructured(amount=1)
@@ -361,22 +358,8 @@ class L1Unstructured(_ByAmount):
         tensor([ 0., -2.,  1.])
     """
 
-    PRUNING_TYPE = "unstructured"
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> prune.L1Unstructured(amount=1).compute_mask(torch.tensor([-1.0, 2.0]), torch.ones(2))
-            tensor([0., 1.])
-        """
-        count = _compute_nparams_toprune(self.amount, t.nelement())
-        _validate_pruning_amount(count, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            mask.view(-1)[t.abs().view(-1).topk(count, largest=False).indices] = 0
-        return mask
+    def _select(self, t: Tensor, count: int) -> Tensor:
+        return t.abs().view(-1).topk(count, largest=False).indices
 
 
 class _Structured(BasePruningMethod):
@@ -387,28 +370,33 @@ class _Structured(BasePruningMethod):
         self.amount = amount
         self.dim = dim
 
-    def _count(self, t: Tensor) -> int:
-        """Return how many slices are to be dropped."""
+    def _scores(self, t: Tensor, count: int) -> Tensor:
+        """Return the importance of every slice along `dim`; `count` slices are to be pruned."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask without the slices of the lowest scores."""
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
-        count = _compute_nparams_toprune(self.amount, t.shape[self.dim])
-        _validate_pruning_amount(count, t.shape[self.dim])
-        return count
-
-    def _mask(self, t: Tensor, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
+        size = t.shape[self.dim]
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
+        scores = self._scores(t, count)
+        if not count:
+            return default_mask
         mask = zeros_like(t)
-        part: list[Any] = [slice(None)] * t.dim()
-        part[self.dim] = scores.topk(len(scores) - count).indices
-        mask[tuple(part)] = 1
+        kept: list[Any] = [slice(None)] * t.dim()
+        kept[self.dim] = scores.topk(size - count).indices
+        mask[tuple(kept)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
 
 class RandomStructured(_Structured):
-    """Drops slices at random.
+    """Prunes random slices.
 
     Args:
-        amount: how many, or which part of those that are left.
-        dim: slices along this dimension.
+        amount: the number of slices to prune, or the fraction of those not pruned yet.
+        dim: the dimension along which the slices are taken.
 
     Example:
         >>> method = torch.nn.utils.prune.RandomStructured(amount=1, dim=0)
@@ -416,26 +404,15 @@ class RandomStructured(_Structured):
         tensor(3.)
     """
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
-            tensor(2.)
-        """
-        count = self._count(t)
-        if not count:
-            return default_mask
-        # (PyTorch draws for all elements' slices alike: one number each.)
-        return self._mask(t, rand(t.shape[self.dim]), count, default_mask)
+    def _scores(self, t: Tensor, count: int) -> Tensor:
+        return rand(t.shape[self.dim] if count else 0)  # (as in PyTorch, nothing is drawn if nothing is pruned)
 
 
 class LnStructured(_Structured):
-    """Drops the slices with the smallest norms.
+    """Prunes the slices of the smallest norms.
 
     Args:
-        n: which norm, its p.
+        n: the p of the p-norm.
         amount, dim: as for `RandomStructured`.
 
     Example:
@@ -449,22 +426,12 @@ class LnStructured(_Structured):
         super().__init__(amount, dim)
         self.n = n
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> x = torch.tensor([[1.0, 1.0], [2.0, 2.0]])
-            >>> prune.LnStructured(amount=1, n=2, dim=0).compute_mask(x, torch.ones(2, 2))
-            tensor([[0., 0.],
-                    [1., 1.]])
-        """
-        count, norms = self._count(t), _compute_norm(t, self.n, self.dim)
-        return self._mask(t, norms, count, default_mask) if count else default_mask
+    def _scores(self, t: Tensor, count: int) -> Tensor:
+        return _compute_norm(t, self.n, self.dim)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Drops what a mask says, which is 1 for what is kept.
+    """Prunes the elements where `mask` is 0.
 
     Example:
         >>> method = torch.nn.utils.prune.CustomFromMask(torch.tensor([1, 0, 1]))
@@ -478,12 +445,10 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask.
+        """Return the product of both masks.
 
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> prune.CustomFromMask(torch.tensor([0.0, 1.0])).compute_mask(torch.ones(2), torch.ones(2))
-            tensor([0., 1.])
+        Raises:
+            AssertionError: their shapes differ.
         """
         if default_mask.shape != self.mask.shape:
             raise AssertionError("mask shape must match default_mask shape")
@@ -491,7 +456,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Give a module's parameter a mask that keeps all; return the module.
+    """Prune nothing of a module's parameter, which gets a mask of ones; return the module.
 
     Example:
         >>> from tinytorch.nn.utils import prune
@@ -503,10 +468,10 @@ def identity(module: Any, name: str) -> Any:
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Drop elements of a module's parameter at random; return the module.
+    """Prune random elements of a module's parameter; return the module.
 
     Args:
-        amount: how many elements, or which part.
+        amount: the number of elements, or the fraction of those not pruned yet.
 
     Example:
         >>> layer = torch.nn.utils.prune.random_unstructured(torch.nn.Linear(2, 3), "weight", 2)
@@ -518,11 +483,11 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
-    """Drop the smallest elements of a module's parameter; return the module.
+    """Prune the elements of a module's parameter of the smallest magnitudes; return the module.
 
     Args:
-        amount: how many elements, or which part.
-        importance_scores: what to choose by, instead of the parameter.
+        amount: as for `random_unstructured`.
+        importance_scores: the importance of the elements, instead of the parameter.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)
@@ -536,11 +501,11 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Drop slices of a module's parameter at random; return the module.
+    """Prune random slices of a module's parameter; return the module.
 
     Args:
-        amount: how many slices, or which part.
-        dim: slices along this dimension.
+        amount: the number of slices, or the fraction of those not pruned yet.
+        dim: the dimension along which the slices are taken.
 
     Example:
         >>> layer = torch.nn.Linear(4, 4)
@@ -555,12 +520,12 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Drop the slices of a module's parameter with the smallest norms; return the module.
+    """Prune the slices of a module's parameter of the smallest norms; return the module.
 
     Args:
         amount, dim: as for `random_structured`.
-        n: which norm, its p.
-        importance_scores: what to take norms of, instead of the parameter.
+        n: the p of the p-norm.
+        importance_scores: the tensor to take norms of, instead of the parameter.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2)
@@ -575,7 +540,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Drop what a mask, 1 for what is kept, says of a module's parameter; return the module.
+    """Prune the elements of a module's parameter where `mask` is 0; return the module.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)
@@ -588,16 +553,16 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prune several parameters as if they were one.
+    """Prune several parameters as if they were one tensor.
 
     Args:
         parameters: pairs of a module and a name.
         pruning_method: a class whose `PRUNING_TYPE` is "unstructured".
-        importance_scores: a dictionary from pairs to what to choose by.
-        kwargs: of the class.
+        importance_scores: a dictionary from pairs to the importance of their elements.
+        kwargs: the arguments of the class.
 
     Raises:
-        TypeError: `parameters` are no pairs, or the class is not unstructured.
+        TypeError: `parameters` is not iterable, or the class is not unstructured.
 
     Example:
         >>> from tinytorch.nn.utils import prune
@@ -636,10 +601,10 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make the pruned parameter an ordinary one again, with zeros where it was pruned; return the module.
+    """Make the pruned parameter an ordinary one again, with zeros for pruned elements; return the module.
 
     Raises:
-        ValueError: it is not pruned.
+        ValueError: the parameter is not pruned.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)
@@ -657,12 +622,10 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Module) -> bool:
-    """Return whether a parameter of a module, or of one in it, is pruned.
+    """Return whether a parameter of a module, or of one of its submodules, is pruned.
 
     Example:
         >>> torch.nn.utils.prune.is_pruned(torch.nn.Linear(2, 3))
         False
     """
-    return any(
-        isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
-    )
+    return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
-from tinytorch.ops.create import as_tensor, tensor
+from tinytorch.ops.create import as_tensor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.nn import rnn
@@ -23,6 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+Packed = TypeVar("Packed", bound="PackedSequence")
+
+
 class PackedSequence_(NamedTuple):
     """The fields of a `PackedSequence`."""
 
@@ -32,16 +35,32 @@ class PackedSequence_(NamedTuple):
     unsorted_indices: Tensor | None
 
 
-class PackedSequence(PackedSequence_):
-    """Sequences of different lengths, step by step: of each step what those sequences hold that are long enough.
+def _conversion(name: str, dtype: dtypes.dtype) -> Callable[[Packed], Packed]:
+    """Return the method of `PackedSequence` that converts the data to `dtype`."""
 
-    Made by `pack_padded_sequence` and `pack_sequence`; recurrent layers take it and return one.
+    def convert(self: Packed) -> Packed:
+        return self.to(dtype=dtype)
+
+    convert.__name__, convert.__qualname__ = name, f"PackedSequence.{name}"
+    convert.__doc__ = f"""Return the sequences as {dtype.name}.
+
+        Example:
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).{name}().data.dtype
+            {dtype}
+        """
+    return convert
+
+
+class PackedSequence(PackedSequence_):
+    """Sequences of different lengths, stored step by step without padding.
+
+    `pack_padded_sequence` and `pack_sequence` create it; recurrent layers take it and return one.
 
     Attributes:
-        data: all steps' elements one after another.
-        batch_sizes: how many sequences each step has, int64.
-        sorted_indices: where the sequences, now sorted by length, were before; None if they were sorted.
-        unsorted_indices: where each one is now; None if they were sorted.
+        data: the elements of all steps, concatenated.
+        batch_sizes: the number of sequences at each step, int64.
+        sorted_indices: the permutation that sorted the sequences by length; None if they were sorted.
+        unsorted_indices: its inverse; None if they were sorted.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
@@ -57,7 +76,7 @@ class PackedSequence(PackedSequence_):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> Self:
-        """Return one of data and batch sizes, or of a pair of them."""
+        """Return a packed sequence of data and batch sizes, or of a pair of them."""
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -73,7 +92,7 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Return the sequences with their data converted as `Tensor.to` does; itself if that changes nothing.
+        """Return the sequences with their data converted by `Tensor.to`, or self if that changes nothing.
 
         Example:
             >>> packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.ones(1)])
@@ -95,84 +114,21 @@ class PackedSequence(PackedSequence_):
         return self.to(*args, **{"device": "cpu", **kwargs} if not args else kwargs)
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
-        """Raise the error of a computer without such a device."""
+        """Raise the error of a machine without CUDA."""
         return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
 
     def pin_memory(self) -> Self:
         """Return the sequences with their data in pinned memory, as `Tensor.pin_memory`."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
-    def double(self) -> Self:
-        """Return the sequences as float64.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).double().data.dtype
-            torch.float64
-        """
-        return self.to(dtype=dtypes.float64)
-
-    def float(self) -> Self:
-        """Return the sequences as float32.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2])]).float().data
-            tensor([1., 2.])
-        """
-        return self.to(dtype=dtypes.float32)
-
-    def half(self) -> Self:
-        """Return the sequences as float16.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).half().data.dtype
-            torch.float16
-        """
-        return self.to(dtype=dtypes.float16)
-
-    def long(self) -> Self:
-        """Return the sequences as int64.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).long().data
-            tensor([1, 1])
-        """
-        return self.to(dtype=dtypes.int64)
-
-    def int(self) -> Self:
-        """Return the sequences as int32.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).int().data.dtype
-            torch.int32
-        """
-        return self.to(dtype=dtypes.int32)
-
-    def short(self) -> Self:
-        """Return the sequences as int16.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).short().data.dtype
-            torch.int16
-        """
-        return self.to(dtype=dtypes.int16)
-
-    def char(self) -> Self:
-        """Return the sequences as int8.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).char().data.dtype
-            torch.int8
-        """
-        return self.to(dtype=dtypes.int8)
-
-    def byte(self) -> Self:
-        """Return the sequences as uint8.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).byte().data.dtype
-            torch.uint8
-        """
-        return self.to(dtype=dtypes.uint8)
+    double = _conversion("double", dtypes.float64)
+    float = _conversion("float", dtypes.float32)
+    half = _conversion("half", dtypes.float16)
+    long = _conversion("long", dtypes.int64)
+    int = _conversion("int", dtypes.int32)
+    short = _conversion("short", dtypes.int16)
+    char = _conversion("char", dtypes.int8)
+    byte = _conversion("byte", dtypes.uint8)
 
     @property
     def is_cuda(self) -> bool:
@@ -190,7 +146,7 @@ class PackedSequence(PackedSequence_):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the permutation that undoes this one.
+    """Return the inverse permutation.
 
     Example:
         >>> torch.nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
@@ -203,11 +159,11 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return inverse
 
 
-def _places(lengths: Any) -> tuple[Any, Any, Any]:
-    """Return how many sequences each step has, and of all elements, step by step, the steps and the sequences.
+def _steps_and_sequences(lengths: Any) -> tuple[Any, Any, Any]:
+    """Return the number of sequences at each step, and the step and the sequence of every element, step by step.
 
     Args:
-        lengths: of the sequences, the longest first.
+        lengths: the lengths of the sequences, in decreasing order.
     """
     present = np.arange(lengths[0])[:, None] < lengths
     steps, sequences = np.nonzero(present)
@@ -217,16 +173,16 @@ def _places(lengths: Any) -> tuple[Any, Any, Any]:
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Return padded sequences of these lengths without the padding.
+    """Return padded sequences of these lengths, packed without the padding.
 
     Args:
         input: (steps, batch, *), or with `batch_first` (batch, steps, *).
-        lengths: of the sequences, a list or a tensor.
+        lengths: the lengths of the sequences, a list or a tensor.
         batch_first: whether the batch is the first dimension.
-        enforce_sorted: whether the longest sequence has to come first, and so on; otherwise they are sorted here.
+        enforce_sorted: whether the sequences must be in order of decreasing length; otherwise they are sorted here.
 
     Raises:
-        RuntimeError: the lengths are not sorted, not as many as the sequences, no integers, or not positive.
+        RuntimeError: the lengths are not sorted, not one per sequence, not integers, or not positive.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
@@ -268,7 +224,7 @@ def pack_padded_sequence(
         )
     if sizes[0] > shape[0]:
         raise RuntimeError(f"Expected the lengths to be at most the number of steps {shape[0]}, but got {sizes[0]}")
-    batch_sizes, steps, sequences = _places(sizes)
+    batch_sizes, steps, sequences = _steps_and_sequences(sizes)
     return PackedSequence(rnn.packed(input, steps, sequences), wrap(batch_sizes), sorted_indices)
 
 
@@ -278,8 +234,8 @@ def pad_packed_sequence(
     """Return packed sequences padded, in the order in which they were packed, and their lengths.
 
     Args:
-        batch_first: whether the batch becomes the first dimension, instead of the steps.
-        total_length: how many steps the result has; by default as many as the longest sequence.
+        batch_first: whether the first dimension of the result is the batch, instead of the steps.
+        total_length: the number of steps of the result; by default that of the longest sequence.
 
     Raises:
         ValueError: `total_length` is less than the length of the longest sequence.
@@ -299,7 +255,7 @@ def pad_packed_sequence(
             f"total_length={total_length} and max sequence length being {longest}"
         )
     lengths = (batch_sizes[:, None] > np.arange(batch_sizes[0])).sum(0)
-    _, steps, sequences = _places(lengths)
+    _, steps, sequences = _steps_and_sequences(lengths)
     data = sequence.data
     shape = (total_length or longest, int(batch_sizes[0]), *data.shape[1:])
     padded = rnn.padded(data, steps, sequences, shape, padding_value)
@@ -315,16 +271,16 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Return tensors of different lengths, padded, as one.
+    """Return tensors of different lengths as one padded tensor.
 
     Args:
-        sequences: tensors (length, *) that differ in length only.
+        sequences: tensors (length, *) that differ only in length.
         batch_first: whether the result is (batch, steps, *), instead of (steps, batch, *).
-        padding_value: what to pad with.
+        padding_value: the value of the padding.
         padding_side: "right", or "left".
 
     Raises:
-        RuntimeError: there are no sequences, or they do not fit each other.
+        RuntimeError: there are no sequences, or their shapes do not match.
 
     Example:
         >>> torch.nn.utils.rnn.pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
@@ -335,43 +291,43 @@ def pad_sequence(
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
         )
-    each = list(sequences)
-    if not each:
+    tensors = list(sequences)
+    if not tensors:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
-    for part in each:
-        if not isinstance(part, Tensor):
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
             raise TypeError(
                 "pad_sequence(): argument 'sequences' (position 1) must be tuple of Tensors, not "
-                f"tuple containing {type(part).__name__}"
+                f"tuple containing {type(tensor).__name__}"
             )
-        if not part.ndim:
+        if not tensor.ndim:
             raise RuntimeError("ArrayRef: invalid slice, N = 1; size = 0")
-    trailing = each[0].shape[1:]
-    for part in each:
-        if part.shape[1:] != trailing:
-            got = part.shape[1:]
+    trailing = tensors[0].shape[1:]
+    for tensor in tensors:
+        if tensor.shape[1:] != trailing:
+            got = tensor.shape[1:]
             differ = [a != b for a, b in zip(trailing, got, strict=False)]
             k = differ.index(True) if any(differ) else 0
             raise RuntimeError(
                 f"The size of tensor a ({[*trailing, 0][k]}) must match the size of tensor b ({[*got, 0][k]}) at "
                 f"non-singleton dimension {k + 1}"
             )
-    lengths = np.array([part.shape[0] for part in each])
+    lengths = np.array([tensor.shape[0] for tensor in tensors])
     longest = int(lengths.max())
-    batch = np.repeat(np.arange(len(each)), lengths)
+    batch = np.repeat(np.arange(len(tensors)), lengths)
     steps = np.arange(batch.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     if padding_side == "left":
         steps = steps + np.repeat(longest - lengths, lengths)
-    joined = cat([part.to(each[0].dtype) for part in each])
+    joined = cat([tensor.to(tensors[0].dtype) for tensor in tensors])
     if batch_first:
-        shape = (len(each), longest, *trailing)
-        found: Tensor = rnn.padded(joined, batch, steps, shape, padding_value)
+        shape = (len(tensors), longest, *trailing)
+        padded: Tensor = rnn.padded(joined, batch, steps, shape, padding_value)
     else:
-        shape = (longest, len(each), *trailing)
-        found = rnn.padded(joined, steps, batch, shape, padding_value)
-    return found
+        shape = (longest, len(tensors), *trailing)
+        padded = rnn.padded(joined, steps, batch, shape, padding_value)
+    return padded
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
@@ -394,18 +350,18 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
     """Return tensors of different lengths packed.
 
     Args:
-        sequences: tensors (length, *) that differ in length only.
+        sequences: tensors (length, *) that differ only in length.
         enforce_sorted: as for `pack_padded_sequence`.
 
     Raises:
-        RuntimeError: the sequences are not sorted, or do not fit each other.
+        RuntimeError: the sequences are not sorted, or their shapes do not match.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
         >>> rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])]).data
         tensor([1, 4, 2, 5, 3])
     """
-    lengths = tensor([each.size(0) for each in sequences])
+    lengths = as_tensor([sequence.size(0) for sequence in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 

@@ -1,4 +1,4 @@
-"""A weight divided by its largest singular value before each call; `parametrizations.spectral_norm` is newer."""
+"""Spectral normalisation by a forward pre-hook; `parametrizations.spectral_norm` is the newer form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.parameter import Parameter, is_lazy
-from tinytorch.nn.utils.weight_norm import _hook_of
+from tinytorch.nn.utils.weight_norm import find_hook
 from tinytorch.ops.linalg.products import dot, mv
 from tinytorch.ops.linalg.solve import pinv
 
@@ -16,7 +16,7 @@ __all__ = ["remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
-    """The hook that divides the weight."""
+    """The forward pre-hook that divides the weight by its largest singular value."""
 
     _version = 1
 
@@ -36,7 +36,7 @@ class SpectralNorm:
         return moved.reshape(moved.shape[0], -1)
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """Return the divided weight; iterating, the vectors are changed in place."""
+        """Return the divided weight; power iterations update the singular vectors in place."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -45,17 +45,17 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(mv(matrix, v), dim=0, eps=self.eps))
-            # What is saved for backward are copies: several calls before it are no error.
+            # Backward saves copies, which later calls do not change in place.
             u, v = u.clone(), v.clone()
         sigma = dot(u, mv(matrix, v))
         return weight / sigma
 
     def __call__(self, module: Any, inputs: Any) -> None:
-        """Work the weight out."""
+        """Compute the weight."""
         setattr(module, self.name, self.compute_weight(module, module.training))
 
     def _solve_v_and_rescale(self, matrix: Tensor, u: Tensor, target_sigma: Tensor) -> Tensor:
-        # v with u = normalize(W v) and u W v = sigma, the shortest.
+        # The shortest v with u = normalize(W v) and u W v = sigma.
         v = mv(pinv(matrix.t().mm(matrix)), mv(matrix.t(), u))
         return v * (target_sigma / dot(u, mv(matrix, v)))
 
@@ -91,9 +91,9 @@ class SpectralNorm:
 
 
 def default_dim(module: Any) -> int:
-    """Return which dimension of a module's weight its outputs are."""
-    # Also one that is derived from a transposed convolution, as a parametrized one is.
-    return int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
+    """Return the dimension of the outputs in a module's weight: 1 for transposed convolutions, else 0."""
+    # By the names of all base classes: a parametrized module has a derived class.
+    return int(any(base.__name__.startswith("ConvTranspose") for base in type(module).__mro__))
 
 
 def spectral_norm(
@@ -104,13 +104,13 @@ def spectral_norm(
     In training each call improves the estimate by power iteration.
 
     Args:
-        module: is changed: the parameter is `<name>_orig`, `<name>` is worked out.
-        n_power_iterations: how many iterations per call.
+        module: the module, changed in place: the parameter becomes `<name>_orig`, and `<name>` is computed.
+        n_power_iterations: the number of iterations per call.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:
         ValueError: `n_power_iterations` is not positive.
-        RuntimeError: it has been done already.
+        RuntimeError: the parameter has such a hook already.
 
     Example:
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
@@ -120,7 +120,7 @@ def spectral_norm(
     Source:
         Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
     """
-    if _hook_of(module, SpectralNorm, name)[1] is not None:
+    if find_hook(module, SpectralNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     weight = module._parameters[name]
@@ -147,10 +147,10 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `spectral_norm`: the parameter is the divided one.
+    """Undo `spectral_norm`; the parameter keeps its divided value.
 
     Raises:
-        ValueError: there is nothing to undo.
+        ValueError: the parameter has no such hook.
 
     Example:
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
@@ -158,7 +158,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, SpectralNorm, name)
+    key, hook = find_hook(module, SpectralNorm, name)
     if hook is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     with no_grad():
@@ -170,8 +170,8 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     module.register_parameter(name, Parameter(weight.detach()))
     del module._forward_pre_hooks[key]
     for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
-        for k, each in list(hooks.items()):
-            inner = getattr(each, "hook", each)
-            if getattr(inner, "__self__", None) is hook:
-                del hooks[k]
+        for number, registered in list(hooks.items()):
+            function = getattr(registered, "hook", registered)
+            if getattr(function, "__self__", None) is hook:
+                del hooks[number]
     return module

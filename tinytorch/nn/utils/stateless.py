@@ -1,4 +1,4 @@
-"""`torch.nn.utils.stateless`: the older name of `torch.func.functional_call`."""
+"""`torch.nn.utils.stateless`: the deprecated name of `torch.func.functional_call`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import functional_call as _functional_call
-from tinytorch.nn.utils._functional_call import replaced
+from tinytorch.nn.utils._functional_call import swapped_tensors
 
 __all__ = ["functional_call"]
 
@@ -22,7 +22,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Return `torch.func.functional_call(…)`: deprecated, as in PyTorch."""
+    """Return `torch.func.functional_call(…)`; this name is deprecated, as in PyTorch."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
@@ -39,12 +39,12 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> AbstractContextManager[None]:
-    """Return a context manager in which a module has other tensors in place of its own; see `func.functional_call`.
+    """Return a context manager in which tensors replace those of a module; see `func.functional_call`.
 
     Private in PyTorch too, but packages for Bayesian layers use it.
 
     Args:
-        stack_weights: has no effect: it is for PyTorch's compiler.
+        stack_weights: has no effect; for PyTorch's compiler.
         the others: as for `func.functional_call`.
 
     Example:
@@ -53,4 +53,4 @@ def _reparametrize_module(
         ...     layer.weight
         tensor([[0., 0.]])
     """
-    return replaced(module, parameters_and_buffers, tie_weights, strict)
+    return swapped_tensors(module, parameters_and_buffers, tie_weights, strict)

@@ -1,4 +1,4 @@
-"""A weight as a length and a direction, worked out anew before each call; deprecated, see `parametrizations`."""
+"""Weight normalisation by a forward pre-hook; deprecated, see `parametrizations`."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from tinytorch.ops.linalg.matrices import norm_except_dim
 __all__ = ["remove_weight_norm", "weight_norm"]
 
 
-def scaled(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """Return `v` with the norms `g`."""
+def with_norms(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    """Return `v` rescaled to the norms `g`."""
     return v * (g / norm_except_dim(v, dim=dim))
 
 
 class WeightNorm:
-    """The hook that works the weight out."""
+    """The forward pre-hook that computes the weight."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Any) -> Tensor:
-        """Return the weight of length and direction."""
-        return scaled(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+        """Return the weight, from its norms and directions."""
+        return with_norms(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     def __call__(self, module: Any, inputs: Any) -> None:
-        """Work the weight out."""
+        """Compute the weight."""
         setattr(module, self.name, self.compute_weight(module))
 
 
-def _hook_of(module: Any, kind: Any, name: str) -> tuple[int | None, Any]:
-    """Return the hook of this kind that works the parameter out, with its key, or Nones."""
+def find_hook(module: Any, hook_class: Any, name: str) -> tuple[int | None, Any]:
+    """Return the key and the hook of this class that computes the parameter, or (None, None)."""
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, kind) and hook.name == name:
+        if isinstance(hook, hook_class) and hook.name == name:
             return key, hook
     return None, None
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Replace a module's parameter by its length `<name>_g` and direction `<name>_v`, and return the module.
+    """Replace a module's parameter by its norms `<name>_g` and directions `<name>_v`; return the module.
 
     Deprecated: `nn.utils.parametrizations.weight_norm` does the same.
 
     Args:
-        dim: slices along it have lengths of their own; None for one length of all.
+        dim: the dimension along which each slice has a norm; None for one norm of the whole tensor.
 
     Raises:
-        RuntimeError: it has been done already.
+        RuntimeError: the parameter has such a hook already.
 
     Example:
         >>> import warnings
@@ -67,7 +67,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    if _hook_of(module, WeightNorm, name)[1] is not None:
+    if find_hook(module, WeightNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
@@ -85,10 +85,10 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `weight_norm`: the parameter is what it was worked out to be.
+    """Undo `weight_norm`; the parameter keeps its value.
 
     Raises:
-        ValueError: there is nothing to undo.
+        ValueError: the parameter has no such hook.
 
     Example:
         >>> import warnings
@@ -99,7 +99,7 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, WeightNorm, name)
+    key, hook = find_hook(module, WeightNorm, name)
     if hook is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
     weight = hook.compute_weight(module)

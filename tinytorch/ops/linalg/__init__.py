@@ -1,1 +1,1 @@
-"""Linear algebra: products, factorisations, systems; what of it is named by `torch` itself."""
+"""Linear algebra: products, factorizations, linear systems, and the functions of `torch` itself."""

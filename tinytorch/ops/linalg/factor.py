@@ -1,8 +1,8 @@
-"""Factorisations of matrices, determinants, norms and products: one half of `torch.linalg`.
+"""Matrix factorizations, determinants, norms and products: one half of `torch.linalg`.
 
-The other half, inverses and systems, is `solve`. The kernels are LAPACK's, through `np.linalg`, over
-stacks of matrices. Each formula is Tensor code, so there are derivatives of every order; where an output is in it
-(`out0` …), that is differentiable too.
+The other half, inverses and linear systems, is `solve`. The kernels call LAPACK through `np.linalg`, on batches of
+matrices. Each formula is Tensor code, so there are derivatives of every order; outputs that a formula uses (`out0` …)
+are differentiable, too.
 
 Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
@@ -53,7 +53,7 @@ from tinytorch.ops.shape import diagonal as _diagonal
 
 
 def _column(x: Any) -> Any:
-    """Return one number per matrix so that it multiplies the matrix."""
+    """Return a batch of numbers with two further dimensions, so that it broadcasts with a batch of matrices."""
     return x[..., None, None]
 
 
@@ -64,7 +64,7 @@ def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
 
 
 def _cofactors(x: Tensor) -> Tensor:
-    """Return the matrices of cofactors, also of singular matrices: by the products of all singular values but one."""
+    """Return the matrices of cofactors, by products of all singular values but one: also for singular matrices."""
     u, s, vh = _svd(x, False)
     n = x.shape[-1]
     others = s[..., None, :].expand((*s.shape[:-1], n, n))
@@ -82,7 +82,7 @@ def _det(x: Any) -> Any:
 @public("linalg.det", out="exact")
 @also_by(A="input")  # (the parameter of `linalg.det`, which is the same function)
 def det(input: Tensor) -> Tensor:
-    """Return the determinant of a square matrix, or of each of a stack.
+    """Return the determinant of a square matrix, or of each matrix of a batch.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64.
@@ -102,7 +102,7 @@ def _slogdet(x: Any) -> Any:
 
 @public("linalg.slogdet", out="exact")
 def slogdet(A: Tensor) -> Any:
-    """Return `(sign, logabsdet)`: the sign of the determinant and its magnitude's logarithm, which does not overflow.
+    """Return `(sign, logabsdet)`: the sign of the determinant, and the logarithm of its magnitude (without overflow).
 
     Example:
         >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
@@ -114,7 +114,7 @@ def slogdet(A: Tensor) -> Any:
 
 @public(method=True)
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of the determinant: NaN where that is negative, -inf where it is 0.
+    """Return the logarithm of the determinant: NaN if the determinant is negative, -inf if it is 0.
 
     Example:
         >>> torch.logdet(torch.eye(3) * 2)
@@ -128,20 +128,21 @@ def logdet(input: Tensor) -> Tensor:
 # Norms --------------------------------------------------------------------------------------------
 
 
-def _two(function: str, dim: Any, ndim: int) -> tuple[int, int]:
+def _two_axes(function: str, dim: Any, ndim: int) -> tuple[int, int]:
+    """Return the two dimensions of matrices as numbers from 0."""
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
-        raise RuntimeError(f"{function}: dim must be a 2-tuple. Got {' '.join(str(each) for each in dims)}")
-    for each in dims:
-        axes_of(each, ndim, function)
-    first, second = (each % ndim for each in dims)
+        raise RuntimeError(f"{function}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    for axis in dims:
+        axes_of(axis, ndim, function)
+    first, second = (axis % ndim for axis in dims)
     if first == second:
         raise RuntimeError(f"{function}: dims must be different. Got ({dims[0]}, {dims[1]})")
     return first, second
 
 
 def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
-    """Return the largest (0 of none) or the smallest along a dimension."""
+    """Return the maximum (0 for no elements) or the minimum along a dimension."""
     if largest and not x.shape[dim]:
         return x.detach().sum(dim, keepdim)
     return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
@@ -152,17 +153,17 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """Return a norm of a matrix, or of each of a stack.
+    """Return a norm of a matrix, or of each matrix of a batch.
 
     Args:
         ord: "fro" (the square root of the sum of squares), "nuc" (the sum of the singular values), 2 and -2 (the
-            largest and smallest of them), 1 and -1 (the largest and smallest sum of a column's magnitudes), inf and
-            -inf (of a row's).
-        dim: the two dimensions that are the matrices.
+            largest and the smallest singular value), 1 and -1 (the largest and the smallest sum of the magnitudes in
+            a column), inf and -inf (in a row).
+        dim: the two dimensions of the matrices.
         keepdim, dtype: as for `sum`.
 
     Raises:
-        RuntimeError: there are no two dimensions, or no such norm.
+        RuntimeError: `dim` is not two different dimensions, or the norm does not exist.
 
     Example:
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
@@ -178,7 +179,7 @@ def matrix_norm(
             raise RuntimeError(f"{name}: Order {ord} not supported.")
     elif builtins.abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
-    rows, columns = _two(name, dim, input.ndim)
+    rows, columns = _two_axes(name, dim, input.ndim)
     if ord == "nuc" or ord in (2, -2):
         check_floating(name, input)
     if dtype is not None:
@@ -186,16 +187,12 @@ def matrix_norm(
     if ord == "fro":
         return vector_norm(input, 2, (rows, columns), keepdim)
     if ord == "nuc" or ord in (2, -2):
-        order = [k for k in builtins.range(input.ndim) if k not in (rows, columns)]
-        order += [rows, columns]
+        order = [*[k for k in builtins.range(input.ndim) if k not in (rows, columns)], rows, columns]
         values = autocasting(svdvals)(input.permute(order))
-        if ord == "nuc":
-            found = values.sum(-1, keepdim)
-        else:
-            found = _extreme(values, ord > 0, -1, keepdim)
+        result = values.sum(-1, keepdim) if ord == "nuc" else _extreme(values, ord > 0, -1, keepdim)
         if keepdim:
-            found = found.unsqueeze(-1).permute([order.index(k) for k in range(input.ndim)])
-        return found
+            result = result.unsqueeze(-1).permute([order.index(k) for k in range(input.ndim)])
+        return result
     if builtins.abs(ord) == 1:
         rows, columns = columns, rows
     sums = vector_norm(input, 1, columns, keepdim)
@@ -208,13 +205,13 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     """Return a norm of vectors or matrices.
 
     Args:
-        ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements taken as one vector.
-        dim: one dimension for norms of vectors, two for norms of matrices; None for all, or, with `ord`, for the
-            vector or matrix that the input must be.
+        ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements as one vector.
+        dim: one dimension for norms of vectors, two for norms of matrices. None stands for all dimensions; if `ord` is
+            not None, the input must then be a vector or a matrix.
         keepdim, dtype: as for `sum`.
 
     Raises:
-        RuntimeError: there is no such norm; the input is neither a vector nor a matrix and `dim` is not given.
+        RuntimeError: the norm does not exist; `dim` is missing, and the input is neither a vector nor a matrix.
 
     Example:
         >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
@@ -223,36 +220,30 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     check_tensor(input, "linalg_norm")
     if isinstance(dim, (tuple, list)) and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
-    if isinstance(ord, str):
-        if dim is None and input.ndim > 2:
-            raise RuntimeError(
-                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
-            )
+    by_name = isinstance(ord, str)
+    if ord is not None and dim is None and (input.ndim > 2 or (input.ndim == 0 and not by_name)):
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
+        )
+    if by_name:
         pair = (dim,) if isinstance(dim, int) else (-2, -1) if dim is None else dim
         return matrix_norm(input, ord, pair, keepdim, dtype=dtype)
-    if ord is not None:
-        count = len(dim) if isinstance(dim, (tuple, list)) else 1
-        if dim is None:
-            if input.ndim not in (1, 2):
-                raise RuntimeError(
-                    f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
-                )
-            count = input.ndim
-        if count == 2:
-            return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
+    count = input.ndim if dim is None else len(dim) if isinstance(dim, (tuple, list)) else 1
+    if ord is not None and count == 2:
+        return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-@public("linalg.cond", out="safe linalg", autocast="float32")
+@public("linalg.cond", out="safe linalg, copied", autocast="float32")
 def cond(input: Tensor, p: Any = None) -> Tensor:
-    """Return the condition number: the norm of a matrix times that of its inverse; inf if it is singular.
+    """Return the condition number: the norm of a matrix times the norm of its inverse; inf for a singular matrix.
 
     Args:
         input: `(..., n, n)`; for `p` None, 2 and -2, `(..., m, n)`.
         p: the norm, see `matrix_norm`; None is 2.
 
     Raises:
-        RuntimeError: the matrices are not square; there is no such norm.
+        RuntimeError: the matrices are not square; the norm does not exist.
 
     Example:
         >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
@@ -284,8 +275,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         values = svdvals(input)
         return values.sum(-1) * values.reciprocal().sum(-1)
     inverse, info = inverse_info(input)
-    found = matrix_norm(input, p) * matrix_norm(inverse, p)
-    return where(info != 0, math.inf, found)
+    return where(info != 0, math.inf, matrix_norm(input, p) * matrix_norm(inverse, p))
 
 
 # Singular values ----------------------------------------------------------------------------------
@@ -318,11 +308,11 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     if m > k and gu is not None:
         scaled = gu / columns
         left = left + scaled - u @ (u.mT @ scaled)
-    found = left @ vh
+    gradient = left @ vh
     if n > k and gvh is not None:
         scaled = gvh / rows
-        found = found + u @ (scaled - (scaled @ vh.mT) @ vh)
-    return found
+        gradient = gradient + u @ (scaled - (scaled @ vh.mT) @ vh)
+    return gradient
 
 
 _svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x)
@@ -340,17 +330,18 @@ _svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x)
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """Return the singular value decomposition `A = U diag(S) Vh`: a named tuple `(U, S, Vh)`, S in descending order.
 
-    The gradients of U and Vh are finite only where all singular values differ, and mean something only for what does
-    not depend on the signs of singular vectors. With `full_matrices`, the columns of U and rows of Vh beyond the
+    The gradients of U and Vh are finite only if all singular values differ, and meaningful only for functions that do
+    not depend on the signs of singular vectors. With `full_matrices`, the columns of U and the rows of Vh beyond the
     smaller size have no gradient.
 
     Args:
         A: `(..., m, n)`.
-        full_matrices: whether U is `(m, m)` and Vh `(n, n)`; else `(m, k)` and `(k, n)` for k the smaller size.
-        driver: must be None: LAPACK's algorithms are for GPUs to choose.
+        full_matrices: return U of shape `(m, m)` and Vh of shape `(n, n)`; otherwise `(m, k)` and `(k, n)`, where k is
+            the smaller of m and n.
+        driver: must be None; PyTorch supports other values for GPUs alone.
 
     Raises:
-        RuntimeError: A is no matrix of float32 or float64.
+        RuntimeError: A is not a matrix of float32 or float64.
 
     Example:
         >>> torch.linalg.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
@@ -415,17 +406,18 @@ def _is_lower(UPLO: str) -> bool:
 
 @public("linalg.eigh", out="exact", autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Any:
-    """Return a named tuple `(eigenvalues, eigenvectors)` of a symmetric matrix: ascending; and the columns of a matrix.
+    """Return a named tuple `(eigenvalues, eigenvectors)` of a symmetric matrix.
 
-    The gradient of the vectors is finite only where all eigenvalues differ, and means something only for what does not
-    depend on the vectors' signs.
+    The eigenvalues are in ascending order; the eigenvectors are the columns of a matrix. The gradient of the
+    eigenvectors is finite only if all eigenvalues differ, and meaningful only for functions that do not depend on the
+    signs of the eigenvectors.
 
     Args:
         input: `(..., n, n)`, of which one triangle is read.
-        UPLO: which: "L", the lower, or "U".
+        UPLO: that triangle: "L", the lower one, or "U", the upper one.
 
     Raises:
-        RuntimeError: the matrices are not square, `UPLO` is something else.
+        RuntimeError: the matrices are not square, or `UPLO` has another value.
 
     Example:
         >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
@@ -437,7 +429,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
 
 @public("linalg.eigvalsh", out="exact", autocast="float32")
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """Return the eigenvalues of a symmetric matrix, ascending; see `eigh`.
+    """Return the eigenvalues of a symmetric matrix in ascending order; see `eigh`.
 
     Example:
         >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
@@ -449,21 +441,21 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 @public("linalg.eig", out="safe linalg", autocast="float32")
 def eig(input: Tensor) -> Any:
-    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
+    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are not supported."""
     check_matrix("linalg.eig", input, "input")
-    raise NotImplementedError(_COMPLEX.format("eig", "eigh"))
+    raise NotImplementedError(_COMPLEX.format("eig"))
 
 
 @public("linalg.eigvals", out="safe linalg", autocast="float32")
 def eigvals(input: Tensor) -> Any:
-    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
+    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are not supported."""
     check_matrix("linalg.eigvals", input, "input")
-    raise NotImplementedError(_COMPLEX.format("eigvals", "eigvalsh"))
+    raise NotImplementedError(_COMPLEX.format("eigvals"))
 
 
 _COMPLEX = (
-    "linalg.{0} returns complex numbers, which tinytorch leaves out: for symmetric matrices, whose eigenvalues are "
-    "real, use linalg.{1} (torch.linalg.eigh)"
+    "linalg.{} returns complex numbers, which tinytorch leaves out: for symmetric matrices, whose eigenvalues are "
+    "real, use torch.linalg.eigh or torch.linalg.eigvalsh"
 )
 
 
@@ -474,8 +466,7 @@ def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
     if upper:
         g, out = g.mT, out.mT
     inner = tril(out.mT @ g)
-    # (twice the symmetric part of the triangle with half its diagonal)
-    inner = inner + tril(inner, -1).mT
+    inner = inner + tril(inner, -1).mT  # twice the symmetric part of the lower triangle with half its diagonal
     return 0.5 * triangular(out, triangular(out.mT, inner, True, False), False, False, False)
 
 
@@ -509,7 +500,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64.
-        LinAlgError: one is not positive-definite.
+        LinAlgError: a matrix is not positive-definite.
 
     Example:
         >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -522,7 +513,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @public("linalg.cholesky_ex", out="exact", autocast="float32")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """Return `(L, info)`: the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
+    """Return `(L, info)`: the Cholesky factor and, per matrix, 0 or the order of the first non-positive leading minor.
 
     Example:
         >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
@@ -554,16 +545,16 @@ def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
     if gr is None:
         return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_like(x[..., m:])), -1)
     right = gr[..., m:]
-    through = x[..., m:] @ right.mT
-    gq = through if gq is None else gq + through
+    by_right = x[..., m:] @ right.mT
+    gq = by_right if gq is None else gq + by_right
     return cat((_qr_tall(gq, gr[..., :m], q, r[..., :m]), q @ right), -1)
 
 
 def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
     inner = None if gr is None else r @ gr.mT
     if gq is not None:
-        through = gq.mT @ q
-        inner = -through if inner is None else inner - through
+        by_q = gq.mT @ q
+        inner = -by_q if inner is None else inner - by_q
     assert inner is not None
     inner = q @ (tril(inner) + tril(inner, -1).mT)
     if gq is not None:
@@ -588,16 +579,16 @@ def _only_r(x: Any) -> Any:
 
 @public("linalg.qr", out="exact", autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Return a named tuple `(Q, R)` with `A = Q R`: orthonormal columns and an upper triangular matrix.
+    """Return a named tuple `(Q, R)` with `A = Q R`, where Q has orthonormal columns and R is upper triangular.
 
     Args:
         A: `(..., m, n)`.
-        mode: "reduced": Q is `(m, k)` and R `(k, n)` for k the smaller size; "complete": Q is `(m, m)`; "r": only R is
-            computed.
+        mode: "reduced" (Q is `(m, k)` and R `(k, n)`, where k is the smaller of m and n), "complete" (Q is `(m, m)`)
+            or "r" (only R is computed).
 
     Raises:
-        RuntimeError: A is no matrix of float32 or float64; there is no such mode; in backward, where there is no
-            gradient: "complete" with m > n, and "r".
+        RuntimeError: A is not a matrix of float32 or float64; the mode does not exist; in backward, for the modes
+            without a gradient: "complete" with m > n, and "r".
 
     Example:
         >>> q, r = torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
@@ -618,7 +609,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 
 
 def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the reflections' vectors and factors in `Q C`, for Q = I - V T V^T.
+    """Return the gradients of the vectors and factors of Householder reflections in `Q C`, for Q = I - V T V^T.
 
     V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^T V, 1).
     """
@@ -648,7 +639,7 @@ def _householder(x: Any, tau: Any) -> Any:
     return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
 
 
-def _reflect_all(
+def _reflect_joint(
     g: Tensor, needs: Any, x: Tensor, tau: Tensor, y: Tensor, left: bool, transpose: bool
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     by_x, by_tau, by_y = None, None, None
@@ -659,19 +650,20 @@ def _reflect_all(
     return by_x, by_tau, by_y
 
 
-@op(name="Ormqr", joint=_reflect_all, inputs=("x", "tau", "y"))
+@op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"))
 def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
-    """Return the product with the Q of Householder reflections, for `torch.ormqr`."""
+    """Return the product of `y` with the orthogonal Q of Householder reflections, for `torch.ormqr`."""
     return kernels.reflect(x, tau, y, left, transpose)
 
 
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """Return the first n columns of a product of Householder reflections, as `geqrf` gives them.
+    """Return the first n columns of the product of Householder reflections, such as those of `geqrf`.
 
     Args:
-        input: `(..., m, n)`, m >= n: below its diagonal, the reflections' vectors (1 on the diagonal, 0 above).
-        tau: `(..., k)`, k <= n: their factors.
+        input: `(..., m, n)`, m >= n: the vectors of the reflections below the diagonal (with an implicit 1 on the
+            diagonal and 0 above it).
+        tau: `(..., k)`, k <= n: the factors of the reflections.
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ.
@@ -711,18 +703,18 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 
 
 def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
-    """Return the gradient of `A = P L U` by those of L and U; of `lower` and `upper` only their triangles are read."""
+    """Return the gradient of A in `A = P L U` from those of L and U; only the triangles of both factors are read."""
     m, n, k = lower.shape[-2], upper.shape[-1], upper.shape[-2]
     gl = zeros_like(lower) if g[0] is None else tril(g[0], -1)
     gu = zeros_like(upper) if g[1] is None else triu(g[1])
     parts: list[Tensor] = []
-    if m > n:  # the rows below: L2 = A2 U^-1
+    if m > n:  # the lower rows: L2 = A2 U^-1
         below = lower[..., k:, :]
         rest = triangular(upper.mT, gl[..., k:, :], False, False, False)
         gu = gu - triu(below.mT @ rest)
         gl = gl[..., :k, :]
         parts = [rest]
-    elif n > m:  # the columns to the right: U2 = L^-1 A2
+    elif n > m:  # the right columns: U2 = L^-1 A2
         right = upper[..., k:]
         rest = triangular(lower.mT, gu[..., k:], True, True)
         gl = gl - tril(rest @ right.mT, -1)
@@ -740,7 +732,7 @@ def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
 
 def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     k = min(out0.shape[-2:])
-    gl, gu, lower, upper = (part for each in (g[0], out0) for part in (each[..., :k], each[..., :k, :]))
+    gl, gu, lower, upper = (part for x in (g[0], out0) for part in (x[..., :k], x[..., :k, :]))
     return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype))
 
 
@@ -753,7 +745,7 @@ _lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_c
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
-    """Raise PyTorch's error unless LU factors of A can be computed."""
+    """Raise PyTorch's error if `A` and `pivot` are not valid arguments of an LU factorization."""
     if isinstance(A, Tensor) and A.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
     check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
@@ -765,15 +757,15 @@ def check_lu(name: str, A: Any, pivot: bool) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """Return the LU decomposition in compact form, for `lu_solve`.
 
-    It is a named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
-    exchanged with row `pivots[i]`, counted from 1.
+    The result is a named tuple `(LU, pivots)`: `LU` contains L below its diagonal (without the ones on L's diagonal),
+    and U on and above it; row i was exchanged with row `pivots[i]`, counted from 1.
 
     Args:
         A: `(..., m, n)`.
         pivot: must be True.
 
     Raises:
-        RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
+        RuntimeError: A is not a matrix of float32 or float64; U has a zero on its diagonal.
 
     Example:
         >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
@@ -788,7 +780,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
 
 
 def check_nonzero(info: Tensor) -> None:
-    """Raise PyTorch's error for factors with a zero on the diagonal of U."""
+    """Raise PyTorch's error if a U has a zero on its diagonal."""
     try:
         raise_first(
             info,
@@ -809,10 +801,10 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         tensor(1, dtype=torch.int32)
     """
     check_lu("torch.lu_factor", A, pivot)
-    found = _lu(A)
+    result = _lu(A)
     if check_errors:
-        check_nonzero(found[2])
-    return return_types.linalg_lu_factor_ex(found)
+        check_nonzero(result[2])
+    return return_types.linalg_lu_factor_ex(result)
 
 
 @op(name="LinalgLu", outputs=3, nondiff=(0,), x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0))
@@ -832,15 +824,15 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+@op(refuses="tril", name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
-    """Return the P, L and U of compact factors."""
+    """Return the P, L and U of compact LU factors."""
     return kernels.lu_unpack(x, pivots)
 
 
 @public("linalg.lu", out="exact")
 def lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return `(P, L, U)` with `A = P L U`: a permutation, lower (unit diagonal) and upper triangles; see `lu_factor`.
+    """Return `(P, L, U)` with `A = P L U`: a permutation, a unit lower and an upper triangular matrix; see `lu_factor`.
 
     Example:
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
@@ -852,10 +844,10 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
     return return_types.linalg_lu((P if pivot else P.new_empty(0), L, U))
 
 
-def _lu_solve_both(
+def _lu_solve_joint(
     g: Tensor, needs: Any, x: Tensor, pivots: Tensor, out: Tensor, left: bool, adjoint: bool
 ) -> tuple[Any, None, Tensor]:
-    """Return the gradients by that of A, which is what `solve` gives, and dA = P (dL U + L dU)."""
+    """Return the gradients of the factors and of the right side, from that of A and dA = P (dL U + L dU)."""
     gb = _lu_solve(x, pivots, g, left, not adjoint)
     if not needs[0]:
         return None, None, gb
@@ -868,23 +860,23 @@ def _lu_solve_both(
     return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
 
 
-@op(name="LinalgLuSolve", joint=_lu_solve_both, inputs=("x", "pivots", "y"), pivots=None, broadcasts=True)
+@op(name="LinalgLuSolve", joint=_lu_solve_joint, inputs=("x", "pivots", "y"), pivots=None, broadcasts=True)
 def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
     return kernels.lu_solve(x, pivots, y, left, adjoint)
 
 
 @public("linalg.lu_solve", out="exact", autocast="alone")
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """Return the solution of `A X = B` by the factors of A.
+    """Return the solution X of `A X = B`, from the LU factors of A.
 
     Args:
-        LU, pivots: what `lu_factor` returned.
+        LU, pivots: the result of `lu_factor`.
         B: `(..., n, k)`.
-        left: whether A stands to the left of X.
-        adjoint: solve with `A^T` in place of A.
+        left: solve `A X = B`; otherwise `X A = B`.
+        adjoint: use `A^T` in place of A.
 
     Raises:
-        RuntimeError: shapes do not match; `B` is no matrix.
+        RuntimeError: shapes do not match; `B` is not a matrix.
 
     Example:
         >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -931,10 +923,6 @@ def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
 
 
-for _each in (_ldl, _ldl_solve):
-    _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
 @public("linalg.ldl_factor_ex", out="exact")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """Return `(LD, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on D's diagonal.
@@ -944,23 +932,24 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
         tensor(1, dtype=torch.int32)
     """
     check_matrix("torch.linalg.ldl_factor_ex", input, "input", kernel=half_name(input, "ldl_factor_kernel_cpu"))
-    found = _ldl(input)
+    result = _ldl(input)
     if check_errors:
-        raise_first(found[2], "torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
-    return return_types.linalg_ldl_factor_ex(found)
+        raise_first(result[2], "torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
+    return return_types.linalg_ldl_factor_ex(result)
 
 
 @public("linalg.ldl_factor", out="exact")
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
-    """Return `(LD, pivots)`: `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
+    """Return `(LD, pivots)`: the factorization `P L D L^T P^T` of a symmetric matrix, for `ldl_solve`.
 
-    D has blocks of one and two rows on its diagonal. There is no gradient.
+    It is in LAPACK's compact form; D is block diagonal with blocks of one or two rows. There is no gradient.
 
     Args:
-        input, hermitian: `(..., n, n)`, of which the lower triangle is read; of real matrices it changes nothing.
+        input: `(..., n, n)`, of which the lower triangle is read.
+        hermitian: has no effect on real matrices.
 
     Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
+        RuntimeError: the matrices are not square, or not of float32 or float64; a matrix is singular.
 
     Example:
         >>> torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
@@ -978,14 +967,15 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
 
 @public("linalg.ldl_solve", out="exact")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
+    """Return the solution X of `A X = B`, from the LDL factors of A; there is no gradient.
 
     Args:
-        LD, pivots, hermitian: as for and from `ldl_factor`.
+        LD, pivots: the result of `ldl_factor`.
         B: `(..., n, k)`; leading dimensions broadcast.
+        hermitian: has no effect on real matrices.
 
     Raises:
-        RuntimeError: the shapes do not fit; the pivots are no integers.
+        RuntimeError: shapes do not match; the pivots are not integers.
 
     Example:
         >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
@@ -1012,13 +1002,14 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
 
 @public("linalg.vecdot", out="vecdot", autocast="low")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Return the scalar products of vectors along a dimension; the others broadcast.
+    """Return the scalar products of vectors along a dimension; the other dimensions broadcast.
 
     Args:
-        x, y: of one dtype, of floating point; their shapes broadcast.
+        x, y: tensors of the same floating-point dtype, whose shapes broadcast.
+        dim: the dimension of the vectors.
 
     Raises:
-        RuntimeError: the dtypes differ, or are of integers.
+        RuntimeError: the dtypes differ, or are not floating-point dtypes.
 
     Example:
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
@@ -1036,24 +1027,30 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
-@op(name="LinalgCross", x=lambda g, y, dim: _cross(y, g, dim), y=lambda g, x, dim: _cross(g, x, dim), broadcasts=True)
+@op(
+    refuses="cross",
+    name="LinalgCross",
+    x=lambda g, y, dim: _cross(y, g, dim),
+    y=lambda g, x, dim: _cross(g, x, dim),
+    broadcasts=True,
+)
 def _cross(x: Any, y: Any, dim: int) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
-    found = np.empty_like(x, shape=shape, order="C")
-    a, b, c = (np.moveaxis(each, dim, 0) for each in (x, y, found))
+    out = np.empty_like(x, shape=shape, order="C")
+    a, b, c = (np.moveaxis(array, dim, 0) for array in (x, y, out))
     for i in builtins.range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         c[i] = a[j] * b[k] - a[k] * b[j]
-    return found
+    return out
 
 
 @public("linalg.cross", out="exact")
 @numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """Return the vector products of vectors of three elements along a dimension; the others broadcast.
+    """Return the cross products of vectors of three elements along a dimension; the other dimensions broadcast.
 
     Raises:
-        RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
+        RuntimeError: the dimension does not have length 3; the tensors have different numbers of dimensions.
 
     Example:
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
@@ -1077,11 +1074,11 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @public("linalg.diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return the diagonals of matrices, as views: `torch.diagonal` of the last two dimensions.
+    """Return views of the diagonals of matrices: `torch.diagonal` over the last two dimensions.
 
     Args:
         A: `(..., m, n)`.
-        offset: 0 for the main diagonal, above it positive, below it negative.
+        offset: 0 for the main diagonal, positive for diagonals above it, negative for those below it.
         dim1, dim2: the dimensions of the matrices.
 
     Example:
@@ -1093,14 +1090,14 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @public("linalg.vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Return the matrices of powers of a vector's elements: column j is `x ** j`.
+    """Return Vandermonde matrices of vectors: column j is `x ** j`.
 
     Args:
         x: `(..., n)`.
-        N: how many columns; n by default.
+        N: the number of columns; n by default.
 
     Raises:
-        RuntimeError: N is not above 1; booleans or floating point of 16 bits.
+        RuntimeError: N is less than 2; the dtype is bool or a 16-bit floating-point dtype.
 
     Example:
         >>> torch.linalg.vander(torch.tensor([2.0, 3.0]), N=3)

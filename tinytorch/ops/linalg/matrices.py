@@ -1,6 +1,6 @@
-"""Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples.
+"""Linear algebra under the names of `torch` itself; distances, covariances, integrals of samples.
 
-Nearly all of it is made of the ops of `factor`, `solve` and others; `torch.linalg` is there.
+Most functions are composed of the ops of `torch.linalg`, which are in `factor` and `solve`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from tinytorch.ops.transcendental import sqrt
 
 
 def _deprecated(name: str, instead: str) -> None:
-    """Warn of an old name."""
+    """Warn that a function is deprecated."""
     warnings.warn(
         f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
         stacklevel=3,
     )
 
 
-# Old names of torch.linalg ------------------------------------------------------------------------
+# Older names of functions of torch.linalg ---------------------------------------------------------
 
 
 @public(method=True, out="exact", autocast="float32")
@@ -98,42 +98,42 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 
 @op(x=None)
-def _blank(x: Any, shape: tuple[int, ...]) -> Any:
+def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
     return np.zeros_like(x, shape=shape)
 
 
-def _by_symmetric(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    """Return the gradient of a Cholesky factor where that of A is `-common / 2`: as PyTorch's, of both triangles."""
+def _factor_gradient(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """Return the gradient of a Cholesky factor of A, whose gradient is `-common / 2`: of both triangles, as PyTorch."""
     return -(factor @ common if upper else common @ factor)
 
 
-def _cholesky_solve_both(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool) -> tuple[Any, Any]:
+def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool) -> tuple[Any, Any]:
     gb = _cholesky_solve(g, x, upper)
     if not needs[1]:
         return gb, None
     half = gb @ out.mT
-    return gb, _by_symmetric(half + half.mT, x, upper)
+    return gb, _factor_gradient(half + half.mT, x, upper)
 
 
-@op(name="CholeskySolve", joint=_cholesky_solve_both, inputs=("y", "x"), broadcasts=True)
+@op(name="CholeskySolve", joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True)
 def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
     return kernels.cholesky_solve(y, x, upper)
 
 
-@op(name="CholeskyInverse", x=lambda g, x, out, upper: _by_symmetric(out @ (g + g.mT) @ out, x, upper))
+@op(name="CholeskyInverse", x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mT) @ out, x, upper))
 def _cholesky_inverse(x: Any, upper: bool) -> Any:
     return kernels.cholesky_inverse(x, upper)
 
 
 def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
-    """Raise PyTorch's error unless the operands of `A X = B` match, in the name of an old function."""
+    """Raise PyTorch's error unless the operands of `A X = B` match, with the messages of the older functions."""
     check_tensors(function, **{"input": B, second: A})
-    for each, name in ((B, "b"), (A, "u" if second == "input2" else "A")):
-        if each.ndim < 2:
+    for tensor, name in ((B, "b"), (A, "u" if second == "input2" else "A")):
+        if tensor.ndim < 2:
             raise RuntimeError(
-                f"{name} should have at least 2 dimensions, but has {each.ndim} dimensions instead"
+                f"{name} should have at least 2 dimensions, but has {tensor.ndim} dimensions instead"
                 if second == "input2"
-                else f"torch.{function}: Expected {name} to have at least 2 dimensions, but it has {each.ndim} "
+                else f"torch.{function}: Expected {name} to have at least 2 dimensions, but it has {tensor.ndim} "
                 "dimensions instead"
             )
     check_system(function, B, A)
@@ -144,11 +144,12 @@ def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
 @public(method=True, out="safe", autocast="float32")
 @also_by(input2="L")
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """Return the solution of `A X = B` by the Cholesky factor of A.
+    """Return the solution X of `A X = B`, from the Cholesky factor of A.
 
     Args:
         input: B, `(..., n, k)`.
-        upper: the factor L is the upper one.
+        L: the Cholesky factor, `(..., n, n)`.
+        upper: the factor is upper triangular.
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ.
@@ -164,10 +165,11 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 @public(method=True, out="safe", autocast="float32")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """Return the inverse of a matrix by its Cholesky factor.
+    """Return the inverse of a matrix, from its Cholesky factor.
 
     Args:
-        upper: it is the upper one.
+        input: the Cholesky factor, `(..., n, n)`.
+        upper: the factor is upper triangular.
 
     Raises:
         RuntimeError: the matrices are not square.
@@ -201,8 +203,8 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
     Args:
         input: `(..., m, n)`.
-        some: U and V have only as many columns as there are singular values.
-        compute_uv: compute U and V; else they are zeros.
+        some: return as many columns of U and V as there are singular values.
+        compute_uv: compute U and V; otherwise they are zeros.
 
     Example:
         >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
@@ -211,13 +213,13 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
-        u, v = (_blank(input, (*batch, k, k)) for k in (m, n))
+        u, v = (_zeros(input, (*batch, k, k)) for k in (m, n))
         return return_types.svd((u, values, v.mT))
     u, values, vh = decompose.svd(input, not some)
     return return_types.svd((u, values, vh.mT))
 
 
-@public(method=True)
+@public(python=True, method=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
 
@@ -229,19 +231,19 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
                 [ 0.5000, -0.5000]]), tensor([2, 2], dtype=torch.int32))
     """
     _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
-    found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
+    result = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
     if out is None:
-        return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
+        return return_types.lu_with_info(result) if get_infos else tuple(result[:2])
     if len(out) != 2 + get_infos:
         raise TypeError(f"expected tuple of {2 + get_infos} elements but got {len(out)}")
-    for target, each in zip(out, found, strict=False):
-        target.resize_as_(each).copy_(each)
+    for target, tensor in zip(out, result, strict=False):
+        target.resize_as_(tensor).copy_(tensor)
     return out
 
 
 @public(method=True, out="exact", autocast="float32")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed.
+    """Return the solution X of `A X = B`, from the LU factors of A; see `linalg.lu_solve`, with another argument order.
 
     Example:
         >>> import warnings
@@ -257,10 +259,15 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 @public(out="exact")
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """Return the P, L and U of what `linalg.lu_factor` returned; what is not wanted is empty.
+    """Return P, L and U from the result of `linalg.lu_factor`.
+
+    Args:
+        LU_data, LU_pivots: the result of `linalg.lu_factor`.
+        unpack_data: return L and U; otherwise they are empty.
+        unpack_pivots: return P; otherwise it is empty.
 
     Raises:
-        RuntimeError: the pivots are not of int32.
+        RuntimeError: the dtype of the pivots is not int32.
 
     Example:
         >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))).P
@@ -284,7 +291,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     return return_types.lu_unpack(parts)
 
 
-def _triangular_solve_both(
+def _triangular_solve_joint(
     g: Any, needs: Any, y: Tensor, x: Tensor, out0: Tensor, upper: bool, transpose: bool, unit: bool
 ) -> tuple[Any, Any]:
     ga, gb = g[1], None
@@ -297,24 +304,25 @@ def _triangular_solve_both(
     return gb, ga
 
 
-@op(name="TriangularSolve", joint=_triangular_solve_both, inputs=("y", "x"), outputs=2, broadcasts=True)
+@op(name="TriangularSolve", joint=_triangular_solve_joint, inputs=("y", "x"), outputs=2, broadcasts=True)
 def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> Any:
-    """Return the solutions, and the coefficients broadcast as these are."""
+    """Return the solutions, and the coefficients broadcast to the batch of the solutions."""
     a = x.swapaxes(-1, -2) if transpose else x
-    found = kernels.triangular(a, y, upper is not transpose, unit)
-    return found, kernels.by_columns(np.broadcast_to(x, (*found.shape[:-2], *x.shape[-2:])))
+    solution = kernels.triangular(a, y, upper is not transpose, unit)
+    return solution, kernels.by_columns(np.broadcast_to(x, (*solution.shape[:-2], *x.shape[-2:])))
 
 
 @public(method=True, out="safe", autocast="float32")
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
-    """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
+    """Return the solution X of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
 
     Args:
-        input, A: B and the coefficients.
-        upper, unitriangular: which triangle of A counts; its diagonal is taken as ones.
-        transpose: solve with `A^T`.
+        input, A: B and A.
+        upper: whether A is upper or lower triangular.
+        transpose: use `A^T` in place of A.
+        unitriangular: regard the diagonal of A as ones.
 
     Example:
         >>> import warnings
@@ -335,20 +343,20 @@ _geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"))
 def geqrf(input: Tensor) -> Any:
     """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
 
-    They are a named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
+    The result is a named tuple `(a, tau)`: `a` contains R on and above its diagonal, and the vectors of the reflections
+    below it.
 
     Raises:
-        RuntimeError: the input is no matrix.
+        RuntimeError: the input is not a matrix.
 
     Example:
         >>> torch.geqrf(torch.tensor([[3.0], [4.0]])).a
         tensor([[-5.0000],
                 [ 0.5000]])
     """
-    if not isinstance(input, Tensor) or input.ndim >= 2:
-        check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
-    else:
+    if isinstance(input, Tensor) and input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
     return return_types.geqrf(_geqrf(input))
 
 
@@ -368,13 +376,13 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
 
 @public(method=True, out="ormqr", autocast="float32")
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return the product of a matrix with the orthogonal Q that Householder reflections make.
+    """Return the product of a matrix C with the orthogonal matrix Q of Householder reflections.
 
     Args:
-        input, input2: the reflections' vectors, `(..., m, k)`, and their factors; see `geqrf`.
+        input, input2: the vectors, `(..., m, k)`, and the factors of the reflections; see `geqrf`.
         input3: C.
-        left: `Q C`; else `C Q`.
-        transpose: `Q^T` in place of Q.
+        left: return `Q C`; otherwise `C Q`.
+        transpose: use `Q^T` in place of Q.
 
     Raises:
         RuntimeError: shapes do not match.
@@ -387,8 +395,8 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     """
     check_tensors("ormqr", input=input, input2=input2, input3=input3)
     tau, other = input2, input3
-    for each, name in ((input, "input"), (other, "other")):
-        if each.ndim < 2:
+    for tensor, name in ((input, "input"), (other, "other")):
+        if tensor.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     side = -2 if left else -1
     if tau.ndim and other.shape[side] < tau.shape[-1]:
@@ -398,23 +406,23 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     axes_of(-1, tau.ndim, "ormqr")
     if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
-    for each, name, less, words in ((tau, "tau", 1, "have one dimension less than"),
-                                    (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
-        if input.ndim - each.ndim != less:
+    for tensor, name, fewer, relation in ((tau, "tau", 1, "have one dimension less than"),
+                                          (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
+        if input.ndim - tensor.ndim != fewer:
             raise RuntimeError(
-                f"torch.ormqr: Expected {name} to {words} input, but got {name}.ndim equal to {each.ndim} and "
+                f"torch.ormqr: Expected {name} to {relation} input, but got {name}.ndim equal to {tensor.ndim} and "
                 f"input.ndim is equal to {input.ndim}"
             )
-    for each, name in ((tau, "tau"), (other, "other")):
-        batch = list(each.shape[: input.ndim - 2])
+    for tensor, name in ((tau, "tau"), (other, "other")):
+        batch = list(tensor.shape[: input.ndim - 2])
         if batch != list(input.shape[:-2]):
             raise RuntimeError(
                 f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {batch}"
             )
-        if each.dtype != input.dtype:
+        if tensor.dtype != input.dtype:
             raise RuntimeError(
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
-                f"{input.dtype.tensor_name} and {name} has dtype {each.dtype.tensor_name}"
+                f"{input.dtype.tensor_name} and {name} has dtype {tensor.dtype.tensor_name}"
             )
     if not input.is_floating_point():
         raise refused("ormqr_cpu", input._array)
@@ -424,7 +432,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
 # Norms --------------------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
+@public(python=True, method=True, out="exact")
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
@@ -435,7 +443,7 @@ def norm(
         dim, keepdim, dtype: as for `sum`.
 
     Raises:
-        RuntimeError: the elements are integers; `p` is another word; "nuc" is asked for of other than two dimensions.
+        RuntimeError: the elements are integers; `p` is another string; "nuc" is used for other than two dimensions.
         IndexError: a dimension is out of range.
 
     Example:
@@ -453,16 +461,16 @@ def norm(
         raise NotImplementedError("norm(out=...) is left out: assign the result instead")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    # (past what understands NumPy's names)
+    # (`__wrapped__` skips the handling of NumPy's argument names)
     return vector_norm.__wrapped__(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public()
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the norms of the slices of `v` along `dim`, with the other dimensions of length 1; of all of `v` for -1.
+    """Return the norms over all dimensions but `dim`, which keep length 1; for `dim` -1, the norm of all elements.
 
     Raises:
-        IndexError: there is no such dimension.
+        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -475,14 +483,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
         raise TypeError(f"norm_except_dim(): argument 'pow' (position 2) must be int, not {type(pow).__name__}")
     kept = axis_of(dim, v.ndim, "norm_except_dim")
     if v.ndim < 2:
-        v.size(dim)  # (raises, of a tensor without dimensions)
+        v.size(dim)  # (raises PyTorch's error for a 0-d tensor)
         return vector_norm.__wrapped__(v.unsqueeze(-1), pow, -1)
     return vector_norm.__wrapped__(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
 
 
 @public(out="exact")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.
+    """Return the square root of the sum of squares over `dim`; see `linalg.vector_norm`.
 
     Example:
         >>> import warnings
@@ -497,8 +505,8 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {input.dtype.tensor_name} instead."
         )
-    none = isinstance(dim, (tuple, list)) and not dim
-    return vector_norm(input, 2, None if none else dim, keepdim)
+    empty = isinstance(dim, (tuple, list)) and not dim
+    return vector_norm(input, 2, None if empty else dim, keepdim)
 
 
 @public(out="nuclear_norm")
@@ -524,8 +532,8 @@ def _dist_x(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
 
 
 def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
-    found = _dist_x(g, x, y, out, p)
-    return None if found is None else -found
+    gradient = _dist_x(g, x, y, out, p)
+    return None if gradient is None else -gradient
 
 
 @op(name="Dist", x=_dist_x, y=_dist_y, broadcasts=True)
@@ -539,7 +547,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
     Args:
         input, other: tensors that broadcast.
-        p: the norm's order: 0, inf and -inf too.
+        p: the order of the norm, which may be 0, inf or -inf, too.
 
     Raises:
         RuntimeError: both are integers.
@@ -552,7 +560,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
     if not x.dtype.is_floating_point:
-        x - y  # (some dtypes have no difference)
+        x - y  # raises another error for dtypes without subtraction
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )
@@ -562,13 +570,15 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 @public(method=True, out="exact")
 @numpy_names
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
+    """Return the tensor with slices along `dim` scaled down to the p-norm `maxnorm` if their norm is larger.
 
     Args:
-        dim: the dimension along which the slices are.
+        p: the order of the norm.
+        dim: the dimension that numbers the slices.
+        maxnorm: the largest norm of a slice.
 
     Raises:
-        RuntimeError: `p` is not positive, `maxnorm` negative; the tensor has less than two dimensions.
+        RuntimeError: `p` is not positive; `maxnorm` is negative; the tensor has fewer than two dimensions.
         IndexError: `dim` is out of range.
 
     Example:
@@ -584,7 +594,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     axis = axis_of(dim, input.ndim, "renorm")
     others = tuple(k for k in builtins.range(input.ndim) if k != axis)
-    # (sums of 16-bit floats are taken, and scaled, as float32)
+    # (the norms and factors of 16-bit floats are computed in float32)
     wide = input.float() if input.dtype.itemsize < 4 and input.dtype.is_floating_point else input
     norms = vector_norm(wide, p, others, True)
     factors = where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
@@ -617,54 +627,54 @@ def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
 
 @op(name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
 def _euclidean(x: Any, y: Any) -> Any:
-    """Return the distances by one product of matrices, `[-2x | |x|^2 | 1] [y | 1 | |y|^2].T`."""
-    of_x, of_y = (np.square(each).dot(ones(each.shape[-1], each.dtype))[..., None] for each in (x, y))
-    a = np.concatenate((-2 * x, of_x, np.ones_like(of_x)), -1)
-    b = np.concatenate((y, np.ones_like(of_y), of_y), -1)
-    found = product(a, b.swapaxes(-1, -2))
-    return np.sqrt(np.maximum(found, 0, out=found), out=found)
+    """Return the distances by one matrix product, `[-2x | |x|^2 | 1] [y | 1 | |y|^2].T`."""
+    x_squares, y_squares = (np.square(a).dot(ones(a.shape[-1], a.dtype))[..., None] for a in (x, y))
+    a = np.concatenate((-2 * x, x_squares, np.ones_like(x_squares)), -1)
+    b = np.concatenate((y, np.ones_like(y_squares), y_squares), -1)
+    squares = product(a, b.swapaxes(-1, -2))
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
 
 
-def _cdist_all(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
-    """Return the gradient of the distances for the differences of all pairs of rows."""
-    ways, g, out = x.unsqueeze(-2) - y.unsqueeze(-3), g.unsqueeze(-1), out.unsqueeze(-1)
-    if p == 0:  # a count
-        return (ways * g).masked_fill(out >= 0, 0)
-    if p == math.inf:  # unlike that of a norm, not shared where differences tie
-        return sgn(ways) * g * (ways.abs() == out).to(g.dtype)
-    return reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
+def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of the distances with respect to the differences of all pairs of rows."""
+    differences, g, out = x.unsqueeze(-2) - y.unsqueeze(-3), g.unsqueeze(-1), out.unsqueeze(-1)
+    if p == 0:  # the number of differences that are not 0 has gradient 0
+        return (differences * g).masked_fill(out >= 0, 0)
+    if p == math.inf:  # unlike the gradient of a norm, this one is not divided among equal maxima
+        return sgn(differences) * g * (differences.abs() == out).to(g.dtype)
+    return reduce._norm_x(g, differences, out, p, (differences.ndim - 1,))
 
 
 @op(
     name="Cdist", broadcasts=True,
-    x=lambda g, x, y, out, p: _cdist_all(g, x, y, out, p).sum(-2),
-    y=lambda g, x, y, out, p: -_cdist_all(g, x, y, out, p).sum(-3),
+    x=lambda g, x, y, out, p: _cdist_differences(g, x, y, out, p).sum(-2),
+    y=lambda g, x, y, out, p: -_cdist_differences(g, x, y, out, p).sum(-3),
 )  # fmt: skip
 def _cdist(x: Any, y: Any, p: float) -> Any:
-    ways = x[..., :, None, :] - y[..., None, :, :]
-    if not ways.size:
-        return np.zeros_like(ways, shape=ways.shape[:-1])
-    return reduce._norm.op.kernel(ways, p, (ways.ndim - 1,), False)
+    differences = x[..., :, None, :] - y[..., None, :, :]
+    if not differences.size:
+        return np.zeros_like(differences, shape=differences.shape[:-1])
+    return reduce._norm.op.kernel(differences, p, (differences.ndim - 1,), False)
 
 
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-@public(autocast="float32")
+@public(python=True, autocast="float32")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """Return the distances, `(..., P, R)`, of each row of one matrix from each of another.
+    """Return the distances, `(..., P, R)`, between all rows of two matrices.
 
     Args:
         x1, x2: `(..., P, m)` and `(..., R, m)`; leading dimensions broadcast.
-        p: the norm, 0 or more.
-        compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
-            exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
+        p: the order of the norm, 0 or more.
+        compute_mode: for p = 2, "use_mm_for_euclid_dist" uses a matrix product, which is faster and less exact, and
+            "donot_use_mm_for_euclid_dist" uses differences; the default uses the former for more than 25 rows.
 
     Raises:
-        RuntimeError: the tensors are not of floating point, or have different numbers of columns.
-        ValueError: there is no such mode.
+        RuntimeError: the tensors do not have floating-point dtypes, or have different numbers of columns.
+        ValueError: the mode does not exist.
 
     Example:
         >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
@@ -674,15 +684,15 @@ def cdist(
     mode = _EUCLIDEAN[0] if compute_mode is None else compute_mode
     if mode not in _EUCLIDEAN:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    for each, name in ((x1, "X1"), (x2, "X2")):
-        if not isinstance(each, Tensor):
-            raise TypeError(f"cdist(): argument '{name.lower()}' must be Tensor, not {type(each).__name__}")
-        if not each.dtype.is_floating_point:
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {each.dtype.tensor_name}")
-        if each.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {each.ndim}D")
-        if each.dtype.itemsize < 4:
-            raise NotImplementedError(f"\"cdist\" not implemented for '{each.dtype.tensor_name}'")
+    for x, name in ((x1, "X1"), (x2, "X2")):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"cdist(): argument '{name.lower()}' must be Tensor, not {type(x).__name__}")
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.tensor_name}")
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if x.dtype.itemsize < 4:
+            raise NotImplementedError(f"\"cdist\" not implemented for '{x.dtype.tensor_name}'")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if not p >= 0:
@@ -691,26 +701,26 @@ def cdist(
         raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
     for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
         if n != m and 1 not in (n, m):
-            where = max(x1.ndim, x2.ndim) - 2 - k
+            dim = max(x1.ndim, x2.ndim) - 2 - k
             raise RuntimeError(
-                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {where}"
+                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {dim}"
             )
-    many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
-    if p == 2 and many and mode != _EUCLIDEAN[2]:
+    many_rows = max(x1.shape[-2], x2.shape[-2]) > 25
+    if p == 2 and (mode == _EUCLIDEAN[1] or (many_rows and mode != _EUCLIDEAN[2])):
         return _euclidean(x1, x2)
     return _cdist(x1, x2, float(p))
 
 
-@public(also="nn.functional.pdist")
+@public(binds=False, also="nn.functional.pdist")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """Return the distances of all pairs of rows: those above the diagonal of `cdist(input, input)`, row by row.
+    """Return the distances between all pairs of rows: `cdist(input, input)` above its diagonal, row by row.
 
     Args:
         input: `(n, m)`.
-        p: the norm, 0 or more.
+        p: the order of the norm, 0 or more.
 
     Raises:
-        RuntimeError: the input is no matrix of floating point; `p` is negative.
+        RuntimeError: the input is not a matrix of a floating-point dtype; `p` is negative.
 
     Example:
         >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -723,14 +733,14 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    first, second = (wrap(each) for each in np.triu_indices(input.shape[0], 1))
+    first, second = (wrap(indices) for indices in np.triu_indices(input.shape[0], 1))
     difference = index_select(input, 0, first) - index_select(input, 0, second)
     if not difference.numel():
         return difference.sum(-1)
-    found = vector_norm(difference, p, -1)
-    if p == 0 and difference.requires_grad:  # the gradient of a count is 0, not None as that of `norm`
-        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
-    return found
+    distances = vector_norm(difference, p, -1)
+    if p == 0 and difference.requires_grad:  # here the gradient is 0, and not None as for `norm`
+        distances = distances + difference.masked_fill(distances.unsqueeze(-1) >= 0, 0).sum(-1)
+    return distances
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -739,10 +749,10 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 @public(method=True, out="exact")
 @numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """Return the vector products along a dimension of length 3; without `dim`, the first such one.
+    """Return the cross products along a dimension of length 3, by default the first such dimension.
 
     Raises:
-        RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
+        RuntimeError: the dimension does not have length 3; the tensors have different numbers of dimensions.
 
     Example:
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
@@ -764,7 +774,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 @public(method=True, out="castable")
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Return the Kronecker product: each element of `input` times the whole of `other`, in its place.
+    """Return the Kronecker product: each element of `input` is replaced by its product with all of `other`.
 
     Example:
         >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
@@ -774,21 +784,22 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     count = max(input.ndim, other.ndim)
     a = (1,) * (count - input.ndim) + tuple(input.shape)
     b = (1,) * (count - other.ndim) + tuple(other.shape)
-    left = input.reshape([size for each in a for size in (each, 1)])
-    right = other.reshape([size for each in b for size in (1, each)])
+    left = input.reshape([size for m in a for size in (m, 1)])
+    right = other.reshape([size for n in b for size in (1, n)])
     return _unsafe_view(left * right, [m * n for m, n in zip(a, b, strict=True)])
 
 
-@public()
+@public(listed=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
+    """Return the Vandermonde matrix of a vector: the columns are powers of the elements, the highest power first.
 
     Args:
-        N: how many columns; as many as there are elements by default.
-        increasing: the order.
+        x: the vector, `(n,)`.
+        N: the number of columns; n by default.
+        increasing: the highest power last.
 
     Raises:
-        RuntimeError: `x` is no vector; `N` is negative.
+        RuntimeError: `x` is not a vector; `N` is negative.
 
     Example:
         >>> torch.vander(torch.tensor([2.0, 3.0]), N=3)
@@ -801,9 +812,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     count = x.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    kind = x.dtype if x.dtype.is_floating_point else "int64"
     ones = (x.unsqueeze(-1) * 0).detach() + 1
-    if isinstance(kind, str):
+    if not x.dtype.is_floating_point:
         ones = ones.long()
     ones = ones.masked_fill(ones != 1, 1)
     if count < 2:
@@ -817,7 +827,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
-    """Return the distances of the sample points, in a shape that multiplies samples along `axis`."""
+    """Return the distances between the sample points, in a shape that broadcasts with the samples along `axis`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
@@ -830,13 +840,13 @@ def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
 
 
 def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
-    """Return twice the areas of the trapezoids."""
+    """Return twice the areas of the trapezoids, and the dimension, counted from the last one."""
     check_tensor(y, name, "y")
     if x is not None:
         check_tensor(x, name, "x", 2)
     if y.dtype.name == "bool" or (x is not None and x.dtype.name == "bool"):
-        which = "`y`" if x is None else "`x` or `y`"
-        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
+        arguments = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {arguments}, but bool is not supported")
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = axis_of(dim, y.ndim, name)
@@ -854,8 +864,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
     Args:
         y: the samples.
-        x: where they were taken: a vector, or a tensor that broadcasts with `y`.
-        dx: instead of `x`, their distance; 1 by default.
+        x: the sample points: a vector, or a tensor that broadcasts with `y`.
+        dx: the distance between the sample points, in place of `x`; 1 by default.
+        dim: the dimension of the samples.
 
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
@@ -868,7 +879,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         raise TypeError("trapezoid() received an invalid combination of arguments: both x and dx")
     check_tensor(y, "trapezoid", "y")
     if not y._array.size and y.ndim and not y.shape[axis_of(dim, y.ndim, "trapezoid")]:
-        return y.detach().sum(dim, dtype=y.dtype)  # zeros, of which nothing is recorded
+        return y.detach().sum(dim, dtype=y.dtype)  # zeros, which are not recorded
     areas, axis = _areas("trapezoid", y, x, dx, dim)
     return areas.sum(axis) / 2
 
@@ -888,7 +899,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 @public()
 @numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
+    """Return the cumulative integrals by the trapezoidal rule, up to the second and each later sample; see `trapezoid`.
 
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
@@ -899,7 +910,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     """
     if x is not None and dx is not None:
         raise TypeError("cumulative_trapezoid() received an invalid combination of arguments: both x and dx")
-    if x is None:  # scaled before, as PyTorch
+    if x is None:  # scaled before the sum, as in PyTorch
         areas, axis = _areas("cumulative_trapezoid", y, None, (1 if dx is None else dx) / 2, dim)
         return areas.cumsum(axis)
     areas, axis = _areas("cumulative_trapezoid", y, x, None, dim)
@@ -940,15 +951,17 @@ def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> No
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """Return the covariances of variables.
+    """Return the covariance matrix of variables.
 
     Args:
         input: `(variables, observations)`, or the observations of one variable.
-        correction: what is subtracted from the number of observations; 1 makes the estimate unbiased.
-        fweights, aweights: how often each observation was made (integers), and how much it counts.
+        correction: is subtracted from the number of observations; with 1 the estimate is unbiased.
+        fweights: the frequency of each observation, an integer.
+        aweights: the weight of each observation.
 
     Raises:
-        RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
+        RuntimeError: the input has more than two dimensions or the dtype bool; weights are negative, or their number
+            is not that of the observations.
 
     Example:
         >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -996,27 +1009,25 @@ def corrcoef(input: Tensor) -> Tensor:
                 [-1.,  1.]])
     """
     _check_variables("corrcoef", input)
-    found = cov(input)
-    if not found.ndim:
-        return found / found
-    deviations = sqrt(found.diagonal())
-    return clamp(found / deviations.unsqueeze(1) / deviations.unsqueeze(0), -1, 1)
+    covariances = cov(input)
+    if not covariances.ndim:
+        return covariances / covariances
+    deviations = sqrt(covariances.diagonal())
+    return clamp(covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0), -1, 1)
 
 
 # Low rank -----------------------------------------------------------------------------------------
 
 
 def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return orthonormal columns that nearly span the range of `A - M`.
+    """Return orthonormal columns that approximately span the range of `A - M`.
 
     Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 4.4.
     """
 
     def product(x: Tensor, transposed: bool = False) -> Tensor:
-        found = matmul(A.mT if transposed else A, x)
-        if M is None:
-            return found
-        return found - matmul(M.mT if transposed else M, x)
+        result = matmul(A.mT if transposed else A, x)
+        return result if M is None else result - matmul(M.mT if transposed else M, x)
 
     basis = autocasting(decompose.qr)(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
     for _ in builtins.range(niter):
@@ -1025,19 +1036,21 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     return basis
 
 
-@public()
+@public(python=True)
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `(U, S, V)`, nearly the q largest singular values of `A - M` and their vectors, by random projection.
+    """Return `(U, S, V)`: approximations of the q largest singular values of `A - M` and their singular vectors.
+
+    They are computed by random projection.
 
     Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 5.1.
 
     Args:
         A: `(..., m, n)`.
-        q: how many, or a few more than wanted.
-        niter: how many iterations of the power method.
-        M: what to subtract from A; broadcasts to its shape.
+        q: the number of singular values, or a few more than needed.
+        niter: the number of power iterations.
+        M: is subtracted from A; it broadcasts to the shape of A.
 
     Example:
         >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
@@ -1058,14 +1071,17 @@ def svd_lowrank(
     return (v, values, u) if m < n else (u, values, v)
 
 
-@public()
+@public(python=True)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `(U, S, V)`, V nearly the principal directions of samples (rows): `svd_lowrank` of A less its mean row.
+    """Return `(U, S, V)` of a principal component analysis of samples (rows): `svd_lowrank` of A minus its mean row.
+
+    The columns of V approximate the principal directions.
 
     Args:
-        q: how many; the smallest of 6, m and n by default.
+        A: the samples, `(..., m, n)`.
+        q: the number of components; the smallest of 6, m and n by default.
         center: subtract the mean.
-        niter: how many iterations of the power method.
+        niter: the number of power iterations.
 
     Raises:
         ValueError: `q` or `niter` is out of range.
@@ -1084,7 +1100,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
 
 
-@public()
+@public(binds=True)
 def lobpcg(
     A: Tensor,
     k: int | None = None,
@@ -1101,16 +1117,17 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the k largest (or smallest) eigenvalues, `(..., k)`, of a symmetric A, or of `A x = B x e`; and vectors.
+    """Return the k largest (or smallest) eigenvalues, `(..., k)`, of a symmetric A or of `A x = B x e`.
 
-    They are computed directly, by `linalg.eigh`, not by iteration: the arguments that steer that have no effect.
+    The eigenvectors are the second result. Both are computed directly by `linalg.eigh`, so the arguments that control
+    PyTorch's iteration have no effect.
 
     Args:
         A: `(..., m, m)`.
-        k: how many; 1 by default, or as many as X has columns.
+        k: the number of eigenvalues; by default the number of columns of X, or 1.
         B: symmetric positive-definite; the identity by default.
-        X: the first guess in PyTorch; only its number of columns counts.
-        largest: whether the largest; else the smallest.
+        X: PyTorch's initial guess; only its number of columns is used.
+        largest: return the largest eigenvalues; otherwise the smallest.
         n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: have no effect.
 
     Raises:

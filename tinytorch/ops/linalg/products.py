@@ -1,9 +1,9 @@
-"""Products of matrices and vectors, and what is composed of them.
+"""Products of matrices and vectors, and functions composed of them.
 
-Each product is one of a family closed under differentiation. With `N` for an operand as it is and `T` for a transposed
-one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT, TN and TT are of the four again. So no
-formula transposes a Tensor, derivatives of every order cost one product each, and every gradient comes out contiguous:
-that of a weight can become its `.grad` without a copy.
+Each product belongs to a family that is closed under differentiation. With `N` for an operand as it is and `T` for a
+transposed operand, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), and those of NT, TN and TT are again in
+the family. So no formula transposes a Tensor, derivatives of every order cost one product each, and every gradient is
+contiguous: that of a weight can become its `.grad` without a copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.products import product
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import refused, renamed
+from tinytorch.ops.arguments import refused, renamed, unless_empty
 from tinytorch.ops.arguments import tensor_name as _name
 from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
@@ -35,13 +35,14 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def _dot(a: Any, b: Any, name: str) -> Any:
-    kind = a.dtype
-    if kind is _F32 or kind is _F64:
+    """Return the product of arrays; `name` is PyTorch's kernel, which the error for an unsupported dtype names."""
+    dtype = a.dtype
+    if dtype is _F32 or dtype is _F64:
         return product(a, b)
-    if kind.char in RARE and (kind.kind == "b" or (a.size and b.size)):
+    if dtype.char in RARE and (dtype.kind == "b" or (a.size and b.size)):
         raise refused(name, a)
-    if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
-        return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
+    if dtype.kind in FLOATS and dtype.itemsize < 4:  # 16-bit floats are summed in float32, as in PyTorch
+        return product(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
     return product(a, b)
 
 
@@ -52,26 +53,22 @@ def _matmul(a: Any, b: Any) -> Any:
 # The families -------------------------------------------------------------------------------------
 
 
-def _plain(a: Any, b: Any) -> Any:
+def _mm(a: Any, b: Any) -> Any:
     return _dot(a, b, "addmm_impl_cpu_")
 
 
 _product = functools.partial(pointwise, linear=True)
-mm_nt: Any = _product("mm", lambda a, b: _plain(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", lambda a, b: _plain(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
-# The same with the result laid out by columns: so the gradient of an operand that is laid out that
-# way itself (`weight.t()`) is in the order of the memory it belongs to.
-_mm_nt_columns: Any = _product(
-    "mm", lambda a, b: _plain(b, a.T).T, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
-)
-_mm_tn_columns: Any = _product(
-    "mm", lambda a, b: _plain(b.T, a).T, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
-)
-# By whether the operands are laid out by rows.
+mm_nt: Any = _product("mm", lambda a, b: _mm(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+mm_tn: Any = _product("mm", lambda a, b: _mm(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+# The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
+# memory layout of the operand.
+_mm_nt_columns: Any = _product("mm", lambda a, b: _mm(b, a.T).T, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+_mm_tn_columns: Any = _product("mm", lambda a, b: _mm(b.T, a).T, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+# By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
     (x_rows, y_rows): _product(
         "mm",
-        _plain,
+        _mm,
         x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
         y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
     )
@@ -81,7 +78,7 @@ _MM: dict[tuple[bool, bool], Any] = {
 mm_nn: Any = _MM[True, True]
 
 _bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
-# The product of stacks by `matmul`, after which PyTorch gives the leading dimensions their shape.
+# The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(
     _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)), "UnsafeViewBackward0"
 )
@@ -98,7 +95,7 @@ _mv: Any = _product(
 _mv_t: Any = _product(
     "mv", lambda a, b: _dot(a.T, b, "addmv_impl_cpu"), x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g)
 )
-# A vector times a matrix by `matmul`, after which PyTorch takes away the dimension that the vector got.
+# The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
     _product(
         "squeeze", lambda a, b: _dot(b.T, a, "addmv_impl_cpu"), x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)
@@ -106,22 +103,24 @@ _vm: Any = renamed(
     "SqueezeBackward4",
 )
 _outer: Any = _product("outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
-_dot_product: Any = _product("dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x)
+_dot_product: Any = _product(
+    "dot", lambda a, b: _dot(a, b, "dot"), refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
+)
 
 
 # Checks -------------------------------------------------------------------------------------------
 
 
 def _arrays(function: str, *tensors: Any) -> list[Any]:
-    """Return the arrays of tensors, TypeError if one is something else."""
+    """Return the arrays of the arguments; TypeError if one is not a tensor."""
     names = ("input", "other", "third argument")
-    for position, each in enumerate(tensors):
-        if not isinstance(each, Tensor):
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"{function}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
-                f"{type(each).__name__}"
+                f"{type(tensor).__name__}"
             )
-    return [each._array for each in tensors]
+    return [tensor._array for tensor in tensors]
 
 
 def _check_mm(a: Any, b: Any) -> None:
@@ -130,7 +129,7 @@ def _check_mm(a: Any, b: Any) -> None:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype != b.dtype:
-        first, second = (dtypes.C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
+        first, second = (dtypes.C_NAMES[dtypes.from_numpy_dtype(x.dtype).name] for x in (a, b))
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. Convert one: x.to(y.dtype)"
         )
@@ -161,12 +160,12 @@ def _check_dot(a: Any, b: Any) -> None:
 
 
 def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
-    """Check stacks of matrices; with `same_batch` their leading dimensions must be equal."""
+    """Check batches of matrices; with `same_batch` both must be 3-d and of equal length, otherwise they broadcast."""
     batch = a.shape[:-2]
     if same_batch:
-        for each, which in ((a, "batch1"), (b, "batch2")):
-            if each.ndim != 3:
-                raise RuntimeError(f"{which} must be a 3D tensor")
+        for array, name in ((a, "batch1"), (b, "batch2")):
+            if array.ndim != 3:
+                raise RuntimeError(f"{name} must be a 3D tensor")
     else:
         try:
             batch = np.broadcast_shapes(batch, b.shape[:-2])
@@ -178,9 +177,9 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
                 f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {dim}"
             ) from None
     if a.shape[-1] != b.shape[-2] or (same_batch and b.shape[0] != batch[0]):
-        wanted = [math.prod(batch), a.shape[-1]]
-        found = [b.shape[0] if same_batch else wanted[0], b.shape[-2]]
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {found}.")
+        expected = [math.prod(batch), a.shape[-1]]
+        got = [b.shape[0] if same_batch else expected[0], b.shape[-2]]
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {got}.")
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
 
@@ -192,16 +191,16 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
-    Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) -> (n,)`; of two
-    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast: the
-    result is `(..., n, p)`, without the dimension that a vector does not have.
+    For two vectors it is the scalar product; for a matrix and a vector, `(n, m) @ (m,) -> (n,)`; for two matrices,
+    `(n, m) @ (m, p) -> (n, p)`. Operands with more dimensions are batches of matrices, whose leading dimensions
+    broadcast: the result is `(..., n, p)`, without `n` or `p` if that operand is a vector.
 
     Args:
         input, other: `(..., n, m)` or `(m,)`, and `(..., m, p)` or `(m,)`.
 
     Raises:
         RuntimeError: the sizes do not match; the dtypes differ; an operand is 0-d.
-        TypeError: an operand is no tensor.
+        TypeError: an operand is not a tensor.
 
     Example:
         >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
@@ -213,7 +212,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         input, other = autocast.lowered(input, other)
     a, b = input._array, other._array
     m, n = a.ndim, b.ndim
-    if m == 2 == n:  # the usual case, in line
+    if m == 2 == n:  # the most common case, inlined
         if a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
             _check_mm(a, b)
         x_rows = a.flags.c_contiguous or not a.flags.f_contiguous
@@ -226,20 +225,20 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             (_check_dot if m == 1 else _check_mv)(a, b)
         return (_dot_product if m == 1 else _mv)(input, other)
     if n == 1:
-        return _unsafe_view(mv(_folded(input), other), a.shape[:-1])
+        return _unsafe_view(mv(_flattened(input), other), a.shape[:-1])
     if m == 1:
         if n == 2:
             _check_mm(a[None], b)
             return _vm(input, other)
         return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones
-        return _unsafe_view(mm(_folded(input), other), (*a.shape[:-1], b.shape[1]))
+        return _unsafe_view(mm(_flattened(input), other), (*a.shape[:-1], b.shape[1]))
     _check_bmm(a, b, same_batch=False)
     return _stacks(input, other)
 
 
-def _folded(x: Tensor) -> Tensor:
-    """Return a stack of matrices as one tall matrix."""
+def _flattened(x: Tensor) -> Tensor:
+    """Return a batch of matrices as one matrix with the rows of all of them."""
     shape = x._array.shape
     return x.reshape((math.prod(shape[:-1]), shape[-1]))
 
@@ -269,7 +268,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public(method=True, out="exact")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Return the products of two stacks of matrices, `(b, n, m)` and `(b, m, p)`.
+    """Return the products of two batches of matrices, `(b, n, m)` and `(b, m, p)`.
 
     Raises:
         RuntimeError: one is not 3-d; the sizes do not match; the dtypes differ.
@@ -305,7 +304,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the scalar product of two vectors.
 
     Raises:
-        RuntimeError: one is no vector; the sizes or dtypes differ.
+        RuntimeError: an argument is not a vector; the sizes or dtypes differ.
 
     Example:
         >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -316,13 +315,13 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 _vdot_product: Any = renamed(
-    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
+    _product("dot", _dot_product.op.kernel, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 
 @public(method=True, out="dot")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers.
+    """Return the scalar product of two vectors; for real numbers it is `dot`.
 
     Example:
         >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -356,27 +355,27 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @public(also="ger", method=True, out="promoted")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """Return the products of all pairs from two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`.
+    """Return the outer product of two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`.
 
     Raises:
-        RuntimeError: one is no vector.
+        RuntimeError: an argument is not a vector.
 
     Example:
         >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor([[3., 4.],
                 [6., 8.]])
     """
-    for each, which in zip(_arrays("outer", input, vec2), ("self", "vec2"), strict=True):
-        if each.ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {each.ndim}-D")
+    for array, name in zip(_arrays("outer", input, vec2), ("self", "vec2"), strict=True):
+        if array.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {array.ndim}-D")
     return mul(input.unsqueeze(1), vec2)
 
 
-# Products added to something ----------------------------------------------------------------------
+# Products with an addend: addmm and its relatives -------------------------------------------------
 
 
 def _factors(name: str, beta: Any, alpha: Any) -> tuple[Any, Any]:
-    """Return factors as Python numbers; tensors without dimensions may stand for them."""
+    """Return the factors `beta` and `alpha` as Python numbers; they may be 0-d tensors."""
     if type(beta) is type(alpha) is int:
         return beta, alpha
     for argument, factor in (("beta", beta), ("alpha", alpha)):
@@ -388,12 +387,12 @@ def _factors(name: str, beta: Any, alpha: Any) -> tuple[Any, Any]:
 
 
 def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) -> Any:
-    """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored.
+    """Return `beta * x + alpha * product`, overwriting `product`; if `beta` is 0, `x` is ignored.
 
-    So is the product with alpha 0, infinities and NaN in it too, where PyTorch leaves it to BLAS.
+    With `blas` (where PyTorch calls BLAS), the product is ignored if `alpha` is 0, even infinities and NaN.
     """
     if product.dtype.kind not in FLOATS:
-        beta, alpha = (np.asarray(int(each)).astype(product.dtype) for each in (beta, alpha))
+        beta, alpha = (np.asarray(int(factor)).astype(product.dtype) for factor in (beta, alpha))
     if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
         product[...] = 0
     elif alpha != 1:
@@ -404,8 +403,8 @@ def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) ->
 
 
 def _combined_in_single(product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed as float32 and rounded once."""
-    if a.shape[-1] == 0:  # a product with nothing in it: PyTorch multiplies `x` alone
+    """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed in float32 and rounded once."""
+    if a.shape[-1] == 0:  # an empty sum: PyTorch only multiplies `x` by `beta`, in the dtype
         beta = np.asarray(beta).astype(a.dtype).astype(np.float32)
     out = product(a.astype(np.float32), b.astype(np.float32))
     if alpha != 1:
@@ -415,25 +414,25 @@ def _combined_in_single(product: Callable[[Any, Any], Any], x: Any, a: Any, b: A
     return out.astype(a.dtype)
 
 
-def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, whole_product: bool, whole_x: bool = False) -> Any:
-    """Return `beta * x + alpha * product` of 16-bit floats, rounded where PyTorch's `addmv` and `addr` round.
+def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, exact_product: bool, exact_x: bool = False) -> Any:
+    """Return `beta * x + alpha * product` of 16-bit floats, rounded at the steps where `addmv` and `addr` round.
 
     Args:
         x: the addend, of the result's dtype.
-        product: the product, as float32.
-        beta, alpha: factors of `x`, which is rounded, and of the product, which is rounded.
-        whole_product: do not round `alpha * product` before the sum.
-        whole_x: do not round `beta * x`.
+        product: the product, in float32.
+        beta, alpha: the factors of `x` and of the product.
+        exact_product: do not round `alpha * product` before the sum.
+        exact_x: do not round `beta * x` before the sum.
     """
-    kind = x.dtype
-    beta, alpha = (np.asarray(each).astype(kind).astype(np.float32) for each in (beta, alpha))
+    dtype = x.dtype
+    beta, alpha = (np.asarray(factor).astype(dtype).astype(np.float32) for factor in (beta, alpha))
     product *= alpha
-    if not whole_product:
-        product = product.astype(kind).astype(np.float32)
+    if not exact_product:
+        product = product.astype(dtype).astype(np.float32)
     if beta != 0:
         scaled = x.astype(np.float32) * beta
-        product += scaled if whole_x else scaled.astype(kind)
-    return product.astype(kind)
+        product += scaled if exact_x else scaled.astype(dtype)
+    return product.astype(dtype)
 
 
 def _half(x: Any) -> bool:
@@ -443,10 +442,8 @@ def _half(x: Any) -> bool:
 def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
     if x.ndim > len(shape):
         raise RuntimeError(
-            f"expand(torch.{_name(x)}Tensor{{{list(x.shape)}}}, size={list(shape)}): the number "
-            "of sizes provided "
-            f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({x.ndim})"
+            f"expand(torch.{_name(x)}Tensor{{{list(x.shape)}}}, size={list(shape)}): the number of sizes provided "
+            f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim})"
         )
     for back in range(1, x.ndim + 1):
         if x.shape[-back] not in (1, shape[-back]):
@@ -463,6 +460,7 @@ def _times(t: Any, factor: Any) -> Any:
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
@@ -472,7 +470,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     """Return `beta * x + alpha * (mat1 @ mat2)`; with `beta` 0, `x` is ignored.
 
     Args:
-        x: what is added (`input`), broadcast to `(n, p)`.
+        x: the addend (`input`), broadcast to `(n, p)`.
         mat1, mat2: matrices `(n, m)` and `(m, p)`.
 
     Raises:
@@ -483,20 +481,21 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         tensor([[4., 5.]])
     """
     beta, alpha = _factors("addmm", beta, alpha)
-    for name, each in (("mat1", mat1), ("mat2", mat2)):
-        if each.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
+    for name, array in (("mat1", mat1), ("mat2", mat2)):
+        if array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {array.ndim}-D tensor")
     if x.dtype != mat2.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(x)} and {_name(mat2)}")
     _check_mm(mat1, mat2)
     _check_addend(x, (mat1.shape[0], mat2.shape[1]))
     if _half(mat1):
         return _combined_in_single(np.dot, x, mat1, mat2, beta, alpha)
-    return _combined(x, _plain(mat1, mat2), beta, alpha)
+    return _combined(x, _mm(mat1, mat2), beta, alpha)
 
 
 @public(method=True, in_place="function", out="exact")
 @op(
+    refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(_mv_t(mat, g), alpha),
@@ -506,7 +505,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return `beta * x + alpha * (mat @ vec)`; with `beta` 0, `x` is ignored.
 
     Args:
-        x: what is added (`input`), broadcast to `(n,)`.
+        x: the addend (`input`), broadcast to `(n,)`.
         mat, vec: a matrix `(n, m)` and a vector `(m,)`.
 
     Raises:
@@ -529,24 +528,25 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         )
     if _half(mat):
         product = np.dot(mat.astype(np.float32), vec.astype(np.float32))
-        by_rows = mat.strides[1] == mat.itemsize or mat.strides[0] != mat.itemsize
-        whole_x = by_rows and alpha == 1 and mat.dtype.kind == "f" and vec.flags.c_contiguous
-        return _combined_by_steps(x, product, beta, alpha, by_rows, whole_x)
+        row_major = mat.strides[1] == mat.itemsize or mat.strides[0] != mat.itemsize
+        exact_x = row_major and alpha == 1 and mat.dtype.kind == "f" and vec.flags.c_contiguous
+        return _combined_by_steps(x, product, beta, alpha, row_major, exact_x)
     return _combined(x, _dot(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
     broadcasts=True,
 )
 def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * (batch1 @ batch2)` of stacks; with `beta` 0, `x` is ignored.
+    """Return `beta * x + alpha * (batch1 @ batch2)` for batches of matrices; with `beta` 0, `x` is ignored.
 
     Args:
-        x: what is added (`input`), broadcast to `(b, n, p)`.
+        x: the addend (`input`), broadcast to `(b, n, p)`.
         batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
 
     Raises:
@@ -570,6 +570,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
+    refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
@@ -579,7 +580,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     """Return `beta * x + alpha * sum(batch1 @ batch2)`; with `beta` 0, `x` is ignored.
 
     Args:
-        x: what is added (`input`), broadcast to `(n, p)`.
+        x: the addend (`input`), broadcast to `(n, p)`.
         batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
 
     Raises:
@@ -597,8 +598,8 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     if _half(batch1):  # rounded after each matrix
         out = np.broadcast_to(x, (batch1.shape[1], batch2.shape[2]))
         if not len(batch1):
-            none = np.zeros((len(out), 0), x.dtype), np.zeros((0, out.shape[1]), x.dtype)
-            return _combined_in_single(np.dot, out, *none, beta, alpha)
+            empty = np.zeros((len(out), 0), x.dtype), np.zeros((0, out.shape[1]), x.dtype)
+            return _combined_in_single(np.dot, out, *empty, beta, alpha)
         for a, b in zip(batch1, batch2, strict=True):
             out = _combined_in_single(np.dot, out, a, b, beta, alpha)
             beta = 1
@@ -609,6 +610,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
 @public(method=True, in_place=True, out="promoted")
 @op(
+    refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
     vec2=lambda g, vec1, alpha: _times(_mv_t(g, vec1), alpha),
@@ -618,11 +620,11 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return `beta * x + alpha * outer(vec1, vec2)`; with `beta` 0, `x` is ignored.
 
     Args:
-        x: what is added (`input`), broadcast to `(n, m)`.
+        x: the addend (`input`), broadcast to `(n, m)`.
         vec1, vec2: vectors `(n,)` and `(m,)`.
 
     Raises:
-        RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
+        RuntimeError: `vec1` or `vec2` is not a vector; `x` does not broadcast.
 
     Example:
         >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -630,23 +632,22 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
                 [6., 8.]])
     """
     beta, alpha = _factors("addr", beta, alpha)
-    for each, which in ((vec1, "vec1"), (vec2, "vec2")):
-        if each.ndim != 1:
-            raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {each.ndim}-D")
+    for vector, name in ((vec1, "vec1"), (vec2, "vec2")):
+        if vector.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
     _check_addend(x, (len(vec1), len(vec2)))
-    kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
-    kind = functools.reduce(dtypes.promote_types, kinds).numpy
-    for factor, which in ((beta, "beta"), (alpha, "alpha")):
-        if isinstance(factor, bool) and kind.kind != "b":
-            raise RuntimeError(f"Boolean {which} only supported for Boolean results.")
-        if isinstance(factor, float) and kind.kind not in FLOATS:
-            raise RuntimeError(f"For integral input tensors, argument {which} must not be a floating point number.")
-    if kind.itemsize == 2 and kind.kind in FLOATS:
-        alpha = np.asarray(alpha).astype(kind).astype(np.float32)
-        scaled = (vec1.astype(np.float32) * alpha).astype(kind).astype(np.float32)
+    dtype = functools.reduce(dtypes.promote_types, [dtypes.from_numpy_dtype(a.dtype) for a in (x, vec1, vec2)]).numpy
+    for factor, name in ((beta, "beta"), (alpha, "alpha")):
+        if isinstance(factor, bool) and dtype.kind != "b":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if isinstance(factor, float) and dtype.kind not in FLOATS:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if dtype.itemsize == 2 and dtype.kind in FLOATS:
+        alpha = np.asarray(alpha).astype(dtype).astype(np.float32)
+        scaled = (vec1.astype(np.float32) * alpha).astype(dtype).astype(np.float32)
         product = np.multiply.outer(scaled, vec2.astype(np.float32))
-        return _combined_by_steps(x.astype(kind), product, beta, 1, whole_product=False)
-    product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
+        return _combined_by_steps(x.astype(dtype), product, beta, 1, exact_product=False)
+    product = np.multiply.outer(vec1.astype(dtype, copy=False), vec2.astype(dtype, copy=False))
     return _combined(x, product, beta, alpha, blas=False)
 
 
@@ -680,15 +681,18 @@ for _op in (addmm, addmv, baddbmm, addbmm, addr):
 # Contractions -------------------------------------------------------------------------------------
 
 
-@public(out="tensordot")
+@public(python=True, out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Return the products of `a` and `b` summed over pairs of dimensions: with the others of `a`, then those of `b`.
+    """Return the contraction of `a` and `b` over pairs of dimensions.
+
+    The result has the remaining dimensions of `a`, then those of `b`.
 
     Args:
-        dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two lists of equal length.
+        dims: the number of last dimensions of `a` that are paired with the first dimensions of `b`; or two lists of
+            dimensions of equal length.
 
     Raises:
-        RuntimeError: paired dimensions differ in length; the lists do; the dtypes do.
+        RuntimeError: paired dimensions have different lengths; the two lists have; the dtypes differ.
 
     Example:
         >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
@@ -703,13 +707,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if dims > min(x.ndim, y.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (range(x.ndim - dims, x.ndim), range(dims))
-    pair = [list(each) for each in dims]
+    pair = [list(side) for side in dims]
     if len(pair[0]) != len(pair[1]):
         raise RuntimeError("both dimension lists should have same length")
     if x.dtype != y.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    ours, theirs = ([_wrapped(dim, t.ndim) for dim in each] for each, t in zip(pair, (x, y), strict=True))
-    for i, j in zip(ours, theirs, strict=True):
+    dims_a, dims_b = ([_wrapped(dim, t.ndim) for dim in side] for side, t in zip(pair, (x, y), strict=True))
+    for i, j in zip(dims_a, dims_b, strict=True):
         m, n = x.shape[i], y.shape[j]
         if m == n:
             continue
@@ -723,17 +727,17 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
                 f"has size {m} in dim {i} and second has size {n} in dim {j}"
             )
     x, y = a._array, b._array
-    left = [i for i in range(x.ndim) if i not in ours]
-    right = [j for j in range(y.ndim) if j not in theirs]
-    inside = math.prod([x.shape[i] for i in ours])
-    rows, columns = ([t.shape[i] for i in kept] for t, kept in ((x, left), (y, right)))
-    p, q = a.permute(left + ours), b.permute(theirs + right)
+    free_a = [i for i in range(x.ndim) if i not in dims_a]
+    free_b = [j for j in range(y.ndim) if j not in dims_b]
+    inner_size = math.prod([x.shape[i] for i in dims_a])
+    rows, columns = [x.shape[i] for i in free_a], [y.shape[j] for j in free_b]
+    p, q = a.permute(free_a + dims_a), b.permute(dims_b + free_b)
     if math.prod(rows) * math.prod(columns) != 1:
-        shape = math.prod(rows), inside, math.prod(columns)
+        shape = math.prod(rows), inner_size, math.prod(columns)
         product = mm(p.reshape(shape[:2]), q.reshape(shape[1:]))
     elif p.is_contiguous() and q.is_contiguous():
         product = dot(p.reshape(-1), q.reshape(-1))
-    else:  # one number, from memory with gaps: PyTorch computes it also where it has no `dot`
+    else:  # one number from strided memory: PyTorch supports dtypes here for which it has no `dot`
         product = (p.reshape(-1) * q.reshape(-1)).sum(dtype=a.dtype)
     return product.reshape(rows + columns)
 
@@ -744,20 +748,20 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-@public()
+@public(python=True)
 def einsum(*args: Any) -> Tensor:
-    """Return the sum of products that an equation of Einstein's kind describes.
+    """Return the sum of products that an equation in Einstein notation describes.
 
-    Each operand has a term of letters, one per dimension; `...` stands for the others, which broadcast. A letter that
-    the output does not have is summed over; a letter that stands twice in one term takes the diagonal. Without `->` the
-    output has the letters that occur once, in alphabetical order.
+    The equation has a term per operand, with a letter per dimension; `...` stands for further dimensions, which
+    broadcast. Letters that are missing in the output are summed over; a letter that occurs twice in a term takes the
+    diagonal. Without `->`, the output has the letters that occur once, in alphabetical order.
 
     Args:
-        *args: the equation, then the operands (or one sequence of them); or the sublist form: each
-            operand followed by its list of numbers, and at the end perhaps the list of the output.
+        *args: the equation, then the operands (or one sequence of them); or the sublist format: each operand followed
+            by its list of numbers, and optionally the list of the output at the end.
 
     Raises:
-        RuntimeError: the equation does not fit the operands.
+        RuntimeError: the equation does not match the operands.
         ValueError: there is no operand; a number in a sublist is not in [0, 52).
 
     Example:
@@ -767,7 +771,7 @@ def einsum(*args: Any) -> Tensor:
                 [11., 25.]]))
     """
     terms, output, operands = _parse(*args)
-    rest = 0  # how many dimensions the ellipses stand for, at most
+    rest = 0  # the largest number of dimensions that an ellipsis stands for
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         named = len(term) - (... in term)
         if ... in term:
@@ -781,19 +785,19 @@ def einsum(*args: Any) -> Tensor:
         output = [letter for letter in sorted(set(letters)) if letters.count(letter) == 1]
         output = [..., *output] if any(... in term for term in terms) else output
     # From here on the dimensions of ellipses are letters too, numbered from the last: ("...", 0).
-    spelled = [_spelled(term, operand.ndim - len(term) + 1) for term, operand in zip(terms, operands, strict=True)]
-    wanted = _spelled(output, rest)
-    _check_output(output, spelled)
-    operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(spelled, operands, strict=True))]
-    spelled = [list(dict.fromkeys(term)) for term in spelled]
-    _check_lengths(spelled, operands)
-    term, result = spelled[0], operands[0]
-    term, result = _summed(term, result, {*wanted, *(letter for each in spelled[1:] for letter in each)})
+    terms_and_operands = list(zip(terms, operands, strict=True))
+    terms = [_expanded(term, operand.ndim - len(term) + 1) for term, operand in terms_and_operands]
+    target = _expanded(output, rest)
+    _check_output(output, terms)
+    operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(terms, operands, strict=True))]
+    terms = [list(dict.fromkeys(term)) for term in terms]
+    _check_lengths(terms, operands)
+    term, result = _summed(terms[0], operands[0], {*target, *(letter for later in terms[1:] for letter in later)})
     for k in range(1, len(operands)):
-        needed = {*wanted, *(letter for each in spelled[k + 1 :] for letter in each)}
-        term, result = _contracted(term, result, spelled[k], operands[k], needed, wanted)
-    if term != wanted:
-        result = result.permute([term.index(letter) for letter in wanted])
+        needed = {*target, *(letter for later in terms[k + 1 :] for letter in later)}
+        term, result = _contracted(term, result, terms[k], operands[k], needed, target)
+    if term != target:
+        result = result.permute([term.index(letter) for letter in target])
     return result
 
 
@@ -806,14 +810,14 @@ def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
 
 
 def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
-    """Return the terms, the output's term (None if there is none), and the operands."""
+    """Return the terms, the term of the output (None if it is missing), and the operands."""
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
             "subscripts list"
         )
     if not isinstance(args[0], str):
-        terms = [_sublist(each) for each in args[1::2]]
+        terms = [_sublist(numbers) for numbers in args[1::2]]
         output = _sublist(args[-1]) if len(args) % 2 else None
         return terms, output, list(args[: len(args) // 2 * 2 : 2])
     equation, operands = args[0], list(args[1:])
@@ -821,26 +825,26 @@ def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
         operands = list(operands[0])
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
-    starts = [sum(len(each) + 1 for each in parts[:k]) for k in range(len(parts))]
-    terms = [_letters(each, starts[k], f"operand {k}") for k, each in enumerate(parts)]
+    starts = [sum(len(part) + 1 for part in parts[:k]) for k in range(len(parts))]
+    terms = [_letters(part, starts[k], f"operand {k}") for k, part in enumerate(parts)]
     output = _letters(right, len(left) + 2, "output") if arrow else None
     if len(operands) != len(terms):
-        which = "fewer" if len(operands) < len(terms) else "more"
-        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the equation")
+        relation = "fewer" if len(operands) < len(terms) else "more"
+        raise RuntimeError(f"einsum(): {relation} operands were provided than specified in the equation")
     return terms, output, operands
 
 
 def _letters(text: str, start: int, where: str) -> list[Any]:
-    """Return a term as its letters, `...` as Ellipsis."""
+    """Return the letters of a term, with Ellipsis for `...`."""
     letters: list[Any] = []
     i = 0
     while i < len(text):
         letter = text[i]
         if letter == ".":
             if ... in letters:
-                found = "but an" if where == "output" else "for which an"
+                relative = "but an" if where == "output" else "for which an"
                 raise RuntimeError(
-                    f"einsum(): found '.' for {where} {found} ellipsis "
+                    f"einsum(): found '.' for {where} {relative} ellipsis "
                     f"{'(...) ' if where == 'output' else ''}was already found"
                 )
             if text[i : i + 3] != "...":
@@ -859,42 +863,42 @@ def _letters(text: str, start: int, where: str) -> list[Any]:
 
 
 def _sublist(numbers: Sequence[Any]) -> list[Any]:
-    """Return a sublist as letters: 0 … 25 are A … Z, then a … z."""
+    """Return the letters of a sublist: 0 … 25 are A … Z, then a … z."""
     letters: list[Any] = []
-    for each in numbers:
-        if each is ...:
+    for number in numbers:
+        if number is ...:
             letters.append(...)
-        elif 0 <= each < 52:
-            letters.append(chr(each + 65) if each < 26 else chr(each + 71))
+        elif 0 <= number < 52:
+            letters.append(chr(number + 65) if number < 26 else chr(number + 71))
         else:
             raise ValueError(
-                f"einsum(): subscript in subscript list is not within the valid range [0, 52), but is {each}"
+                f"einsum(): subscript in subscript list is not within the valid range [0, 52), but is {number}"
             )
     return letters
 
 
-def _spelled(term: list[Any], rest: int) -> list[Any]:
-    """Return a term with its ellipsis spelled out as `rest` dimensions, numbered from the last."""
+def _expanded(term: list[Any], rest: int) -> list[Any]:
+    """Return a term with its ellipsis replaced by `rest` dimensions, numbered from the last."""
     if ... not in term:
         return term
     i = term.index(...)
     return [*term[:i], *[("...", back) for back in range(rest - 1, -1, -1)], *term[i + 1 :]]
 
 
-def _check_output(output: list[Any], spelled: list[list[Any]]) -> None:
+def _check_output(output: list[Any], terms: list[list[Any]]) -> None:
     for letter in output:
         if letter is ...:
             continue
         if output.count(letter) > 1:
             raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
-        if not any(letter in term for term in spelled):
+        if not any(letter in term for term in terms):
             raise RuntimeError(
                 f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
             )
 
 
 def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
-    """Return an operand with the diagonal taken of dimensions that have the same letter."""
+    """Return the diagonals of an operand over dimensions with the same letter."""
     term = list(term)
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
@@ -911,7 +915,7 @@ def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
 
 
 def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
-    """Raise PyTorch's error where dimensions of one letter differ and do not broadcast."""
+    """Raise PyTorch's error if dimensions with the same letter have lengths that do not broadcast."""
     lengths: dict[Any, int] = {}
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         for letter, length in zip(term, operand.shape, strict=True):
@@ -926,57 +930,58 @@ def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
 
 
 def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Tensor]:
-    """Return an operand summed over the dimensions that nobody needs any more."""
-    gone = [i for i, letter in enumerate(term) if letter not in needed]
-    if gone:
-        x = x.sum(gone)  # (integers as int64)
+    """Return an operand and its term, summed over the dimensions whose letters are not needed any more."""
+    dims = [i for i, letter in enumerate(term) if letter not in needed]
+    if dims:
+        x = x.sum(dims)  # (integers as int64)
     return [letter for letter in term if letter in needed], x
 
 
 def _contracted(
-    left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any], wanted: list[Any]
+    left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any], target: list[Any]
 ) -> tuple[list[Any], Tensor]:
-    """Return the product of two operands, summed over what nobody needs any more, and its term.
+    """Return the term and the value of the product of two operands, summed over letters that are not needed any more.
 
-    The dimensions lie in memory as PyTorch leaves them, which goes by the order `wanted` of the output: those of a
-    batch come first, then those of the operand that has the first of the others.
+    The order of dimensions in memory is PyTorch's, which depends on the term `target` of the output: first the batch
+    dimensions, then those of the operand whose first free letter comes first in the output.
     """
     casting = autocast.on and autocast.active()
-    # A dimension of length 1 that broadcasts takes no part in the product.
-    wide = [letter for letter in left if letter in right]
-    ones = [(x.shape[left.index(letter)] == 1, y.shape[right.index(letter)] == 1) for letter in wide]
-    left, x = _squeezed(left, x, {each for each, (one, other) in zip(wide, ones, strict=True) if one and not other})
-    right, y = _squeezed(right, y, {each for each, (one, other) in zip(wide, ones, strict=True) if other and not one})
+    # A dimension of length 1 that broadcasts is removed from the product.
+    shared = [letter for letter in left if letter in right]
+    ones_x = {letter for letter in shared if x.shape[left.index(letter)] == 1}
+    ones_y = {letter for letter in shared if y.shape[right.index(letter)] == 1}
+    left, x = _squeezed(left, x, ones_x - ones_y)
+    right, y = _squeezed(right, y, ones_y - ones_x)
     left, x = _summed(left, x, needed | set(right))
     right, y = _summed(right, y, needed | set(left))
     lengths = {**dict(zip(left, x.shape, strict=True)), **dict(zip(right, y.shape, strict=True))}
     batch = [letter for letter in left if letter in right and letter in needed]
-    inside = [letter for letter in left if letter in right and letter not in needed]
+    inner = [letter for letter in left if letter in right and letter not in needed]
     rows = [letter for letter in left if letter not in right]
     columns = [letter for letter in right if letter not in left]
-    if batch + rows + columns != wanted:
-        place = {letter: k for k, letter in enumerate(wanted)}
+    if batch + rows + columns != target:
+        positions = {letter: k for k, letter in enumerate(target)}
 
         def rank(letter: Any) -> int:
-            return place.get(letter, len(place))
+            return positions.get(letter, len(positions))
 
-        batch, rows, columns = (sorted(each, key=rank) for each in (batch, rows, columns))
-        if not inside and (rows or columns):
-            return _outer_product(left, x, right, y, wanted, lengths)
+        batch, rows, columns = (sorted(letters, key=rank) for letters in (batch, rows, columns))
+        if not inner and (rows or columns):
+            return _outer_product(left, x, right, y, target, lengths)
         if rows and columns and rank(columns[0]) < rank(rows[0]):
             left, x, rows, right, y, columns = right, y, columns, left, x, rows
-    b, n, m, p = ([lengths[letter] for letter in each] for each in (batch, rows, inside, columns))
-    if inside and x.dtype != y.dtype and not casting:
+    b, n, m, p = ([lengths[letter] for letter in letters] for letters in (batch, rows, inner, columns))
+    if inner and x.dtype != y.dtype and not casting:
         raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
-    x = x.permute([left.index(letter) for letter in batch + rows + inside])
-    y = y.permute([right.index(letter) for letter in batch + inside + columns])
-    # Nothing to sum, or nothing else: elementwise (but under autocasting a sum is one of low precision).
-    if not inside or not (rows or columns or casting):
+    x = x.permute([left.index(letter) for letter in batch + rows + inner])
+    y = y.permute([right.index(letter) for letter in batch + inner + columns])
+    # Without inner or without free dimensions the product is elementwise (but under autocasting, sums are products).
+    if not inner or not (rows or columns or casting):
         product = x.reshape(b + n + m + [1] * len(p)) * y.reshape(b + [1] * len(n) + m + p)
-        if inside:
+        if inner:
             product = product.sum([len(b) + i for i in range(len(m))], dtype=product.dtype)
         return batch + rows + columns, product
-    bs, ns, ms, ps = (math.prod(each) for each in (b, n, m, p))
+    bs, ns, ms, ps = (math.prod(lengths) for lengths in (b, n, m, p))
     if batch:
         product = bmm(x.reshape((bs, ns, ms)), y.reshape((bs, ms, ps)))
     else:
@@ -985,31 +990,31 @@ def _contracted(
 
 
 def _outer_product(
-    left: list[Any], x: Tensor, right: list[Any], y: Tensor, wanted: list[Any], lengths: dict[Any, int]
+    left: list[Any], x: Tensor, right: list[Any], y: Tensor, target: list[Any], lengths: dict[Any, int]
 ) -> tuple[list[Any], Tensor]:
-    """Return the product of two operands of which no dimension is summed over, and its term."""
-    term = [letter for letter in wanted if letter in lengths]
-    term += [letter for letter in lengths if letter not in wanted]
+    """Return the term and the value of the product of two operands without a sum."""
+    term = [letter for letter in target if letter in lengths]
+    term += [letter for letter in lengths if letter not in target]
     factors = []
-    for each, t in ((left, x), (right, y)):
-        own = [letter for letter in term if letter in each]
-        t = t.permute([each.index(letter) for letter in own])
-        factors.append(t.reshape([lengths[letter] if letter in each else 1 for letter in term]))
+    for letters, t in ((left, x), (right, y)):
+        t = t.permute([letters.index(letter) for letter in term if letter in letters])
+        factors.append(t.reshape([lengths[letter] if letter in letters else 1 for letter in term]))
     return term, factors[0] * factors[1]
 
 
-def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Tensor]:
-    if gone:
-        x = x.squeeze(tuple([i for i, letter in enumerate(term) if letter in gone]))
-    return [letter for letter in term if letter not in gone], x
+def _squeezed(term: list[Any], x: Tensor, letters: set[Any]) -> tuple[list[Any], Tensor]:
+    """Return the term and the operand without the dimensions of some letters, which have length 1."""
+    if letters:
+        x = x.squeeze(tuple([i for i, letter in enumerate(term) if letter in letters]))
+    return [letter for letter in term if letter not in letters], x
 
 
-@public(out="chain_matmul")
+@public(python=True, out="chain_matmul")
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Return the product of matrices, in the order that takes the fewest multiplications.
+    """Return the product of matrices, computed in the order with the fewest multiplications.
 
     Raises:
-        RuntimeError: one is not a matrix; the sizes do not match.
+        RuntimeError: an argument is not a matrix; the sizes do not match.
 
     Example:
         >>> multi_dot = torch.linalg.multi_dot  # chain_matmul warns that it is deprecated
@@ -1022,22 +1027,22 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
         stacklevel=2,
     )
-    for each in matrices:
-        if isinstance(each, Tensor) and each.ndim != 2:
-            raise RuntimeError(f"Tensor dimension is {each.ndim}, expected 2 instead.")
+    for matrix in matrices:
+        if isinstance(matrix, Tensor) and matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
 @public("linalg.multi_dot", out="chain_matmul")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the product of two or more matrices, in the order of fewest multiplications.
+    """Return the product of two or more matrices, computed in the order with the fewest multiplications.
 
     The first and the last may be vectors.
 
-    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 14.2.
+    Source: the dynamic program of Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 14.2.
 
     Raises:
-        RuntimeError: there are fewer than two; one is not a matrix; the sizes do not match.
+        RuntimeError: there are fewer than two tensors; one is not a matrix; the sizes do not match.
 
     Example:
         >>> torch.linalg.multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
@@ -1052,30 +1057,30 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         chain[0] = chain[0].unsqueeze(0)
     if last:
         chain[-1] = chain[-1].unsqueeze(-1)
-    for k, each in enumerate(chain):
-        if not isinstance(each, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
-        if each._array.dtype != chain[0]._array.dtype:
-            first_name, name = (dtypes.C_NAMES.get(t.dtype.name) for t in (chain[0], each))
+    for k, matrix in enumerate(chain):
+        if not isinstance(matrix, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(matrix).__name__}")
+        if matrix._array.dtype != chain[0]._array.dtype:
+            first_name, name = (dtypes.C_NAMES.get(t.dtype.name) for t in (chain[0], matrix))
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
                 f"{first_name} and tensor {k} {name}"
             )
-        if each.ndim != 2:
-            kind = "1D or 2D" if k in (0, count - 1) else "2D"
-            raise RuntimeError(f"multi_dot(): tensor {k} must be {kind} but got {each.ndim}D")
-        if k and chain[k - 1].shape[1] != each.shape[0]:
+        if matrix.ndim != 2:
+            expected = "1D or 2D" if k in (0, count - 1) else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {k} must be {expected} but got {matrix.ndim}D")
+        if k and chain[k - 1].shape[1] != matrix.shape[0]:
             raise RuntimeError(
                 f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} and "
                 f"{list(tensors[k].shape)} cannot be multiplied"
             )
-    product = _multiplied(chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]]))
+    product = _multiplied(chain, *_best_order([chain[0].shape[0], *[matrix.shape[1] for matrix in chain]]))
     rows, columns = product.shape
     return product.view(([] if first else [rows]) + ([] if last else [columns]))
 
 
 def _best_order(sizes: list[int]) -> tuple[dict[tuple[int, int], int], int, int]:
-    """Return where to split each part (i, j) of the chain, and the whole chain as a part."""
+    """Return the index at which to split each part (i, j) of the chain, and the indices of the whole chain."""
     count = len(sizes) - 1
     cost = dict.fromkeys([(i, i) for i in range(count)], 0)
     split: dict[tuple[int, int], int] = {}
@@ -1096,7 +1101,7 @@ def _multiplied(chain: list[Tensor], split: dict[tuple[int, int], int], i: int, 
 
 
 def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
-    """Return `x @ y` as Python's operator: NotImplemented for what is no tensor."""
+    """Return the method of Python's operator `@`, which returns NotImplemented for an operand that is not a tensor."""
 
     def multiply(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor):
@@ -1114,7 +1119,7 @@ def trace(input: Tensor) -> Tensor:
     """Return the sum of the diagonal of a matrix.
 
     Raises:
-        RuntimeError: `input` is no matrix.
+        RuntimeError: `input` is not a matrix.
 
     Example:
         >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -1128,7 +1133,7 @@ def trace(input: Tensor) -> Tensor:
     return _trace(input)
 
 
-@op(name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
+@op(refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
 def _trace(x: Any) -> Any:
     if x.dtype.kind in "iu":
         return np.trace(x, dtype=np.int64)
@@ -1138,7 +1143,7 @@ def _trace(x: Any) -> Any:
 
 @op(name="TraceBackward", x=lambda g: _trace(g))
 def _diagonal_of(x: Any, shape: tuple[int, int]) -> Any:
-    """Return the matrix with a number along its diagonal, and zeros elsewhere."""
+    """Return a matrix with a number on its diagonal, and zeros elsewhere."""
     out = np.zeros(shape, x.dtype, like=x)
     out.reshape(-1)[: min(shape) * shape[1] : shape[1] + 1] = x
     return out

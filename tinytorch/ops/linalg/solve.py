@@ -1,7 +1,7 @@
-"""Inverses, systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg`.
+"""Inverses, linear systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg`.
 
-The other half, factorisations and what is made of them, is `factor`. The kernels are LAPACK's, through
-`np.linalg`, over stacks of matrices. Each formula is Tensor code, so there are derivatives of every order.
+The other half, factorizations and functions based on them, is `factor`. The kernels call LAPACK through `np.linalg`, on
+batches of matrices. Each formula is Tensor code, so there are derivatives of every order.
 
 Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
@@ -45,14 +45,14 @@ def check_matrix(
     kernel: str | None = None,
     low: bool = False,
 ) -> None:
-    """Raise PyTorch's error unless `x` is a stack of (square) matrices of float32 or float64.
+    """Raise PyTorch's error unless `x` is a batch of (square) matrices of float32 or float64.
 
     Args:
         function: the public name, such as "linalg.inv".
-        argument, position: which argument it is.
-        square: whether the matrices must be.
-        kernel: the name in PyTorch's message, where it is another one, for dtypes that its kernel does not have.
-        low: whether 16-bit floats are fine.
+        argument, position: the name and the position of the argument.
+        square: whether the matrices must be square.
+        kernel: the name of PyTorch's kernel, if the message for an unsupported dtype names it.
+        low: whether 16-bit floats are allowed.
     """
     if not isinstance(x, Tensor):
         check_tensor(x, function.replace(".", "_"), argument, position)
@@ -70,36 +70,36 @@ def check_matrix(
 
 def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: bool = False) -> None:
     """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
-    kind = x.dtype
-    if kind.is_floating_point and (low or kind.itemsize >= 4):
+    dtype = x.dtype
+    if dtype.is_floating_point and (low or dtype.itemsize >= 4):
         return
     if kernel is not None:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-    if not kind.is_floating_point:
-        raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}")
-    raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.tensor_name}'")
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {dtype.tensor_name}")
+    raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {dtype.tensor_name}")
 
 
 def half_name(x: Any, kernel: str) -> str | None:
-    """Return the name of PyTorch's kernel if `x` has 16-bit floats: then it is in the message."""
+    """Return `kernel` if `x` has 16-bit floats, otherwise None: PyTorch's message names its kernel only for these."""
     low = isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype.itemsize < 4
     return kernel if low else None
 
 
 def identity(x: Tensor, n: int) -> Tensor:
-    """Return the identity matrix of n rows in the dtype of `x`."""
+    """Return the identity matrix with n rows, of the dtype of `x`."""
     return eye(n, dtype=x.dtype)
 
 
 def raise_first(info: Tensor, message: str) -> None:
-    """Raise LinAlgError for the first code that is not 0, with `{which}` matrix and code `{k}` in the message."""
+    """Raise LinAlgError if a code is not 0; the message has fields for the matrix, `{which}`, and the code, `{k}`."""
     if info._array.any():
         which, k = kernels.first_failure(info._array)
         raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
 
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
-    """Raise PyTorch's error unless the matrices A and B can be multiplied on that side."""
+    """Raise PyTorch's error unless the shapes of A and B match in `A X = B` (with `left`) or `X A = B`."""
     if A.shape[-2] != B.shape[-2 if left else -1]:
         raise RuntimeError(
             f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -153,13 +153,13 @@ def _inverse(x: Any) -> Any:
 
 @op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
 def inverse_info(x: Any) -> Any:
-    """Return the inverses of matrices, and by LAPACK's codes which of them have none."""
+    """Return the inverses of matrices, and LAPACK's codes, which are not 0 for singular matrices."""
     return kernels.inverse_info(x)
 
 
 @public("linalg.inv", out="exact", autocast="float32")
 def inv(A: Tensor) -> Tensor:
-    """Return the inverse of a square matrix, or of each of a stack `(..., n, n)`.
+    """Return the inverse of a square matrix, or of each matrix of a batch `(..., n, n)`.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64.
@@ -176,14 +176,14 @@ def inv(A: Tensor) -> Tensor:
 
 @public("linalg.inv_ex", out="exact", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """Return a named tuple `(inverse, info)`: the inverses and, per matrix, 0 or the column (from 1) where it failed.
+    """Return a named tuple `(inverse, info)`: the inverses and, per matrix, 0 or the column (from 1) of a zero pivot.
 
     Args:
         A: `(..., n, n)`.
-        check_errors: raise LinAlgError if one fails.
+        check_errors: raise LinAlgError if a matrix is singular.
 
     Raises:
-        RuntimeError: A is no square matrix; with `check_errors` also (a LinAlgError) if one is singular.
+        RuntimeError: A is not a square matrix; with `check_errors` also (as LinAlgError) if a matrix is singular.
 
     Example:
         >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
@@ -200,12 +200,12 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     return return_types.linalg_inv_ex((inverse, info))
 
 
-@public("linalg.tensorinv", out="safe", autocast="float32")
+@public("linalg.tensorinv", out="safe, copied", autocast="float32")
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """Return the inverse of a tensor taken as a matrix: the first `ind` dimensions are its rows.
+    """Return the inverse of a tensor as a matrix, whose rows are the first `ind` dimensions.
 
     Raises:
-        RuntimeError: that matrix is not square, or singular.
+        RuntimeError: that matrix is not square, or it is singular.
 
     Example:
         >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
@@ -227,7 +227,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 # Systems ------------------------------------------------------------------------------------------
 
 
-def _solve_both(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vector: bool) -> tuple[Any, Tensor]:
+def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vector: bool) -> tuple[Any, Tensor]:
     gb = _solve_info(x.mT, g, left, vector)[0]
     if not needs[0]:
         return None, gb
@@ -236,14 +236,14 @@ def _solve_both(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vecto
     return -(gb @ out.mT if left else out.mT @ gb), gb
 
 
-@op(name="LinalgSolveEx", joint=_solve_both, inputs=("x", "y"), broadcasts=True)
+@op(name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True)
 def _solve(x: Any, y: Any, left: bool, vector: bool) -> Any:
     return kernels.solve(x, y, left, vector, "torch.linalg.solve")
 
 
 @op(
     name="LinalgSolveEx",
-    joint=lambda g, needs, x, out0, left, vector: _solve_both(g[0], needs, x, out0, left, vector),
+    joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
     outputs=2,
     nondiff=(1,),
@@ -253,8 +253,8 @@ def _solve_info(x: Any, y: Any, left: bool, vector: bool) -> Any:
     return kernels.solve_info(x, y, left, vector)
 
 
-def _system(A: Any, B: Any, left: bool) -> bool:
-    """Check the operands of `solve`, and return whether B is vectors."""
+def _check_solve(A: Any, B: Any, left: bool) -> bool:
+    """Check the operands of `solve`, and return whether B contains vectors instead of matrices."""
     function = "linalg.solve"
     check_tensors("linalg_solve", A=A, B=B)
     check_floating(function, A, low=True)
@@ -285,7 +285,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     Args:
         A: `(..., n, n)`.
         B: `(..., n, k)`, or vectors `(..., n)`; its leading dimensions broadcast with those of `A`.
-        left: whether A stands to the left of X.
+        left: solve `A X = B`; otherwise `X A = B`.
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ, or are not float32 or float64.
@@ -295,24 +295,24 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
         tensor([1.0000, 0.5000])
     """
-    return _solve(A, B, left, _system(A, B, left))
+    return _solve(A, B, left, _check_solve(A, B, left))
 
 
 @public("linalg.solve_ex", out="exact")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return `(result, info)`: X of `A X = B` or `X A = B`; per A, 0 or the column (from 1) of its first zero pivot.
+    """Return `(result, info)`: the solutions and, per matrix A, 0 or the column (from 1) of its first zero pivot.
 
     Example:
         >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
         tensor(1, dtype=torch.int32)
     """
-    solution, info = _solve_info(A, B, left, _system(A, B, left))
+    solution, info = _solve_info(A, B, left, _check_solve(A, B, left))
     if check_errors:
         raise_first(info, "torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.")
     return return_types.linalg_solve_ex((solution, info))
 
 
-def _triangular_both(
+def _triangular_joint(
     g: Tensor, needs: Any, x: Tensor, out: Tensor, upper: bool, unit: bool, left: bool
 ) -> tuple[Any, Tensor]:
     gb = triangular(x.mT, g, not upper, unit, left)
@@ -322,9 +322,9 @@ def _triangular_both(
     return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
 
 
-@op(name="LinalgSolveTriangular", joint=_triangular_both, inputs=("x", "y"), broadcasts=True)
+@op(name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True)
 def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> Any:
-    """Return the X of A X = B (of X A = B unless `left`) for a triangular A; `unit`: with ones on its diagonal."""
+    """Return X of A X = B (with `left`) or X A = B, for a triangular A, with `unit` with ones on its diagonal."""
     return kernels.triangular(x, y, upper, unit, left)
 
 
@@ -337,8 +337,9 @@ def solve_triangular(
     Args:
         input: A, `(..., n, n)`; the other triangle is not read.
         B: `(..., n, k)`; the result has the dtype of A.
-        upper: which triangle of A counts.
-        left, unitriangular: A stands to the left of X; its diagonal is taken as ones.
+        upper: whether A is upper or lower triangular.
+        left: solve `A X = B`; otherwise `X A = B`.
+        unitriangular: regard the diagonal of A as ones.
 
     Raises:
         RuntimeError: shapes do not match.
@@ -359,16 +360,16 @@ def solve_triangular(
     return triangular(input, B.to(input.dtype), upper, unitriangular, left)
 
 
-@public("linalg.tensorsolve", out="safe", autocast="float32")
+@public("linalg.tensorsolve", out="safe, copied", autocast="float32")
 def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """Return the X of `tensordot(A, X, X.ndim) = B`.
+    """Return the solution X of `tensordot(A, X, X.ndim) = B`.
 
     Args:
         input, other: A and B.
-        dims: dimensions of A to move to the end first.
+        dims: dimensions of A that are first moved to the end.
 
     Raises:
-        RuntimeError: A, taken as a matrix, is not square, or singular.
+        RuntimeError: A as a matrix is not square, or it is singular.
 
     Example:
         >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
@@ -376,7 +377,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
     """
     check_tensors("linalg_tensorsolve", input=input, other=other)
     if dims is not None:
-        order = [each % input.ndim for each in dims]
+        order = [dim % input.ndim for dim in dims]
         input = input.permute([k for k in range(input.ndim) if k not in order] + order)
     shape = tuple(input.shape[other.ndim :])
     size = math.prod(shape)
@@ -415,14 +416,11 @@ def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """Return the bounds on singular values, absolute and relative to the largest, as numbers or arrays."""
-    usual = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps)
-    absolute_given = atol is not None
-    atol = 0.0 if atol is None else atol._array if isinstance(atol, Tensor) else float(atol)
-    if rtol is None:
-        if absolute_given:
-            return atol, np.where(np.asarray(atol) > 0, 0.0, usual)
-        return atol, usual
-    return atol, rtol._array if isinstance(rtol, Tensor) else float(rtol)
+    default = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps)
+    absolute = 0.0 if atol is None else atol._array if isinstance(atol, Tensor) else float(atol)
+    if rtol is not None:
+        return absolute, rtol._array if isinstance(rtol, Tensor) else float(rtol)
+    return absolute, default if atol is None else np.where(np.asarray(absolute) > 0, 0.0, default)
 
 
 def _check_float_matrix(name: str, x: Any) -> None:
@@ -435,20 +433,20 @@ def _check_float_matrix(name: str, x: Any) -> None:
 
 @public("linalg.pinv", out="safe linalg")
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """Return the Moore-Penrose pseudoinverse of a matrix, or of each of a stack.
+    """Return the Moore-Penrose pseudoinverse of a matrix, or of each matrix of a batch.
 
-    Its derivative exists as long as the rank stays the same.
+    It is differentiable where the rank is locally constant.
 
     Args:
         input: `(..., m, n)`.
         rcond: an older name of `rtol`.
-        hermitian: the matrices are symmetric: use `eigh`.
-        atol: singular values up to this count as 0.
-        rtol: and up to this times the largest; by default the larger size times the dtype's epsilon, or 0 if `atol`
-            is given.
+        hermitian: the matrices are symmetric; they are decomposed by `eigh`.
+        atol: singular values up to this bound count as 0.
+        rtol: so do those up to this times the largest singular value; by default the larger of m and n times the
+            epsilon of the dtype, or 0 if `atol` is not None.
 
     Raises:
-        RuntimeError: the input is no matrix of float32 or float64.
+        RuntimeError: the input is not a matrix of float32 or float64.
 
     Example:
         >>> torch.linalg.pinv(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
@@ -470,16 +468,16 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
-    """Return the rank: how many singular values count as more than 0.
+    """Return the rank: the number of singular values that do not count as 0.
 
     Args:
         input: `(..., m, n)`.
         tol: an older name of `atol`.
-        hermitian: the matrices are symmetric: use `eigvalsh`.
+        hermitian: the matrices are symmetric; `eigvalsh` computes the singular values.
         atol, rtol: see `pinv`.
 
     Raises:
-        RuntimeError: the input is no matrix of float32 or float64.
+        RuntimeError: the input is not a matrix of float32 or float64.
 
     Example:
         >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
@@ -495,8 +493,8 @@ def matrix_rank(
         check_matrix(name, input, "input")
     if not input.numel():
         return zeros(input.shape[:-2], dtype=int64)
-    low, relative = _tolerances(input, tol if atol is None else atol, rtol)
-    return _rank(input, low, relative if tol is None or rtol is not None else 0.0, hermitian)
+    absolute, relative = _tolerances(input, tol if atol is None else atol, rtol)
+    return _rank(input, absolute, relative if tol is None or rtol is not None else 0.0, hermitian)
 
 
 @op(x=None)
@@ -508,7 +506,7 @@ def _rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return (values > bound[..., None]).sum(-1)
 
 
-def _lstsq_both(
+def _lstsq_joint(
     g: Any, needs: Any, x: Tensor, y: Tensor, out0: Tensor, out1: Tensor, bound: float
 ) -> tuple[Any, Tensor]:
     gx, gr, *_ = g
@@ -526,28 +524,28 @@ def _lstsq_both(
     return ga, (gb.squeeze(-1) if vector else gb)
 
 
-@op(name="LinalgLstsq", joint=_lstsq_both, inputs=("x", "y"), outputs=4, nondiff=(2, 3), broadcasts=True)
+@op(name="LinalgLstsq", joint=_lstsq_joint, inputs=("x", "y"), outputs=4, nondiff=(2, 3), broadcasts=True)
 def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
     return kernels.least_squares(x, y, bound, driver)
 
 
 @public("linalg.lstsq", out="lstsq", autocast="float32")
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
-    """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
+    """Return the least squares solution of `A X = B`: the X of smallest norm that minimizes the norm of `A X - B`.
 
-    It is a named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
-    unless m > n, all ranks are n and the driver is not "gelsy".
+    The result is a named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and
+    empty unless m > n, all ranks are n and the driver is not "gelsy".
 
     Args:
         input: A, `(..., m, n)`.
         b: B, `(..., m, k)`, or vectors `(..., m)`.
-        rcond: singular values up to this times the largest count as 0; by default the larger size times the dtype's
-            epsilon.
-        driver: LAPACK's names of algorithms say what is returned: "gelsy" (the default) the rank, "gelsd" and "gelss"
-            the rank and the singular values, "gels" neither. All are computed by singular values here.
+        rcond: singular values up to this times the largest one count as 0; by default the larger of m and n times the
+            epsilon of the dtype.
+        driver: a LAPACK driver, which determines what is returned: the rank for "gelsy" (the default), the rank and the
+            singular values for "gelsd" and "gelss", neither for "gels". All are computed by the SVD here.
 
     Raises:
-        RuntimeError: shapes do not match; the dtypes differ; there is no such driver.
+        RuntimeError: shapes do not match; the dtypes differ; the driver does not exist.
 
     Example:
         >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -577,10 +575,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         )
     other = b.unsqueeze(-1) if vector else b
     if input.shape[-2] != other.shape[-2]:
-        where_ = "size(-1)" if vector else "size(-2)"
-        raise RuntimeError(f"{name}: input.size(-2) should match other.{where_}")
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({-1 if vector else -2})")
     check_batches(input, other)
-    if not vector and b.ndim < input.ndim:  # matrices, for all of which the right side is the same
+    if not vector and b.ndim < input.ndim:  # one right side for all matrices of a batch
         b = b.unsqueeze(0)
     if rcond is None:
         rcond = max(input.shape[-2:]) * float(np.finfo(input.dtype.numpy).eps)
@@ -607,10 +604,10 @@ _exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential
 
 @public(also="linalg.matrix_exp", method=True)
 def matrix_exp(input: Tensor) -> Tensor:
-    """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each of a stack.
+    """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each matrix of a batch.
 
     Raises:
-        RuntimeError: the matrices are not square, or not of floating point.
+        RuntimeError: the matrices are not square, or do not have a floating-point dtype.
 
     Example:
         >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
@@ -625,11 +622,11 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 @public(also="linalg.matrix_power", method=True, out="exact")
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Return a square matrix to an integer power, by repeated squaring; of the inverse where that is negative.
+    """Return an integer power of a square matrix, by repeated squaring; a negative one is a power of the inverse.
 
     Raises:
         RuntimeError: the matrices are not square.
-        LinAlgError: the power is negative, and a matrix singular.
+        LinAlgError: the power is negative, and a matrix is singular.
 
     Example:
         >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
@@ -647,12 +644,12 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
         return input.clone(memory_format=contiguous_format)
     if n < 0:
         input, n = autocasting(inv)(input), -n
-    found, square = None, input
+    result, square = None, input
     while True:
         n, odd = divmod(n, 2)
         if odd:
-            found = square if found is None else matmul(found, square)
+            result = square if result is None else matmul(result, square)
         if not n:
-            assert found is not None
-            return found
+            assert result is not None
+            return result
         square = matmul(square, square)

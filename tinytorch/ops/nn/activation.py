@@ -153,7 +153,7 @@ _hardshrink_grad = _slope_op("hardshrink", _outside)
 _softshrink_grad = _slope_op("softshrink", _outside)
 
 
-@op(x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
+@op(refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
 @elementwise
 def threshold(x: Any, threshold: float, value: float) -> Any:
     """Return `x` where it is greater than `threshold`, else `value`.
@@ -183,7 +183,7 @@ def rrelu(x: Any, slopes: Any) -> Any:
     return x * slopes
 
 
-@op(x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
+@op(refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
 @elementwise
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
@@ -222,7 +222,7 @@ def hardswish(x: Any) -> Any:
     return activation.hardswish(x)
 
 
-@public(also="nn.functional.hardshrink", method=True, out="same")
+@public(binds=False, also="nn.functional.hardshrink", method=True, out="same")
 @op(x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
 @elementwise
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
@@ -238,7 +238,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
 
 
-@public("nn.functional.softshrink", out="same")
+@public("nn.functional.softshrink", binds=False, out="same")
 @op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 @elementwise
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
@@ -261,6 +261,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 
 @op(
+    refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
     name="PreluKernel",
@@ -297,7 +298,7 @@ def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
     return activation.where(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
 
-@public(also="nn.functional.prelu", method=True, autocast="low")
+@public(binds=False, also="nn.functional.prelu", method=True, autocast="low")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return `input` where it is positive, else `weight * input`.
 
@@ -431,7 +432,7 @@ def _gelu_grad(g: Any, x: Any, approximate: str) -> Any:
     return activation.gelu_grad(g, x, approximate)
 
 
-@public("nn.functional.gelu", out="same")
+@public("nn.functional.gelu", binds=False, out="same")
 @op(x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
 @elementwise
 def gelu(x: Any, *, approximate: str = "none") -> Any:
@@ -473,7 +474,7 @@ def glu(x: Any, dim: int) -> Any:
     return a * gate, gate
 
 
-@public("nn.functional.logsigmoid", out="logsigmoid")
+@public("nn.functional.logsigmoid", binds=False, out="logsigmoid")
 @op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 @elementwise
 def logsigmoid(x: Any) -> Any:
@@ -504,7 +505,7 @@ def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
     return activation.softplus_grad(g, x, beta, threshold)
 
 
-@public("nn.functional.softplus", out="same")
+@public("nn.functional.softplus", binds=False, out="same")
 @op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
 @elementwise
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:

@@ -91,7 +91,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
     return factors
 
 
-@public("nn.functional.scaled_dot_product_attention")
+@public("nn.functional.scaled_dot_product_attention", binds=False)
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -309,7 +309,7 @@ def _convolved_by_name(
     return _convolved(dims, input, weight, bias, strides, halves, dilations, groups)
 
 
-@public(also="nn.functional.conv1d")
+@public(binds=False, also="nn.functional.conv1d")
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -333,7 +333,7 @@ def conv1d(
     return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public(also="nn.functional.conv2d")
+@public(binds=False, also="nn.functional.conv2d")
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -363,7 +363,7 @@ def conv2d(
     return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public(also="nn.functional.conv3d")
+@public(binds=False, also="nn.functional.conv3d")
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -393,7 +393,7 @@ def _transposed(
     return out.squeeze(0)
 
 
-@public(also="nn.functional.conv_transpose1d")
+@public(binds=False, also="nn.functional.conv_transpose1d")
 def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -410,7 +410,7 @@ def conv_transpose1d(
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public(also="nn.functional.conv_transpose2d")
+@public(binds=False, also="nn.functional.conv_transpose2d")
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -441,7 +441,7 @@ def conv_transpose2d(
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public(also="nn.functional.conv_transpose3d")
+@public(binds=False, also="nn.functional.conv_transpose3d")
 def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -489,7 +489,7 @@ def convolution(
     return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public(also="nn.functional.conv_tbc", autocast="low")
+@public(binds=False, also="nn.functional.conv_tbc", autocast="low")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return the convolution, `(T + 2 * pad - k + 1, N, O)`, of signals whose dimensions are time, batch, channels.
 
@@ -529,6 +529,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 _unfold = op_of(
     kernels.unfold,
     name="Im2Col",
+    refuses="im2col_out_cpu",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
 )
 

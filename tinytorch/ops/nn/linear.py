@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch.core.graph import Within
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, products, reduce
-from tinytorch.ops.arguments import tensor_name
+from tinytorch.ops.arguments import tensor_name, unless_empty
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.register import public
 
@@ -47,8 +46,15 @@ def _column_sums(x: Any) -> Any:
     return reduce.column_sums(activation.widened(x)).astype(x.dtype, copy=False)
 
 
-@public("nn.functional.linear", out="exact", autocast="op")
-@op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
+@public("nn.functional.linear", binds=False, out="exact", autocast="op")
+@op(
+    refuses=unless_empty("addmm_impl_cpu_"),
+    name="Mm",
+    overload=("bias", "AddmmBackward0"),
+    x=_linear_x,
+    weight=_linear_weight,
+    bias=_linear_bias,
+)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
@@ -84,35 +90,6 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     if x.dtype.itemsize >= 4:
         return products.linear(x, weight, bias)
     return products.linear(activation.widened(x), activation.widened(weight), bias).astype(x.dtype, copy=False)
-
-
-linear.op.node_class._order = (0, 1)
-linear.op.overload[1]._order = (2, 0, 1)  # `addmm(bias, input, weight.t())`
-linear.op.node_class._within = {1: "TBackward0"}
-
-
-def _named_by_last_step(product: Any, last: str) -> Any:
-    """Return a class of nodes that is named as PyTorch's last step, and shows the product before it."""
-    before = property(lambda step: product.next_functions.fget(step.node))
-    inner = type(product.__name__, (Within,), {"__slots__": (), "next_functions": before})
-    shown = property(lambda node: ((inner(node, 0), 0),))
-    return type(last, (product,), {"__slots__": (), "next_functions": shown})
-
-
-def _show_last_steps(product: Any, after_vector: str, after_stack: str) -> None:
-    """Let nodes of an input that is no matrix be shown as PyTorch's: a product of matrices, and a view of that."""
-    vector, stack = [_named_by_last_step(product, last) for last in (after_vector, after_stack)]
-
-    def shown(node: Any) -> Any:
-        if type(node) is product and len(node.shape) != 2:
-            node.__class__ = stack if node.shape[:-1] else vector
-        return node
-
-    product.shown = shown
-
-
-_show_last_steps(linear.op.node_class, "SqueezeBackward4", "UnsafeViewBackward0")
-_show_last_steps(linear.op.overload[1], "ViewBackward0", "ViewBackward0")
 
 
 def _no_tensor(argument: str, position: int, value: Any) -> TypeError:

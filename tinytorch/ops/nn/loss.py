@@ -224,8 +224,6 @@ cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
     op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(_cross_entropy)
     for name in (*_NLL_NODES, "Add")
 ]
-for _each in (cross_entropy, cross_entropy_of_places):
-    _each.op.node_class._within = {0: "LogSoftmaxBackward0"}
 
 
 def _rows(x: Any) -> Any:

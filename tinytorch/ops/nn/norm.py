@@ -518,6 +518,3 @@ def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, ep
 def rms_norm(x: Any, count: int, weight: Any, eps: float) -> Any:
     """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions, of one dtype."""
     return layer_norms.rms_norm(x, count, weight, eps)
-
-
-rms_norm.op.node_class._within = {0: "MulBackward0"}

@@ -645,7 +645,7 @@ def avg_pool(
     return _averages[n](input, windows, divisor)
 
 
-@public(also="nn.functional.avg_pool1d")
+@public(binds=False, also="nn.functional.avg_pool1d")
 def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -701,7 +701,7 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     return _uneven_averages[n](input, maps)
 
 
-@public(also="nn.functional.adaptive_avg_pool1d")
+@public(binds=False, also="nn.functional.adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last dimension.
 

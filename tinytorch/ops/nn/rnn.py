@@ -18,7 +18,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arguments import check_tensor, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.limits import fits
 from tinytorch.ops.nn.linear import linear
@@ -118,7 +118,15 @@ def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[
     """Return the ops of a layer, whose nodes have the names of PyTorch's last steps, which make the output."""
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
-        op(name=name, joint=rule, inputs=inputs, outputs=1 + len(states), residuals=residuals)(layer) for name in names
+        op(
+            name=name,
+            joint=rule,
+            inputs=inputs,
+            outputs=1 + len(states),
+            residuals=residuals,
+            refuses=unless_empty("addmm_impl_cpu_"),
+        )(layer)
+        for name in names
     ]
 
 
@@ -601,4 +609,4 @@ def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: fl
 
 
 # PyTorch writes the sequences into parts of the array, one after the other.
-renamed(padded, "CopySlices").op.node_class.name = lambda node: "torch::autograd::CopySlices"
+renamed(padded, "CopySlices")

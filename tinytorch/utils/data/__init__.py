@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data`, for what `tinytorch.data` holds."""
+"""`torch.utils.data`, implemented in `tinytorch.data`."""
 
 # ruff: noqa: F403, F405
 

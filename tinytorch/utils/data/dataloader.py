@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data.dataloader`, for `tinytorch.data.dataloader`."""
+"""`torch.utils.data.dataloader`, implemented in `tinytorch.data.dataloader`."""
 
 from collections.abc import Callable
 from typing import Any

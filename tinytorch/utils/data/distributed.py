@@ -1,4 +1,4 @@
-"""`torch.utils.data.distributed`: the sampler of programs that run as several processes."""
+"""`torch.utils.data.distributed`: a sampler that splits a dataset over the processes of a distributed program."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index, from `rank` on: the part of one process.
+    """Sample every `num_replicas`-th index, starting at `rank`: the share of one process.
 
-    All parts have the same length: the first indices come again at the end, or the last ones are left out. What the
-    parts have at the same places is, together, in the order that `seed` and the epoch give for any number of parts: so
-    training goes on with another number of processes where it stopped (docs/distributed.md).
+    All processes get the same number of indices: either the first indices are repeated at the end, or the last ones
+    are dropped. The shuffled order depends on `seed` and the epoch alone, and not on the number of processes, so
+    training can be resumed with another number of processes (docs/distributed.md).
 
     Args:
-        num_replicas: how many parts; as many as there are processes if None.
-        rank: which part, from 0; that of this process's rank if None.
-        shuffle: take the indices in a random order, another one for each `set_epoch`.
-        seed: of that order, the same for all parts.
-        drop_last: leave out the last indices, instead of repeating the first ones.
+        num_replicas: the number of processes; if None, that of the default process group.
+        rank: the process whose indices are sampled, from 0; if None, the rank in the default process group.
+        shuffle: shuffle the indices; the order changes with `set_epoch`.
+        seed: the seed of the shuffle, which has to be the same in all processes.
+        drop_last: drop the last indices instead of repeating the first ones.
 
     Raises:
-        ValueError: there is no part of this number; or `num_replicas` or `rank` is None, and there is no group.
+        ValueError: `rank` is out of range; or `num_replicas` or `rank` is None, and there is no process group.
 
     Example:
         >>> from tinytorch.utils.data.distributed import DistributedSampler
@@ -55,8 +55,8 @@ class DistributedSampler(Sampler[int]):
         self.drop_last = drop_last
         self.shuffle = shuffle
         self.seed = seed
-        parts = len(dataset) / num_replicas
-        self.num_samples = int(parts) if drop_last else math.ceil(parts)
+        share = len(dataset) / num_replicas
+        self.num_samples = int(share) if drop_last else math.ceil(share)
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -74,7 +74,7 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, on which the random order depends; call it before each.
+        """Set the epoch, on which the shuffled order depends; to be called at the start of each epoch.
 
         Example:
             >>> sampler = torch.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0)

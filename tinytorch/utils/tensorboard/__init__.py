@@ -1,7 +1,8 @@
-"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`), or by tensorboard itself.
+"""`torch.utils.tensorboard`: writes TensorBoard files by the package tensorboardX (extra `tensorboard`) or tensorboard.
 
-`SummaryWriter` is tensorboardX's, with PyTorch's names of arguments, or where only tensorboard is installed one that
-writes scalars, histograms, pictures, figures, texts and hyperparameters. It takes tensors where numbers or arrays go.
+`SummaryWriter` is derived from that of tensorboardX, with PyTorch's argument names. Where only tensorboard is
+installed, it writes scalars, histograms, images, figures, texts and hyperparameters. It accepts tensors wherever
+numbers or arrays are accepted.
 
 Example:
     >>> import tempfile
@@ -21,7 +22,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 
-__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # made when first asked for
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # created at the first access, by `__getattr__`
 
 
 def _package() -> ModuleType:
@@ -35,18 +36,18 @@ def _package() -> ModuleType:
         import tensorboard.summary.writer.event_file_writer  # noqa: F401
     except ImportError:
         raise ModuleNotFoundError(
-            "tinytorch.utils.tensorboard writes its files by tensorboard or tensorboardX, of which none is installed: "
+            "tinytorch.utils.tensorboard writes its files by tensorboard or tensorboardX, and neither is installed: "
             "pip install tensorboardX"
         ) from None
     return importlib.import_module("tinytorch.utils.tensorboard._events")
 
 
 def _as_arrays(value: Any) -> Any:
-    """Return a value with the tensors in it as NumPy's arrays."""
+    """Return a value with all tensors in it, also in lists, tuples and dictionaries, converted to NumPy arrays."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if isinstance(value, dict):
-        return {key: _as_arrays(each) for key, each in value.items()}
+        return {key: _as_arrays(item) for key, item in value.items()}
     return type(value)(map(_as_arrays, value)) if type(value) in (list, tuple) else value
 
 
@@ -61,30 +62,30 @@ def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _summary_writer() -> type:
     package = _package()
-    made = type("SummaryWriter", (package.SummaryWriter,), {"__module__": __name__, "add_graph": _add_graph})
+    writer = type("SummaryWriter", (package.SummaryWriter,), {"__module__": __name__, "add_graph": _add_graph})
     if package.__name__ == "tensorboardX":
-        made = _with_pytorchs_arguments(made)
-    for name, method in inspect.getmembers(made, inspect.isfunction):
-        if name.startswith("add_") and name not in vars(made):
-            setattr(made, name, _taking_tensors(method))
-    return made
+        writer = _with_pytorchs_arguments(writer)
+    for name, method in inspect.getmembers(writer, inspect.isfunction):
+        if name.startswith("add_") and name not in vars(writer):
+            setattr(writer, name, _taking_tensors(method))
+    return writer
 
 
 def _add_graph(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Raise NotImplementedError: PyTorch traces the model for this."""
+    """Raise NotImplementedError: it would need a trace of the model."""
     raise NotImplementedError(
-        "add_graph traces the model, which tinytorch has no means for; see tinytorch.autograd.picture"
+        "add_graph traces the model, which tinytorch does not support; tinytorch.autograd.picture draws a graph"
     )
 
 
 def _with_pytorchs_arguments(base: Any) -> type:
     class SummaryWriter(base):  # type: ignore[misc]
-        """Write scalars, histograms, pictures, texts … for TensorBoard into a folder; see tensorboardX's documentation.
+        """Write scalars, histograms, images, texts … for TensorBoard into a folder; see tensorboardX's documentation.
 
         Args:
             log_dir: the folder; `runs/<time>_<host>` if it is None.
-            comment: what is added to that.
-            **kwargs: tensorboardX's: `purge_step`, `max_queue`, `flush_secs`, `filename_suffix`.
+            comment: a suffix for the default name of the folder.
+            **kwargs: arguments of tensorboardX: `purge_step`, `max_queue`, `flush_secs`, `filename_suffix`.
         """
 
         def __init__(self, log_dir: Any = None, comment: str = "", **kwargs: Any) -> None:
@@ -99,16 +100,16 @@ def _with_pytorchs_arguments(base: Any) -> type:
             self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
             new_style: bool = False, double_precision: bool = False,
         ) -> None:  # fmt: skip
-            """Write a number; how it is stored, tensorboardX decides."""
+            """Write a number; tensorboardX decides how it is stored."""
             super().add_scalar(tag, _as_arrays(scalar_value), global_step, walltime)
 
         def add_hparams(
             self, hparam_dict: Any, metric_dict: Any, hparam_domain_discrete: Any = None, run_name: str | None = None,
             global_step: int | None = None,
         ) -> None:  # fmt: skip
-            """Write the hyperparameters of a run, and what it reached."""
-            numbers = {key: float(each) for key, each in metric_dict.items()}
-            super().add_hparams(hparam_dict, numbers, run_name, global_step)
+            """Write the hyperparameters and the metrics of a run."""
+            metrics = {key: float(value) for key, value in metric_dict.items()}
+            super().add_hparams(hparam_dict, metrics, run_name, global_step)
 
     SummaryWriter.__qualname__ = "SummaryWriter"
     return SummaryWriter

@@ -1,4 +1,4 @@
-"""A `SummaryWriter` over the package tensorboard, which writes events and leaves it to others what is in them."""
+"""A `SummaryWriter` for the package tensorboard, which writes event files but leaves creating the events to others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.data.images import png
 
-with contextlib.suppress(ImportError):  # it is looked for before this module is imported
+with contextlib.suppress(ImportError):  # `_package` reports a missing tensorboard before it imports this module
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
@@ -24,7 +24,7 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """Writes events into a new file of a folder."""
+    """Writes events into a new file in a folder."""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
@@ -32,7 +32,7 @@ class FileWriter:
         self.close = self.event_writer.close
 
     def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
-        """Write an event, at a step and a time: now if it is None."""
+        """Write an event of a step; `walltime` is in seconds since 1970, by default the current time."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
@@ -48,31 +48,31 @@ def _plugin(name: str, content: bytes = b"") -> Any:
 
 
 def _bins() -> Any:
-    """Return the limits of a histogram's bins: each is a tenth wider than the one before it."""
-    above = np.cumprod([1e-12, *[1.1] * 773])
-    return np.concatenate([-above[::-1], [0.0], above])
+    """Return the edges of a histogram's bins, whose widths grow by a tenth from bin to bin on both sides of 0."""
+    positive = np.cumprod([1e-12, *[1.1] * 773])
+    return np.concatenate([-positive[::-1], [0.0], positive])
 
 
-def _grid(pictures: Any) -> Any:
-    """Return pictures, (number, height, width, channels), as one, eight in a row."""
-    number, height, width, channels = pictures.shape
+def _grid(images: Any) -> Any:
+    """Return images, (number, height, width, channels), arranged in a grid of at most eight columns."""
+    number, height, width, channels = images.shape
     columns = min(number, 8)
     rows = -(-number // columns)
-    whole = np.zeros((rows * columns, height, width, channels), pictures.dtype)
-    whole[:number] = pictures
-    whole = whole.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
-    return whole.reshape(rows * height, columns * width, channels)
+    grid = np.zeros((rows * columns, height, width, channels), images.dtype)
+    grid[:number] = images
+    grid = grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, channels)
 
 
 class SummaryWriter:
-    """Write scalars, histograms, pictures and texts for TensorBoard into a folder.
+    """Write scalars, histograms, images and texts for TensorBoard into a folder.
 
     Args:
         log_dir: the folder; `runs/<time>_<host>` if it is None.
-        comment: what is added to that.
-        purge_step: the step from which on TensorBoard hides what earlier runs wrote.
-        max_queue, flush_secs: how many events wait, and how long.
-        filename_suffix: the end of the file's name.
+        comment: a suffix for the default name of the folder.
+        purge_step: TensorBoard hides what earlier runs wrote for this step and later ones.
+        max_queue, flush_secs: how many events are buffered, and for how many seconds at most.
+        filename_suffix: a suffix for the names of the files.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class SummaryWriter:
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Any, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Write several numbers for one picture, each in a run of its own."""
+        """Write several numbers that share one plot, each as a run of its own."""
         for tag, number in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
             if folder not in self.all_writers:
@@ -125,7 +125,7 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
         walltime: float | None = None, max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """Write how values are distributed; `bins` as NumPy's, or "tensorflow"."""
+        """Write a histogram of values; `bins` is that of `numpy.histogram`, or "tensorflow"."""
         values = np.asarray(values, np.float64).ravel()
         if not values.size:
             raise ValueError("The input has no element.")
@@ -134,10 +134,11 @@ class SummaryWriter:
             step = len(counts) // max_bins
             counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
             limits = np.append(limits[:-1:step], limits[-1])
-        filled = np.flatnonzero(counts)
-        if not filled.size:
+        nonempty = np.flatnonzero(counts)
+        if not nonempty.size:
             raise ValueError("The histogram is empty, please file a bug report.")
-        counts, first, end = np.append(0, counts), filled[0], filled[-1] + 2  # with an empty bin before
+        # TensorBoard's format has an empty bin in front.
+        counts, first, end = np.append(0, counts), nonempty[0], nonempty[-1] + 2
         histo = HistogramProto(
             min=values.min(), max=values.max(), num=len(values), sum=values.sum(), sum_squares=values @ values,
             bucket_limit=limits[first:end].tolist(), bucket=counts[first:end].tolist(),
@@ -148,16 +149,16 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:  # fmt: skip
-        """Write a picture: bytes, or numbers from 0 to 1; `dataformats` names its dimensions."""
-        x, form = np.asarray(img_tensor), dataformats.upper()
-        if x.ndim != len(form):
+        """Write an image of uint8, or of floats from 0 to 1; `dataformats` names its dimensions."""
+        x, layout = np.asarray(img_tensor), dataformats.upper()
+        if x.ndim != len(layout):
             raise AssertionError(f"size of input tensor and input format are different. {x.shape}, {dataformats}")
         if x.dtype != np.uint8:
             x = np.clip(x.astype(np.float64) * 255, 0, 255).astype(np.uint8)
-        for each in "NC":
-            if each not in form:
-                x, form = x[None], each + form
-        x = x.transpose([form.index(each) for each in "NHWC"])
+        for dim in "NC":
+            if dim not in layout:
+                x, layout = x[None], dim + layout
+        x = x.transpose([layout.index(dim) for dim in "NHWC"])
         if x.shape[-1] == 1:
             x = np.repeat(x, 3, -1)
         x = _grid(x)
@@ -169,24 +170,24 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:  # fmt: skip
-        """Write pictures, side by side."""
+        """Write images, arranged in a grid."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """Write matplotlib's figure, or several side by side, as a picture."""
+        """Write a matplotlib figure, or a list of them side by side, as an image."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        pictures = []
-        for each in figure if isinstance(figure, list) else [figure]:
-            canvas: Any = FigureCanvasAgg(each)
+        images = []
+        for fig in figure if isinstance(figure, list) else [figure]:
+            canvas: Any = FigureCanvasAgg(fig)
             canvas.draw()
-            pictures.append(np.asarray(canvas.buffer_rgba())[..., :3])
+            images.append(np.asarray(canvas.buffer_rgba())[..., :3])
             if close:
-                pyplot.close(each)
-        self.add_image(tag, np.stack(pictures), global_step, walltime, "NHWC")
+                pyplot.close(fig)
+        self.add_image(tag, np.stack(images), global_step, walltime, "NHWC")
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
@@ -200,16 +201,16 @@ class SummaryWriter:
         self, hparam_dict: Any, metric_dict: Any, hparam_domain_discrete: Any = None, run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """Write the hyperparameters of a run, and what it reached."""
+        """Write the hyperparameters and the metrics of a run."""
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         experiment, start = api_pb2.Experiment(), plugin_data_pb2.SessionStartInfo()
         for name, value in hparam_dict.items():
-            stored, kind = ("string_value", "STRING") if isinstance(value, str) else ("number_value", "FLOAT64")
-            about = experiment.hparam_infos.add(name=name, type=f"DATA_TYPE_{kind}")
-            for each in (hparam_domain_discrete or {}).get(name, ()):
-                about.domain_discrete.values.add(**{stored: each})
-            setattr(start.hparams[name], stored, value)
+            field, dtype = ("string_value", "STRING") if isinstance(value, str) else ("number_value", "FLOAT64")
+            info = experiment.hparam_infos.add(name=name, type=f"DATA_TYPE_{dtype}")
+            for choice in (hparam_domain_discrete or {}).get(name, ()):
+                info.domain_discrete.values.add(**{field: choice})
+            setattr(start.hparams[name], field, value)
         for name in metric_dict:
             experiment.metric_infos.add(name=api_pb2.MetricName(tag=name))
         end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS)
@@ -225,19 +226,19 @@ class SummaryWriter:
                 writer.add_scalar(name, number, global_step)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: tensorboardX has it."""
-        raise NotImplementedError("tinytorch writes this kind of summary by tensorboardX: pip install tensorboardX")
+        """Raise NotImplementedError: this summary needs tensorboardX."""
+        raise NotImplementedError("this kind of summary needs tensorboardX: pip install tensorboardX")
 
     add_audio = add_embedding = add_mesh = add_pr_curve = add_video = add_image_with_boxes = _refuse
     add_custom_scalars = add_histogram_raw = add_pr_curve_raw = add_tensor = add_onnx_graph = _refuse
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write all buffered events."""
         for writer in self.all_writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """End the files."""
+        """Write all buffered events and close the files."""
         for writer in self.all_writers.values():
             writer.close()
 

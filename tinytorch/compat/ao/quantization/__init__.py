@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: the modules that mark where a model could be quantised; none is."""
+"""`torch.ao.quantization`: the modules that mark where a model could be quantised, without effect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["DeQuantStub", "QuantStub"]
 
 
 class QuantStub(Module):
-    """Mark where values would be quantised: it returns its input, as in PyTorch before a model is converted.
+    """Mark where values would be quantised: an identity, as in PyTorch before a model is converted.
 
     Args:
-        qconfig: how; kept only.
+        qconfig: kept as an attribute, without effect.
 
     Example:
         >>> torch.ao.quantization.QuantStub()(torch.ones(2))
@@ -34,7 +34,7 @@ class QuantStub(Module):
 
 
 class DeQuantStub(QuantStub):
-    """Mark where values would be made floating-point numbers again: it returns its input."""
+    """Mark where values would be dequantised: an identity."""
 
 
 globals().update(names_of(__name__))

@@ -8,7 +8,10 @@ Example:
     torch.float16
 """
 
-from ...cpu.amp.autocast_mode import autocast
-from ...cpu.amp.grad_scaler import GradScaler
+from tinytorch.amp.older import older_autocast, older_scaler
+from tinytorch.kernels import dtypes
 
 __all__ = ["GradScaler", "autocast"]
+
+autocast = older_autocast("cpu", dtypes.bfloat16)
+GradScaler = older_scaler("cpu")

@@ -1,9 +1,12 @@
 """`torch.cuda.amp`: the older names of `torch.amp`, for "cuda"."""
 
+from tinytorch.amp.older import older_scaler
+
 from ...cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
-from ...cuda.amp.grad_scaler import GradScaler
 from ...named import names_of
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+GradScaler = older_scaler("cuda")
 
 globals().update(names_of(__name__))

@@ -1,4 +1,4 @@
-"""`torchvision.transforms`, in part."""
+"""`torchvision.transforms`, the part that tinytorch implements."""
 
 # ruff: noqa: F403
 

@@ -1,4 +1,4 @@
-"""`torchvision.transforms.functional`, in part."""
+"""`torchvision.transforms.functional`, the part that tinytorch implements."""
 
 # ruff: noqa: F403
 

@@ -14,7 +14,7 @@ __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
 
 class _Registers:
-    """Registers a hook with a model; where it approximates by matrices of a rank, with a `PowerSGDState`."""
+    """Registers a hook with a model; a PowerSGD hook with the state for an approximation of the given rank."""
 
     def __init__(self, hook: Callable[..., Any], rank: int | None = None) -> None:
         self._hook, self._rank = hook, rank
@@ -26,11 +26,11 @@ class _Registers:
 
 
 class DDPCommHookType(enum.Enum):
-    """The hooks that there are: each has as its value a function `(model, state)` that registers it.
+    """The hooks; the value of each is a function `(model, state)` that registers it.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType
-        >>> [each.name for each in DDPCommHookType][:2]
+        >>> [hook.name for hook in DDPCommHookType][:2]
         ['ALLREDUCE', 'FP16_COMPRESS']
     """
 
@@ -45,5 +45,5 @@ class DDPCommHookType(enum.Enum):
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
-    """Register one of the hooks with a `DistributedDataParallel` model (`state`: its group)."""
+    """Register one of the hooks with a `DistributedDataParallel` model; `state` is the process group."""
     comm_hook_type.value(model=model, state=state)

@@ -1,4 +1,4 @@
-"""A hook that exchanges nothing, to see what exchange costs."""
+"""A hook that does not communicate, to measure the cost of communication."""
 
 from __future__ import annotations
 

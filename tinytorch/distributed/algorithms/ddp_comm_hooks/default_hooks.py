@@ -1,4 +1,4 @@
-"""Communication hooks that average gradients, as they are or in 16 bits."""
+"""Communication hooks that average gradients, in their own dtype or in 16 bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def _allreduce_fut(process_group: ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
-    """Return a future of the mean, which replaces the tensor, over all processes of a group."""
+    """Replace a tensor by its mean over a group; return a future of it."""
     group = _get_default_group() if process_group is None else process_group
     tensor.div_(group.size())
     work = all_reduce(tensor, group=group, async_op=True)
@@ -29,7 +29,7 @@ def _allreduce_fut(process_group: ProcessGroup | None, tensor: Tensor) -> Future
 
 
 def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return a future of the mean of the gradients: what `DistributedDataParallel` does without a hook.
+    """Return a future of the mean of the gradients, as `DistributedDataParallel` computes without a hook.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
@@ -47,12 +47,12 @@ def _compressed(dtype: Any, process_group: ProcessGroup | None, bucket: GradBuck
 
 
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return a future of the mean of the gradients, which are rounded to float16 before."""
+    """Return a future of the mean of the gradients, which are rounded to float16 first."""
     return _compressed(dtypes.float16, process_group, bucket)
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """Return a future of the mean of the gradients, which are rounded to bfloat16 before."""
+    """Return a future of the mean of the gradients, which are rounded to bfloat16 first."""
     return _compressed(dtypes.bfloat16, process_group, bucket)
 
 
@@ -66,10 +66,10 @@ def _wrapper(dtype: Any, hook: Hook) -> Hook:
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another one the gradients in float16."""
+    """Return a hook that calls another one with the gradients in float16."""
     return _wrapper(dtypes.float16, hook)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another one the gradients in bfloat16."""
+    """Return a hook that calls another one with the gradients in bfloat16."""
     return _wrapper(dtypes.bfloat16, hook)

@@ -1,4 +1,4 @@
-"""Means of gradients over all processes at first, and over some later."""
+"""Post-local SGD: gradients are averaged over all processes at first, and over subgroups later."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
 
 
 class PostLocalSGDState:
-    """When and how `post_localSGD_hook` changes over.
+    """The settings and the step count of `post_localSGD_hook`.
 
     Args:
-        process_group: over which gradients are averaged at first; all processes if None.
-        subgroup: over which they are later; those of one machine if None.
-        start_localSGD_iter: the step from which on it is later.
-        post_local_gradient_allreduce: False has no exchange at all then.
+        process_group: the group over which gradients are averaged at first; all processes if None.
+        subgroup: the group over which they are averaged later; the processes of one machine if None.
+        start_localSGD_iter: the step from which the subgroup is used.
+        post_local_gradient_allreduce: False: no communication from that step on.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class PostLocalSGDState:
 
 
 def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future[Tensor]:
-    """Return a future of the mean of the gradients, over the processes whose turn it is.
+    """Return a future of the mean of the gradients, over all processes or over a subgroup.
 
-    The parameters are to be averaged from time to time, by a `PeriodicModelAverager`.
+    The parameters have to be averaged periodically, by a `PeriodicModelAverager`.
 
     Source:
         Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", 2020.

@@ -1,4 +1,4 @@
-"""Gradients averaged as products of two narrow matrices, which are less to send."""
+"""PowerSGD: gradients are averaged in a low-rank approximation, which is less data to send."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
-    """The settings of `powerSGD_hook`, and what it keeps from step to step.
+    """The settings of `powerSGD_hook`, and its state between steps.
 
     Args:
-        process_group: the processes; all if None.
-        matrix_approximation_rank: how many columns the narrow matrices have.
-        start_powerSGD_iter: the step from which on gradients are approximated; before, they are averaged as they are.
-        min_compression_rate: by which factor a gradient has to become smaller; else it is averaged as it is.
-        use_error_feedback: add to each step's gradients what the last approximation has lost.
-        warm_start: begin with the last step's matrices, not with random ones.
-        orthogonalization_epsilon: added to the lengths of columns: keeps 0 from being a divisor.
-        random_seed: of the random matrices, the same on all ranks.
-        compression_stats_logging_frequency: accepted; nothing is logged.
-        batch_tensors_with_same_shape: approximate gradients of one shape at once.
+        process_group: the process group; all processes if None.
+        matrix_approximation_rank: the rank of the approximation.
+        start_powerSGD_iter: the step from which gradients are approximated; before, they are averaged exactly.
+        min_compression_rate: gradients that are compressed by a smaller factor are averaged exactly.
+        use_error_feedback: add the error of the last approximation to each step's gradients.
+        warm_start: start the power iteration with the last step's matrices, not with random ones.
+        orthogonalization_epsilon: added to the norms of columns, against division by 0.
+        random_seed: the seed of the random matrices, the same on all ranks.
+        compression_stats_logging_frequency: accepted, without effect.
+        batch_tensors_with_same_shape: approximate gradients of one shape in one batch.
 
     Raises:
-        ValueError: it starts too early for `use_error_feedback` or `warm_start`.
+        ValueError: `start_powerSGD_iter` is too small for `use_error_feedback` or `warm_start`.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -76,7 +76,7 @@ class PowerSGDState:
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
         self.compression_stats_logging_frequency = max(1, compression_stats_logging_frequency)
         self.rng = np.random.RandomState(random_seed)
-        # By bucket: what the last approximation has lost, and the two narrow matrices of all its gradients.
+        # For each bucket: the error of the last approximation, and the factors P and Q of all its gradients.
         self.error_dict: dict[int, Tensor] = {}
         self.p_memory_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, Tensor] = {}
@@ -91,17 +91,17 @@ class PowerSGDState:
         self.process_group = _get_default_group()
 
     def maybe_increase_iter(self, bucket: GradBucket) -> None:
-        """Count a step with its last bucket."""
+        """Increase the step count at the last bucket of a step."""
         self.iter += bucket.is_last()
 
     def compression_stats(self) -> tuple[float, int, int]:
-        """Return by which factor gradients became smaller, how many numbers they were, and how many were sent."""
+        """Return the compression rate, and the numbers of elements before and after compression."""
         before, after = self.total_numel_before_compression, self.total_numel_after_compression
         return before / after if after > 0 else 0, before, after
 
 
 def _orthogonalize(matrices: Tensor, epsilon: float = 0) -> None:
-    """Make the columns of each matrix, `(N, rows, columns)`, orthogonal and of length 1, in place."""
+    """Orthonormalize the columns of each matrix, `(N, rows, columns)`, in place."""
     columns = matrices.shape[2]
     if columns > 2 and matrices.dtype not in (dtypes.float16, dtypes.bfloat16):
         matrices.copy_(qr(matrices).Q)
@@ -116,9 +116,9 @@ def _average_low_rank(
     state: PowerSGDState, index: int, matrices: Sequence[Tensor], group: ProcessGroup, epsilon: float
 ) -> None:
     """Replace matrices, `(N, rows, columns)` each, by approximations of their means: one step of power iteration."""
-    ranks = [min(*each.shape[1:], state.matrix_approximation_rank) for each in matrices]
+    ranks = [min(*matrix.shape[1:], state.matrix_approximation_rank) for matrix in matrices]
     shapes = [
-        [(each.shape[0], each.shape[1 + side], rank) for each, rank in zip(matrices, ranks, strict=True)]
+        [(matrix.shape[0], matrix.shape[1 + side], rank) for matrix, rank in zip(matrices, ranks, strict=True)]
         for side in (0, 1)
     ]
     fresh = not state.warm_start or index not in state.p_memory_dict
@@ -151,8 +151,8 @@ def _average_low_rank(
         state.q_memory_dict.clear()
 
 
-def _feed_back(state: PowerSGDState, index: int, gradients: Tensor) -> Tensor | None:
-    """Add what the last approximation has lost; return a copy of the sum."""
+def _add_error(state: PowerSGDState, index: int, gradients: Tensor) -> Tensor | None:
+    """Add the error of the last approximation to the gradients; return a copy of the sum."""
     if not state.use_error_feedback:
         return None
     if index in state.error_dict:
@@ -163,9 +163,9 @@ def _feed_back(state: PowerSGDState, index: int, gradients: Tensor) -> Tensor | 
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Return a future of an approximate mean of the gradients.
 
-    Each gradient, as a matrix M, is approximated by P Q^T, of which the two are summed over the processes: P = M Q for
-    a random Q (or the last step's), made orthogonal, then Q = M^T P. Gradients that would not become smaller are
-    averaged as they are. What is lost is added to the next step's gradients.
+    Each gradient, as a matrix M, is approximated by P Q^T, whose factors are summed over the processes: P = M Q for
+    a random Q (or the last step's), orthonormalized, then Q = M^T P. Gradients that would not become smaller are
+    averaged exactly. The error of the approximation is added to the next step's gradients.
 
     Source:
         Vogels et al., "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization", 2019.
@@ -175,42 +175,42 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return _allreduce_fut(group, gradients)
-    wanted = _feed_back(state, index, gradients)
+    exact = _add_error(state, index, gradients)
     by_shape: dict[Any, list[Tensor]] = {}
     others: list[Tensor] = []
-    for each in bucket.gradients():
-        matrix = each.view(each.shape[0], -1) if each.dim() else each.view(1, 1)
+    for gradient in bucket.gradients():
+        matrix = gradient.view(gradient.shape[0], -1) if gradient.dim() else gradient.view(1, 1)
         rank = min(*matrix.shape, state.matrix_approximation_rank)
         compressed = sum(matrix.shape) * rank
         smaller = compressed * state.min_compression_rate < matrix.numel()
-        by_shape.setdefault(matrix.shape, []).append(matrix) if smaller else others.append(each)
+        by_shape.setdefault(matrix.shape, []).append(matrix) if smaller else others.append(gradient)
         state.total_numel_before_compression += matrix.numel()
         state.total_numel_after_compression += compressed if smaller else matrix.numel()
     if others:
-        flat = cat([each.reshape(-1) for each in others])
+        flat = cat([gradient.reshape(-1) for gradient in others])
         all_reduce(flat, group=group)
         flat.div_(group.size())
-        for each, part in zip(others, flat.split([each.numel() for each in others]), strict=True):
-            each.copy_(part.view_as(each))
+        for gradient, part in zip(others, flat.split([gradient.numel() for gradient in others]), strict=True):
+            gradient.copy_(part.view_as(gradient))
     if state.batch_tensors_with_same_shape:
-        batches = [stack(some) for some in by_shape.values()]
+        batches = [stack(matrices) for matrices in by_shape.values()]
     else:
-        batches = [each.unsqueeze(0) for some in by_shape.values() for each in some]
+        batches = [matrix.unsqueeze(0) for matrices in by_shape.values() for matrix in matrices]
     _average_low_rank(state, index, batches, group, state.orthogonalization_epsilon)
     if state.batch_tensors_with_same_shape:
-        for some, batch in zip(by_shape.values(), batches, strict=True):
-            for each, approximated in zip(some, batch, strict=True):
-                each.copy_(approximated)
-    if wanted is not None:
-        state.error_dict[index] = wanted - gradients
+        for matrices, batch in zip(by_shape.values(), batches, strict=True):
+            for matrix, approximated in zip(matrices, batch, strict=True):
+                matrix.copy_(approximated)
+    if exact is not None:
+        state.error_dict[index] = exact - gradients
     state.maybe_increase_iter(bucket)
     return noop_hook(None, bucket)
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
-    """Return a future of an approximate mean of the gradients, all of the bucket as one square matrix.
+    """Return a future of an approximate mean of the gradients, with the bucket as one square matrix.
 
-    Faster than `powerSGD_hook`, and less exact.
+    It is faster than `powerSGD_hook`, and less accurate.
     """
     group = _get_default_group() if state.process_group is None else state.process_group
     gradients, index = bucket.buffer(), bucket.index()
@@ -221,10 +221,10 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     padded = cat([gradients, zeros(side * side - gradients.numel(), dtype=gradients.dtype)])
     state.total_numel_before_compression += gradients.numel()
     state.total_numel_after_compression += side * state.matrix_approximation_rank * 2
-    wanted = _feed_back(state, index, padded)
+    exact = _add_error(state, index, padded)
     _average_low_rank(state, index, [padded.view(1, side, side)], group, 0)
-    if wanted is not None:
-        state.error_dict[index] = wanted - padded
+    if exact is not None:
+        state.error_dict[index] = exact - padded
     gradients.copy_(padded[: gradients.numel()])
     state.maybe_increase_iter(bucket)
     return noop_hook(None, bucket)

@@ -1,1 +1,1 @@
-"""Means of parameters over processes."""
+"""Averaging of parameters over processes."""

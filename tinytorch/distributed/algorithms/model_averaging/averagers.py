@@ -1,4 +1,4 @@
-"""Means of parameters over processes, from time to time."""
+"""Periodic averaging of parameters over processes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """The base class of what averages parameters.
+    """The base class of averagers of parameters.
 
     Args:
-        process_group: the processes; all if None.
+        process_group: the process group; all processes if None.
     """
 
     def __init__(self, process_group: ProcessGroup | None = None) -> None:
@@ -26,16 +26,16 @@ class ModelAverager(ABC):
 
     @abstractmethod
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Average parameters, or those of an optimizer's groups, if it is time."""
+        """Average parameters, or those of an optimizer's groups, if the step is due."""
 
 
 class PeriodicModelAverager(ModelAverager):
     """Averages parameters every `period` steps.
 
     Args:
-        period: how many steps.
-        warmup_steps: how many are without at first.
-        process_group: the processes; all if None.
+        period: the number of steps between two averages.
+        warmup_steps: the number of steps before the first average.
+        process_group: the process group; all processes if None.
 
     Raises:
         ValueError: `warmup_steps` is negative, or `period` less than 1.
@@ -57,7 +57,7 @@ class PeriodicModelAverager(ModelAverager):
         self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Average parameters, or those of an optimizer's groups, if it is time; counts the step."""
+        """Average parameters, or those of an optimizer's groups, if the step is due; count the step."""
         steps = self.step - self.warmup_steps
         if steps >= 0 and steps % self.period == 0:
             average_parameters_or_parameter_groups(params, self.process_group)

@@ -1,4 +1,4 @@
-"""Means of parameters over processes, at once."""
+"""Averaging of parameters over processes."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ __all__ = ["average_parameters", "average_parameters_or_parameter_groups", "get_
 def average_parameters(params: Iterable[Any], process_group: ProcessGroup | None) -> None:
     """Replace parameters by their means over a group's processes."""
     group = _get_default_group() if process_group is None else process_group
-    some = list(params)
-    if _rank_not_in_group(group) or not some:
+    parameters = list(params)
+    if _rank_not_in_group(group) or not parameters:
         return
     with no_grad():
-        flat = cat([each.detach().reshape(-1) for each in some])
+        flat = cat([p.detach().reshape(-1) for p in parameters])
         flat /= group.size()
         all_reduce(flat, group=group)
-        for each, part in zip(some, flat.split([each.numel() for each in some]), strict=True):
-            each.copy_(part.view_as(each))
+        for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            p.copy_(part.view_as(p))
 
 
 def get_params_to_average(params: Iterable[Any]) -> list[Any]:
-    """Return, of a model's parameters or of an optimizer's groups, the parameters that have a gradient.
+    """Return the parameters with a gradient among a model's parameters or an optimizer's groups.
 
     Raises:
-        NotImplementedError: there is something else among them.
+        NotImplementedError: an element is neither a parameter nor a group.
     """
-    found: list[Any] = []
-    for each in params:
-        if not isinstance(each, (Parameter, dict)):
-            raise NotImplementedError(f"Parameter input of type {type(each)} is not supported")
-        found += each["params"] if isinstance(each, dict) else [each]
-    return [each for each in found if each.grad is not None]
+    parameters: list[Any] = []
+    for entry in params:
+        if not isinstance(entry, (Parameter, dict)):
+            raise NotImplementedError(f"Parameter input of type {type(entry)} is not supported")
+        parameters += entry["params"] if isinstance(entry, dict) else [entry]
+    return [p for p in parameters if p.grad is not None]
 
 
 def average_parameters_or_parameter_groups(params: Iterable[Any], process_group: ProcessGroup | None) -> None:
-    """Replace what `get_params_to_average` finds by its means over a group's processes."""
+    """Replace the parameters of `get_params_to_average` by their means over a group's processes."""
     average_parameters(get_params_to_average(params), process_group)

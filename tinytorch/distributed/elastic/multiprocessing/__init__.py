@@ -1,1 +1,1 @@
-"""`torch.distributed.elastic.multiprocessing`: how errors of the processes are told."""
+"""`torch.distributed.elastic.multiprocessing`: how the processes report errors."""

@@ -1,4 +1,4 @@
-"""How the error of one process is told to others: by a file, whose name is in `TORCHELASTIC_ERROR_FILE`."""
+"""Error reports of processes: each writes its error to the file named by `TORCHELASTIC_ERROR_FILE`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NOT_AVAILABLE = "<N/A>"
 
 @dataclass
 class ProcessFailure:
-    """How a process failed: by its error file, if it has written one, or by its exit code.
+    """The failure of a process, from its error file if it exists, or from its exit code.
 
     Args:
-        local_rank, pid, exitcode: of the process; the exit code is negative for a signal.
-        error_file: path of the file.
+        local_rank, pid, exitcode: the process's local rank, id and exit code (negative for a signal).
+        error_file: the path of the error file.
     """
 
     local_rank: int
@@ -44,8 +44,8 @@ class ProcessFailure:
             with open(self.error_file, encoding="utf-8") as file:
                 self.error_file_data = json.load(file)
             self.message = self.error_file_data["message"]
-            inside = self.error_file_data if isinstance(self.message, str) else self.message["extraInfo"]
-            self.timestamp = int(inside.get("timestamp", 0))
+            details = self.error_file_data if isinstance(self.message, str) else self.message["extraInfo"]
+            self.timestamp = int(details.get("timestamp", 0))
         else:
             self.error_file = _NOT_AVAILABLE
         if not self.message:
@@ -61,16 +61,16 @@ class ProcessFailure:
         return _NOT_AVAILABLE
 
     def timestamp_isoformat(self) -> str:
-        """Return when it failed: "2026-01-31_12:59:59"."""
+        """Return the time of the failure: "2026-01-31_12:59:59"."""
         return datetime.datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
 
 
 class ChildFailedError(Exception):
-    """Processes failed; the message tells how, with the traceback of the first, where it is known.
+    """The error that processes failed; its message lists the failures, with the traceback of the first if known.
 
     Args:
-        name: what was run.
-        failures: by rank.
+        name: the program.
+        failures: the failure of each rank that failed.
 
     Example:
         >>> from tinytorch.distributed.elastic.multiprocessing import errors
@@ -101,21 +101,21 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """Return the rank that failed first, and how."""
-        return min(self.failures.items(), key=lambda each: each[1].timestamp)
+        """Return the rank that failed first, and its failure."""
+        return min(self.failures.items(), key=lambda item: item[1].timestamp)
 
     def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:
-        """Return the message, between two lines of one sign, and parted by lines of another."""
+        """Return the message, between two border lines, with sections divided by lines of another character."""
         title, root = f"{self.name} FAILED", self.get_first_failure()[0]
-        told = {rank: _told(i, rank, failure) for i, (rank, failure) in enumerate(self.failures.items())}
-        others = [text for rank, text in told.items() if rank != root] or ["  <NO_OTHER_FAILURES>"]
-        width = min(60, max(len(line) for text in [title, *told.values()] for line in text.split("\n")))
+        texts = {rank: _description(i, rank, failure) for i, (rank, failure) in enumerate(self.failures.items())}
+        others = [text for rank, text in texts.items() if rank != root] or ["  <NO_OTHER_FAILURES>"]
+        width = min(60, max(len(line) for text in [title, *texts.values()] for line in text.split("\n")))
         border, section = boarder_delim * width, section_delim * width
         head = ["", border, title, section, "Failures:", *others, section, "Root Cause (first observed failure):"]
-        return "\n".join([*head, told[root], border])
+        return "\n".join([*head, texts[root], border])
 
 
-def _told(index: int, rank: int, failure: ProcessFailure) -> str:
+def _description(index: int, rank: int, failure: ProcessFailure) -> str:
     message, name = failure.message, failure.signal_name()
     if isinstance(message, dict):
         message = message.get("extraInfo", {}).get("py_callstack", message.get("message", _NOT_AVAILABLE))
@@ -130,14 +130,14 @@ def _told(index: int, rank: int, failure: ProcessFailure) -> str:
 
 
 class ErrorHandler:
-    """Writes an exception, with its traceback, into the file that `TORCHELASTIC_ERROR_FILE` names."""
+    """Writes an exception with its traceback to the file named by `TORCHELASTIC_ERROR_FILE`."""
 
     def _get_error_file_path(self) -> str | None:
         return os.environ.get("TORCHELASTIC_ERROR_FILE")
 
     def initialize(self) -> None:
-        """Let Python tell of crashes, by `faulthandler`."""
-        with suppress(Exception):  # where stderr is no file
+        """Enable `faulthandler`, which prints a traceback when Python crashes."""
+        with suppress(Exception):  # stderr may not be a file
             faulthandler.enable(all_threads=True)
 
     def record_exception(self, e: BaseException) -> None:
@@ -149,7 +149,7 @@ class ErrorHandler:
                 json.dump({"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": extra}}, file)
 
     def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
-        """Make the error of a child process, with its exit code, the one of this process."""
+        """Copy the error file of a child process, with its exit code, to the error file of this process."""
         path = self._get_error_file_path()
         with open(rootcause_error_file, encoding="utf-8") as file:
             error = json.load(file)
@@ -161,18 +161,18 @@ class ErrorHandler:
 
 
 def get_error_handler() -> ErrorHandler:
-    """Return what `record` uses where it is given nothing else."""
+    """Return the default error handler of `record`."""
     return ErrorHandler()
 
 
 def record(fn: Callable[..., Any], error_handler: ErrorHandler | None = None) -> Callable[..., Any]:
-    """Return a program's main function such that what it raises is written into a file, from where `torchrun` tells it.
+    """Wrap a program's main function: an exception is written to the error file, from which `torchrun` reports it.
 
-    Without the environment variable `TORCHELASTIC_ERROR_FILE` nothing is written. The exception goes on.
+    Without the environment variable `TORCHELASTIC_ERROR_FILE` nothing is written. The exception propagates.
 
     Args:
         fn: the function.
-        error_handler: what writes the file.
+        error_handler: writes the file; an `ErrorHandler` if None.
 
     Example:
         >>> from tinytorch.distributed.elastic.multiprocessing.errors import record

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel.distributed`: `DistributedDataParallel`, one model on several processes."""
+"""`DistributedDataParallel`, one model on several processes: PyTorch's module `torch.nn.parallel.distributed`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
-from tinytorch.autograd.variable import Variable
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
-from tinytorch.distributed._reducer import GradBucket, Reducer
+from tinytorch.distributed._reducer import GradBucket, Reducer, after_backward
 from tinytorch.distributed.collectives import _broadcast_coalesced, all_reduce
 from tinytorch.distributed.futures import Future
 from tinytorch.distributed.groups import ReduceOp, _get_default_group
@@ -34,7 +33,7 @@ _PICKLING = (
 
 
 def _find_tensors(value: Any) -> list[Tensor]:
-    """Return the tensors in a model's output: in lists, tuples, dictionaries and dataclasses, nested."""
+    """Return the tensors in a model's output: nested lists, tuples, dictionaries and dataclasses."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -45,26 +44,26 @@ def _find_tensors(value: Any) -> list[Tensor]:
         parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
     else:
         parts = ()
-    return [each for part in parts for each in _find_tensors(part)]
+    return [tensor for part in parts for tensor in _find_tensors(part)]
 
 
 def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:
-    """Return a model's output with other tensors in it, in the order of `_find_tensors`."""
+    """Return a model's output with its tensors replaced, in the order of `_find_tensors`."""
     if isinstance(value, Tensor):
         return next(tensors)
     if isinstance(value, (list, tuple)):
-        parts = [_replaced(each, tensors) for each in value]
+        parts = [_replaced(part, tensors) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if not (isinstance(value, dict) or dataclasses.is_dataclass(value)):
         return value
-    made: Any = copy.copy(value)
+    result: Any = copy.copy(value)
     if isinstance(value, dict):
         for key in value:
-            made[key] = _replaced(value[key], tensors)
+            result[key] = _replaced(value[key], tensors)
     else:
         for field in dataclasses.fields(value):
-            object.__setattr__(made, field.name, _replaced(getattr(value, field.name), tensors))
-    return made
+            object.__setattr__(result, field.name, _replaced(getattr(value, field.name), tensors))
+    return result
 
 
 class _DDPJoinHook(JoinHook):
@@ -76,7 +75,7 @@ class _DDPJoinHook(JoinHook):
         if ddp.will_sync_module_buffers():
             ddp._sync_module_buffers(ddp._find_common_rank(False))
         syncs = ddp._anyone_syncs(False)
-        # As the others do after their forward pass.
+        # The other processes set it after their forward pass.
         ddp.require_forward_param_sync = syncs
         if syncs:
             ddp.reducer.answer()
@@ -86,35 +85,36 @@ class _DDPJoinHook(JoinHook):
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A module that is trained by several processes, each on its part of every batch: gradients are averaged over them.
+    """A module trained by several processes, each on its part of every batch, with averaged gradients.
 
-    All begin with the values of rank 0. In backward, gradients are gathered in buckets; MPI sums each bucket over the
-    processes as soon as it is full, while backward goes on. So all take the same steps.
+    All processes start with the values of rank 0. In backward, gradients are collected in buckets; MPI sums each bucket
+    over the processes as soon as it is full, while backward continues. So all processes take the same steps.
 
     Args:
         module: the model, the same on all ranks, on the CPU.
-        broadcast_buffers: the deprecated name of `forward_sync_buffers`; False also leaves buffers alone at first.
+        broadcast_buffers: the deprecated name of `forward_sync_buffers`; False also skips the initial synchronisation
+            of buffers.
         init_sync: give all ranks the parameters and buffers of rank 0.
-        process_group: the processes; all if None.
-        bucket_cap_mb: how large buckets are, in MB; 25 if None, and 1 for the first.
-        find_unused_parameters: look in each forward pass for parameters that will get no gradient. Without it each has
-            to get one.
-        gradient_as_bucket_view: let `.grad` be parts of the buckets, which saves their memory and a copy.
-        static_graph: the same parameters are used in each step, and as often.
-        bucket_cap_mb_list: the sizes of buckets one by one, the last for all further ones.
+        process_group: the process group; all processes if None.
+        bucket_cap_mb: the size of buckets in MB; 25 if None, and 1 for the first.
+        find_unused_parameters: search the graph of each forward pass for parameters that will get no gradient. Without
+            it each parameter has to get one.
+        gradient_as_bucket_view: let `.grad` be views of the buckets, which saves memory and a copy.
+        static_graph: each step uses the same parameters, each the same number of times.
+        bucket_cap_mb_list: the size of each bucket, the last one for all further buckets.
         forward_sync_buffers: give all ranks the buffers of rank 0 before each forward pass; True if None.
         device_ids, output_device, dim: for other devices: None.
-        check_reduction, skip_all_reduce_unused_params, batched_grad_copy: accepted; they change no result.
-        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: not to be had here.
+        check_reduction, skip_all_reduce_unused_params, batched_grad_copy: accepted, without effect on results.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: not implemented.
 
     Attributes:
-        module: the model; keys of `state_dict()` begin with "module.".
-        require_backward_grad_sync: whether the next backward pass averages; `no_sync()` unsets it.
+        module: the model; keys of `state_dict()` start with "module.".
+        require_backward_grad_sync: whether the next backward pass averages gradients; False inside `no_sync()`.
 
     Raises:
-        ValueError: there is no group; arguments for other devices.
-        RuntimeError: no parameter requires a gradient; the model differs between ranks; later, a backward pass that
-            did not reach all parameters, or a rank that is late.
+        ValueError: no process group exists, or an argument is for other devices.
+        RuntimeError: no parameter requires a gradient, or the model differs between ranks; later, if a backward pass
+            did not reach all parameters, or a rank times out.
 
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -127,6 +127,8 @@ class DistributedDataParallel(Module, Joinable):
     Source:
         Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
     """
+
+    __module__ = "tinytorch.nn.parallel.distributed"  # its public place, from which it is pickled
 
     def __init__(
         self,
@@ -164,9 +166,9 @@ class DistributedDataParallel(Module, Joinable):
                 raise NotImplementedError(f"tinytorch's DistributedDataParallel has no {name}")
         self.process_group = _get_default_group() if process_group is None else process_group
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        named = [(name, each) for name, each in module.named_parameters() if name not in self.parameters_to_ignore]
-        self._module_parameters = [each for _, each in named]
-        if not any(each.requires_grad for each in self._module_parameters):
+        ignored = self.parameters_to_ignore
+        self._module_parameters = [p for name, p in module.named_parameters() if name not in ignored]
+        if not any(p.requires_grad for p in self._module_parameters):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
@@ -180,7 +182,7 @@ class DistributedDataParallel(Module, Joinable):
                 f"single-device/multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, "
                 f"output_device {output_device}, and module parameters { {self.device} }."
             )
-        if any(isinstance(each, UninitializedParameter) for each in self._module_parameters):
+        if any(isinstance(p, UninitializedParameter) for p in self._module_parameters):
             raise RuntimeError(
                 "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy "
                 "forward pass to correctly initialize the modules"
@@ -217,7 +219,7 @@ class DistributedDataParallel(Module, Joinable):
         self.mixed_precision = None
         self.static_graph = False
         if bucket_cap_mb_list:
-            limits = [int(each * _MB) for each in bucket_cap_mb_list]
+            limits = [int(size * _MB) for size in bucket_cap_mb_list]
         else:
             limits = [_MB, 25 * _MB] if bucket_cap_mb is None else [int(bucket_cap_mb * _MB)]
         self.bucket_bytes_cap = max(limits)
@@ -229,7 +231,7 @@ class DistributedDataParallel(Module, Joinable):
             self._set_static_graph()
 
     def _make_reducer(self) -> None:
-        parameters = [each for each in self._module_parameters if each.requires_grad]
+        parameters = [p for p in self._module_parameters if p.requires_grad]
         self.reducer = Reducer(
             parameters, self.process_group, self._limits, self.find_unused_parameters, self.gradient_as_bucket_view
         )
@@ -261,7 +263,7 @@ class DistributedDataParallel(Module, Joinable):
     # A step ---------------------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Return what the module does; the next backward pass averages its gradients."""
+        """Return the module's output; the next backward pass averages its gradients."""
         work = Join.notify_join_context(self)
         if work is not None:
             self.reducer.join(work, self._divide_by_initial_world_size)
@@ -280,33 +282,33 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     def _with_sink(self, output: Any) -> Any:
-        """Return the output led through a step that backward comes to first, whichever part of it the loss is made of.
+        """Return the output passed through one node, which backward reaches first from any part of the output.
 
-        So backward visits all parameters, also those that get no gradient. With a static graph, that step has all
-        gradients reduced at the end of the first backward pass.
+        So backward visits all parameters, also those that get no gradient. With a static graph, the node schedules the
+        reduction of all gradients at the end of the first backward pass.
         """
         reference = weakref.ref(self)
 
         def begin(grads: Any) -> Any:
             ddp = reference()
             if ddp is not None and ddp.static_graph and not ddp._static_graph_delay_allreduce_enqueued:
-                Variable._execution_engine.queue_callback(ddp.reducer.reduce_all)
+                after_backward(ddp.reducer.reduce_all)
                 ddp._static_graph_delay_allreduce_enqueued = True
             return grads
 
-        # (Not what has no graph: that would be a leaf no more.)
-        found = _find_tensors(output)
-        places = [k for k, each in enumerate(found) if each.grad_fn is not None]
-        _, passed = _through_identity(tuple([found[k] for k in places]), begin, materialize=False)
-        for k, each in zip(places, passed, strict=True):
-            found[k] = each
-        return _replaced(output, iter(found))
+        # (Tensors without a graph are left out: they have to stay leaves.)
+        tensors = _find_tensors(output)
+        indices = [k for k, tensor in enumerate(tensors) if tensor.grad_fn is not None]
+        _, passed = _through_identity(tuple([tensors[k] for k in indices]), begin, materialize=False)
+        for k, x in zip(indices, passed, strict=True):
+            tensors[k] = x
+        return _replaced(output, iter(tensors))
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Let backward accumulate this process's own gradients; the first pass after the context averages their sums.
+        """Accumulate gradients without averaging; the first backward pass after the context averages their sums.
 
-        The forward pass belongs into the context, too.
+        The forward pass has to be inside the context, too.
 
         Example:
             >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -327,22 +329,22 @@ class DistributedDataParallel(Module, Joinable):
     # Parameters and buffers -----------------------------------------------------------------------
 
     def _assign_modules_buffers(self) -> None:
-        named = self.module.named_buffers()
-        self.named_module_buffers = {name: each for name, each in named if name not in self.parameters_to_ignore}
+        ignored = self.parameters_to_ignore
+        self.named_module_buffers = {name: b for name, b in self.module.named_buffers() if name not in ignored}
         self.modules_buffers = list(self.named_module_buffers.values())
 
     def will_sync_module_buffers(self) -> bool:
-        """Return whether the next forward pass begins with rank 0's buffers."""
+        """Return whether the next forward pass starts by copying the buffers of rank 0."""
         return self.require_forward_param_sync and self.forward_sync_buffers and bool(self.modules_buffers)
 
     def _sync_module_buffers(self, source: int) -> None:
-        self._assign_modules_buffers()  # the module may have others by now
-        # What an earlier forward pass saved counts as unchanged.
-        versions = [each._version for each in self.modules_buffers]
+        self._assign_modules_buffers()  # the module's buffers may have been replaced
+        # Restore the versions: buffers that an earlier forward pass saved count as unchanged.
+        versions = [buffer._version for buffer in self.modules_buffers]
         _broadcast_coalesced(self.process_group, self.modules_buffers, src=source)
-        for each, version in zip(self.modules_buffers, versions, strict=True):
-            if each._cell is not None:
-                each._cell[0] = version
+        for buffer, version in zip(self.modules_buffers, versions, strict=True):
+            if buffer._cell is not None:
+                buffer._cell[0] = version
 
     def _sync_module_states(self, source: int, buffers: bool) -> None:
         states: list[Tensor] = list(self._module_parameters)
@@ -354,26 +356,26 @@ class DistributedDataParallel(Module, Joinable):
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
-        """Have parameters and buffers of these names left alone."""
+        """Exclude the parameters and buffers with these names from synchronisation."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
-        both: Any = (*module.named_parameters(), *module.named_buffers())
-        for name, each in both:
+        members: Any = (*module.named_parameters(), *module.named_buffers())
+        for name, member in members:
             if name in params_and_buffers_to_ignore:
-                each._ddp_ignored = True
+                member._ddp_ignored = True
 
     # Hooks ----------------------------------------------------------------------------------------
 
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
-        """Have `hook(state, bucket)` do what is done with each full bucket of gradients, in place of their average.
+        """Reduce each full bucket of gradients by `hook(state, bucket)` instead of averaging it.
 
         Args:
-            state: what the hook gets.
+            state: the first argument of the hook.
             hook: returns a future of a tensor like `bucket.buffer()`, which holds this process's gradients, undivided.
 
         Raises:
-            TypeError: the hook is no function.
-            ValueError: it is annotated as something else.
-            RuntimeError: there is a hook already.
+            TypeError: the hook is not callable.
+            ValueError: the hook's annotations have other types.
+            RuntimeError: a hook is registered already.
 
         Example:
             >>> def unchanged(state, bucket):
@@ -413,13 +415,15 @@ class DistributedDataParallel(Module, Joinable):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Join:
-        """Return a context for a training loop that processes leave after different numbers of steps.
+        """Return a context manager for a training loop that has a different number of steps on each process.
 
-        Who has left contributes zeros until all have; then all get the parameters of one of the last.
+        A process that has left the loop contributes zeros until all have left; then all processes get the parameters of
+        one that left last.
 
         Args:
-            divide_by_initial_world_size: average over all processes; False for those that have not left.
-            enable: False makes the context do nothing.
+            divide_by_initial_world_size: divide gradients by the number of all processes; False: by the number of those
+                that have not left.
+            enable: False turns the context manager off.
             throw_on_early_termination: raise an error on all processes when the first has no inputs left.
         """
         return Join(
@@ -427,7 +431,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what answers for this model when this process has no inputs left."""
+        """Return the hook by which this process, when it has no inputs left, answers the others' collectives."""
         self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
         return _DDPJoinHook(self)
 
@@ -438,11 +442,11 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_process_group(self) -> Any:
-        """The processes."""
+        """The process group."""
         return self.process_group
 
     def _find_common_rank(self, candidate: bool) -> int:
-        """Return the highest of the ranks that are candidates."""
+        """Return the highest rank among the candidates."""
         rank = tensor([self.process_group.rank() if candidate else -1])
         all_reduce(rank, ReduceOp.MAX, self.process_group)
         return int(rank)

@@ -1,4 +1,4 @@
-"""Batch normalisation by the statistics of several processes' batches."""
+"""The autograd function of `SyncBatchNorm`: batch normalisation by the statistics of several processes' batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tinytorch.ops.nn.norm import _move
 
 
 class SyncBatchNorm(Function):
-    """Normalises like `batch_norm` in training, over what all processes of a group have, however much each has.
+    """`batch_norm` in training over the batches of all processes of a group, whose sizes may differ.
 
-    Backward, the input's gradient depends on all processes' gradients. The parameters' are those of this process: they
-    are averaged like all others.
+    The input's gradient depends on the gradients of all processes. The gradients of weight and bias are those of this
+    process; `DistributedDataParallel` averages them like those of all parameters.
     """
 
     @staticmethod
@@ -27,15 +27,15 @@ class SyncBatchNorm(Function):
         ctx: Any, input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, eps: float,
         momentum: float, group: Any, size: int,
     ) -> Tensor:  # fmt: skip
-        """Return the normalised input; the running statistics move."""
+        """Return the normalised input, and update the running statistics."""
         x = input._array
         values = norm.places(widened(x))
         samples, channels, count = values.shape
-        mine, everyone = np.zeros(2 * channels + 1), np.empty((size, 2 * channels + 1))
+        local, gathered = np.zeros(2 * channels + 1), np.empty((size, 2 * channels + 1))
         if samples * count:
-            mine[:] = np.concatenate([*norm.batch_statistics(values), [[samples * count]]], axis=None)
-        all_gather_into_tensor(wrap(everyone), wrap(mine), group)
-        means, variances, counts = np.split(everyone, [channels, 2 * channels], axis=1)
+            local[:] = np.concatenate([*norm.batch_statistics(values), [[samples * count]]], axis=None)
+        all_gather_into_tensor(wrap(gathered), wrap(local), group)
+        means, variances, counts = np.split(gathered, [channels, 2 * channels], axis=1)
         total = max(float(counts.sum()), 1.0)
         mean = (counts * means).sum(0) / total
         variance = (counts * (variances + np.square(means - mean))).sum(0) / total
@@ -46,7 +46,8 @@ class SyncBatchNorm(Function):
         ctx.mean = mean.astype(values.dtype).reshape(1, -1)
         ctx.scale = (1 / np.sqrt(variance + eps)).astype(values.dtype).reshape(1, -1)
         ctx.save_for_backward(input, weight)
-        factors = norm.factors(ctx.mean, ctx.scale, *[each if each is None else each._array for each in (weight, bias)])
+        parameters = [p if p is None else p._array for p in (weight, bias)]
+        factors = norm.factors(ctx.mean, ctx.scale, *parameters)
         out: Tensor = wrap(formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x))
         return out
 
@@ -57,15 +58,15 @@ class SyncBatchNorm(Function):
         input, weight = ctx.saved_tensors
         x = input._array
 
-        def across(sums: Any) -> Any:
+        def over_processes(sums: Any) -> Any:
             all_reduce(wrap(sums), group=ctx.group)
             return sums, ctx.total
 
         upstream, values = norm.places(widened(g._array)), norm.places(widened(x))
         factor = None if weight is None else widened(weight._array)
-        wanted = ctx.needs_input_grad
-        found = norm.batch_gradients(upstream, values, factor, ctx.mean, ctx.scale, wanted[0], x.dtype, across)
-        grads = [wrap(each) if need else None for each, need in zip(found, wanted[:3], strict=True)]
+        needed = ctx.needs_input_grad
+        arrays = norm.gradients(upstream, values, factor, ctx.mean, ctx.scale, needed[0], x.dtype, over_processes)
+        grads = [wrap(array) if need else None for array, need in zip(arrays, needed[:3], strict=True)]
         if grads[0] is not None:
             grads[0] = grads[0].reshape(x.shape)
         return (*grads, *[None] * 6)

@@ -1,0 +1,356 @@
+"""What a traced call runs in the place of a function: one rule for each kind of callable.
+
+`runner_of` asks the rules in turn. A rule returns the function to call, which may be the function itself, its source
+followed by the tracer, or a wrapper that records what it does; None if a call of it has unknown effects.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinytorch.compiler.guards import PLAIN
+from tinytorch.compiler.policy import CREATES, INLINE, OP, STATEFUL, TRUSTED, declared, policy_of
+from tinytorch.compiler.recorder import is_ours, tensors_of
+from tinytorch.core.tensor import Size, Tensor
+from tinytorch.nn.modules.module import (
+    Module,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+)
+from tinytorch.ops.random import Generator
+from tinytorch.ops.register import Function
+from tinytorch.optim.lr_scheduler import LRScheduler
+from tinytorch.optim.optimizer import Optimizer, _step_post_hooks, _step_pre_hooks
+
+if TYPE_CHECKING:
+    from tinytorch.compiler.tracing import Tracer
+
+#: What is to be called in the place of a function.
+Run = Callable[..., Any] | None
+
+#: Builtins whose result depends on nothing but the arguments, and which change nothing.
+_PURE = frozenset(
+    [len, range, zip, enumerate, reversed, isinstance, issubclass, min, max, sum, abs, round, int, float, bool, str,
+     repr, tuple, list, dict, set, frozenset, sorted, callable, divmod, pow, slice, type, any, all, Size, object]
+)  # fmt: skip
+#: Those of them that look at no more than a type, and those that create a container or iterator.
+_OF_TYPES = frozenset([isinstance, issubclass, callable, type])
+_CONSTRUCTORS = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted])
+#: Methods of Python's containers that do not change them, of containers that existed before the call.
+_READING_METHODS = frozenset("get items keys values index count copy".split())
+_CONTAINERS = (str, bytes, int, float, tuple, range, dict, list, set, frozenset)
+#: Methods of containers and strings whose results the call creates.
+_CREATING_METHODS = frozenset("copy items keys values split".split())
+#: Methods of `Module` that walk through its tree of modules.
+_TREE_METHODS = frozenset("parameters named_parameters children modules named_children named_modules buffers".split())
+_GLOBAL_HOOKS = (_global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks, _global_backward_pre_hooks)
+_MODULE_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+
+
+def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function by the rule for its kind, and note what its result is."""
+    run = runner_of(tracer, function, args, kwargs)
+    if run is None:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        tracer.stop(f"{name} is called, whose effects are not known")
+        return function(*args, **kwargs)
+    before = tracer.recorder.line
+    result = run(*args, **kwargs)
+    tracer.recorder.line = before
+    if isinstance(function, Module):
+        tracer.name_output(function, result)
+    creates = isinstance(function, type) and function in _CONSTRUCTORS
+    if isinstance(result, Tensor) or creates or function is sorted or policy_of(type(result)) == TRUSTED:
+        return tracer.make(result)
+    if isinstance(run, types.BuiltinFunctionType) and run.__name__ in _CREATING_METHODS:
+        return tracer.make(result)
+    if isinstance(function, types.MethodType) and isinstance(function.__self__, Module):
+        return tracer.make(result) if function.__name__ in _TREE_METHODS else result
+    return result
+
+
+def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """Return what is to be called in a function's place, or None if its effects are not known."""
+    try:
+        pure = function in _PURE
+    except TypeError:  # it has no hash
+        pure = False
+    if pure:
+        return _builtin(tracer, function, [*args, *kwargs.values()])
+    if function is next and tracer.made(args[0]):
+        return next
+    if function in (getattr, hasattr) and type(args[1]) is str:
+        return tracer.getattr if function is getattr else tracer.hasattr
+    inner = getattr(function, "_torchdynamo_orig_callable", None)
+    if inner is not None:  # a compiled function is followed itself
+        if isinstance(function, types.MethodType):
+            inner = types.MethodType(inner, function.__self__)
+        return runner_of(tracer, inner, args, kwargs)
+    if isinstance(function, Module):
+        return _module(tracer, function)
+    if isinstance(function, Function):
+        return _public(tracer, function, declared(function.raw))
+    owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
+    if tracer.trusted(function) or tracer.trusted(owner):
+        return trusting(tracer, function)
+    if isinstance(owner, Tensor):
+        return _tensor_method(tracer, function, owner)
+    if isinstance(owner, Optimizer):
+        return _optimizer_method(tracer, function, owner, args, kwargs)
+    if isinstance(owner, LRScheduler) and function.__name__ == "step" and not (args or kwargs):
+        tracer.recorder.changed_state = True
+        return _stateful(tracer, function)
+    if isinstance(owner, Module):
+        return _module_method(tracer, function, owner, args)
+    if isinstance(function, types.BuiltinFunctionType):
+        return _builtin_method(tracer, function, owner)
+    if isinstance(function, types.MethodType):
+        return functools.partial(tracer.run, function.__func__, owner)
+    if isinstance(function, types.FunctionType):
+        return _function(tracer, function)
+    return _class(tracer, function) if isinstance(function, type) else None
+
+
+def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
+    walked = [x for x in given if isinstance(x, Module) and function in (len, *_CONSTRUCTORS)]
+    for x in walked:
+        tracer.iterate(x)
+    if function not in _OF_TYPES and not all(tracer.simple(x) or x in walked for x in given):
+        tracer.stop(f"{function.__name__} of an object is called")
+    run: Run = function
+    return run
+
+
+def _builtin_method(tracer: Tracer, function: Any, owner: Any) -> Run:
+    run: Run = function
+    if function.__module__ == "math" or isinstance(owner, (str, bytes, int, float)):
+        return run
+    if isinstance(owner, _CONTAINERS) and (tracer.made(owner) or function.__name__ in _READING_METHODS):
+        return run
+    return None
+
+
+def _function(tracer: Tracer, function: types.FunctionType) -> Run:
+    """Return what runs in the place of a Python function: what its policy says; a user's source is followed."""
+    policy = policy_of(function)
+    if policy in (None, INLINE):
+        return functools.partial(tracer.run, function)
+    registry = getattr(function, "__traced_registry__", None)
+    if registry is not None:
+        if any(policy_of(entry) != TRUSTED for entry in registry.values()):
+            return None
+        tracer.guards.require(f"{tracer.guards.refer(registry)} == {tracer.guards.refer(dict(registry))}")
+    return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+def _class(tracer: Tracer, kind: type) -> Run:
+    policy = policy_of(kind)
+    if policy == TRUSTED:
+        guards = tracer.guards
+        for base in kind.__mro__:  # (distributions have a default that programs set)
+            if "_validate_args" in base.__dict__:
+                guards.see(base.__dict__["_validate_args"], f"{guards.refer(base)}._validate_args", True, "")
+        guards.member(kind, "__init__")
+        return trusting(tracer, kind)
+    return kind if policy == OP else None
+
+
+def trusting(tracer: Tracer, function: Any) -> Callable[..., Any]:
+    """Return a trusted function as one that runs as it is."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        for x in [*args, *kwargs.values()]:
+            parts = x if type(x) in (list, tuple) else (x,)
+            known = all(tracer.recorder.find(tensor._array) is not None for tensor in tensors_of(x))
+            if not known or not all(tracer.simple(part) or tracer.trusted(part) for part in parts):
+                tracer.stop(f"a distribution is given a {type(x).__name__}")
+        before, tracer.recorder.trusts = tracer.recorder.trusts, True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            tracer.recorder.trusts = before
+
+    return run
+
+
+# Functions and methods of tensors -------------------------------------------------------------------
+
+
+def _public(tracer: Tracer, function: Any, policy: str | None) -> Run:
+    """Return what runs in the place of a function of tensors."""
+    if policy in (None, OP):
+        run: Run = function
+        return run
+    return _creating(tracer, function) if policy == CREATES else None
+
+
+def _creating(tracer: Tracer, function: Any) -> Run:
+    """Return a function whose result follows from numbers, and from the shapes and dtypes of tensors."""
+    name = function.__name__
+    like = inspect.unwrap(function).__code__.co_varnames[:1] == ("input",)  # (a method's tensor is no argument)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        numbers = [*args[like:], *[value for key, value in kwargs.items() if key != "input"]]
+        if not all(_is_number(x) for x in numbers):
+            tracer.stop(f"{name} is called with values that are no numbers")
+        result = function(*args, **kwargs)
+        tracer.recorder.known(result)
+        return result
+
+    return run
+
+
+def _is_number(x: Any) -> bool:
+    """Return whether an argument consists of numbers, or is a generator of random ones."""
+    if type(x) in (list, tuple, Size):
+        return all(_is_number(element) for element in x)
+    return isinstance(x, (*PLAIN, Generator, range))
+
+
+def _tensor_method(tracer: Tracer, function: Any, x: Tensor) -> Run:
+    run: Run = function
+    if function.__name__ == "requires_grad_" and tracer.made(x) and not x._requires_grad and x._edge is None:
+        return run
+    if not is_ours(type(x)):
+        return None
+    return _public(tracer, function, declared(function))
+
+
+# Optimizers -----------------------------------------------------------------------------------------
+
+
+def _optimizer_method(
+    tracer: Tracer, function: Any, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Run:
+    if policy_of(type(optimizer)) != STATEFUL:
+        return None
+    guards, groups = tracer.guards, tracer.guards.refer(optimizer.param_groups)
+    guards.steady = True
+    for k, group in enumerate(optimizer.param_groups):
+        guards.require(f"not {groups}[{k}].get('differentiable')")
+        guards.see(group["params"], f"{groups}[{k}]['params']", True, "param")
+    guards.require(f"{guards.refer(optimizer)}.param_groups is {groups}")
+    guards.require(f"len({groups}) == {len(optimizer.param_groups)}")
+    guards.steady = False
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    if function.__name__ == "zero_grad":
+        if args or kwargs:  # with `set_to_none=False` gradients become zeros
+            for p in params:
+                tracer.recorder.meet(p)
+        return functools.partial(_zero_grad, tracer, function, params)
+    if function.__name__ != "step" or args or kwargs:
+        return None
+    if any(group.get("differentiable") for group in optimizer.param_groups):
+        return None
+    if "step" not in optimizer.__dict__:
+        guards.require(f"'step' not in {guards.refer(optimizer.__dict__)}")
+    for hooks in (*[getattr(optimizer, name) for name in _STEP_HOOKS], _step_pre_hooks, _step_post_hooks):
+        guards.require(f"not {guards.refer(hooks)}")
+        if hooks:
+            return None
+    return _stateful(tracer, function, params)
+
+
+def _stateful(tracer: Tracer, function: Any, written: Iterable[Tensor] = ()) -> Run:
+    """Return a step of an optimizer or scheduler, which runs as it is in each call of the program."""
+
+    def run() -> Any:
+        recorder = tracer.recorder
+        state, before = recorder.off()
+        versions = {place: x._version for place, x in recorder.tensors.items()}
+        try:
+            result = function()
+        finally:
+            state.modes = before
+        for place, x in recorder.tensors.items():  # the step counts its writes itself
+            recorder.versions[place] += x._version - versions[place]
+        if result is not None:
+            tracer.stop("a step returns a value")
+        owner = type(tracer.owners.get(id(function)) or function.__self__).__name__
+        recorder.state(function, f"{owner}_{function.__name__}".lower(), written)
+        return result
+
+    return run
+
+
+def _zero_grad(tracer: Tracer, function: Any, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> None:
+    before = [p._grad for p in params]
+    function(*args, **kwargs)
+    for p, gradient in zip(params, before, strict=True):
+        if p._grad is None:
+            tracer.recorder.set_gradient(p)
+        elif p._grad is not gradient:
+            tracer.stop("zero_grad created gradients")
+
+
+# Modules --------------------------------------------------------------------------------------------
+
+
+def _module(tracer: Tracer, module: Module) -> Run:
+    """Return what a call of a module runs: its `forward`, where there are no hooks."""
+    kind, own, guards = type(module), module.__dict__, tracer.guards
+    if "_orig_mod" in module._modules and "_compiled" in own:  # a compiled module
+        inner = module._modules["_orig_mod"]
+        guards.require(f"{guards.refer(module._modules)}.get('_orig_mod') is {guards.refer(inner)}")
+        return runner_of(tracer, inner, (), {})
+    if kind.__call__ is not Module.__call__:
+        return None
+    for hooks in (*[own[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS):
+        if hooks:
+            tracer.stop("a module has hooks, or there are global ones")
+            return module
+        guards.require(f"not {guards.refer(hooks)}")
+    if "forward" in own:
+        guards.see(own["forward"], f"{guards.refer(own)}.get('forward')", True, "")
+        return runner_of(tracer, own["forward"], (), {})
+    guards.require(f"'forward' not in {guards.refer(own)}")
+    guards.member(kind, "forward")
+    forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
+    if not isinstance(forward, types.FunctionType):
+        return None
+    return functools.partial(tracer.run, forward, module)
+
+
+def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[Any, ...]) -> Run:
+    name, run = function.__name__, function.__func__
+    if run in (Module.train, Module.eval):
+        mode = bool(args[0]) if args else name == "train"
+        for inner in module.modules():
+            if inner.__dict__.get("training") is not mode:
+                tracer.stop("a module's training mode is changed")
+                break
+            tracer.guards.require(f"{tracer.guards.refer(inner.__dict__)}.get('training') is {mode}")
+        changed: Run = function
+        return changed
+    if run is Module.zero_grad and not args:
+        params = list(module.parameters())
+        _see_tree(tracer, module)
+        return functools.partial(_zero_grad, tracer, function, params)
+    if name in _TREE_METHODS and run is getattr(Module, name):
+        _see_tree(tracer, module)
+        return lambda *args, **kwargs: iter(list(function(*args, **kwargs)))
+    return functools.partial(tracer.run, run, module)
+
+
+def _see_tree(tracer: Tracer, module: Module) -> None:
+    """Guard which modules, parameters and buffers a module has, and those in it."""
+    guards = tracer.guards
+    guards.steady = True
+    for path, inner in module.named_modules():
+        tracer.paths[id(inner)] = path
+        for kind in ("_parameters", "_buffers", "_modules"):
+            own = inner.__dict__[kind]
+            guards.require(f"len({guards.refer(own)}) == {len(own)}")
+            for key, value in own.items():
+                guards.see(value, f"{guards.refer(own)}[{key!r}]", True, tracer.path(inner, key))
+    guards.steady = False
+
+
+__all__ = ["call", "runner_of", "trusting"]

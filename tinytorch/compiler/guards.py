@@ -1,0 +1,233 @@
+"""Guards: conditions, as text, under which a program may run in the place of a call.
+
+For everything that a function read while its call was traced there is a guard, which says that it is as it was:
+closures, globals, attributes of modules and of other objects, the elements of lists.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.compiler.policy import TRUSTED, policy_of
+from tinytorch.compiler.recorder import Recorder
+from tinytorch.core.device import device
+from tinytorch.core.tensor import Size, Tensor
+from tinytorch.kernels import dtypes
+
+#: Classes of values that never change, and are compared by value or identity.
+PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtypes.dtype, device, enum.Enum, np.generic)
+#: Iterators and views of dictionaries.
+LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()), type(iter([])))
+MAX_DEPTH = 20  # subscripts in the expression of a guard
+MAX_LENGTH = 1000  # elements of a list that is read
+
+
+class Input(NamedTuple):
+    """A tensor that existed before the call.
+
+    Attributes:
+        tensor: the tensor.
+        where: the expression by which a call finds it.
+        stays: it is normally the same object in later calls.
+        name: the variable's name in the program.
+    """
+
+    tensor: Tensor
+    where: str
+    stays: bool
+    name: str
+
+
+class Guards:
+    """The guards of a call, collected while it is traced.
+
+    Attributes:
+        recorder: the mode that records the operations of the call.
+        texts: the guards, in order.
+        objects: what these refer to, by name.
+        inputs: tensors that existed before the call, by id.
+        steady: what is read now is not changed by optimizers' steps.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        recorder.meets = self.meet_gradient
+        self.texts: dict[str, None] = {}
+        self.objects: dict[str, Any] = {}
+        self.inputs: dict[int, Input] = {}
+        self.steady = False
+        self._names: dict[int, str] = {}
+        self._made: dict[int, Any] = {}  # by id, objects that the call has created
+        self._seen: set[Any] = set()
+        self._held: list[Any] = []
+
+    def close(self) -> None:
+        """Drop all references: the call's objects would otherwise live until the next garbage collection."""
+        self._made, self._held, self.inputs, self.objects = {}, [], {}, {}
+
+    def stop(self, reason: str) -> None:
+        """Note why the call is not compiled, with the user's line."""
+        line = self.recorder.line
+        self.recorder.stop(f"{line[0]}:{line[1]}: {reason}" if line else reason)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call cannot be compiled."""
+        return self.recorder.stopped is not None
+
+    def refer(self, x: Any) -> str:
+        """Return the name by which guards refer to an object."""
+        name = self._names.get(id(x))
+        if name is None:
+            name = self._names[id(x)] = f"o{len(self._names)}"
+            self.objects[name] = x
+        return name
+
+    def require(self, text: str) -> None:
+        """Add a guard."""
+        self.texts[text] = None
+
+    def first_time(self, x: Any, where: str = "") -> bool:
+        """Return whether an object is seen at a place for the first time, and note that."""
+        key = where, id(x)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        self._held.append(x)
+        return True
+
+    def see(self, x: Any, where: str, stays: bool, name: str) -> None:
+        """Guard an object that existed before the call.
+
+        Args:
+            x: the object.
+            where: the expression by which a later call finds it.
+            stays: it is normally the same object in later calls.
+            name: what it may be called in the program.
+        """
+        if self.stopped:
+            return
+        kind = type(x)
+        if self.recorder.changed_state and not self.steady and (isinstance(x, PLAIN) or kind in _CONTAINERS):
+            self.stop("a value is read that the step of an optimizer or scheduler may have changed")
+        if where.count("[") > MAX_DEPTH:
+            self.stop("what is read is nested too deeply")
+        if self.stopped or not self.first_time(x, where) or self.made(x):
+            return
+        if isinstance(x, Tensor):
+            self._see_tensor(x, where, stays, name)
+        elif kind is float:
+            if x - x == 0:
+                self.require(f"type({where}) is float and {where} == {x!r}")
+                self.require(f"copysign(1, {where}) == {math.copysign(1, x)}")
+            else:
+                self.require(f"{where} is {self.refer(x)}")
+        elif x is None or kind is bool or x is Ellipsis:
+            self.require(f"{where} is {x!r}")
+        elif kind in (int, str, bytes):
+            self.require(f"type({where}) is {kind.__name__} and {where} == {x!r}")
+        elif kind in (set, frozenset):
+            if not all(isinstance(element, PLAIN) for element in x):
+                self.stop("a set of objects is read")
+            self.require(f"type({where}) is {self.refer(kind)} and {where} == {self.refer(kind(x))}")
+        elif kind in _CONTAINERS:
+            self._see_container(x, where, stays, name)
+        else:
+            self.require(f"{where} is {self.refer(x)}")
+
+    def _see_tensor(self, x: Tensor, where: str, stays: bool, name: str) -> None:
+        known = self.inputs.get(id(x))
+        if known is not None:
+            self.require(f"{where} is {self._expression(known)}")
+        elif self.recorder.find(x._array) is not None:
+            self.stop("two tensors that existed before the call share memory")
+        else:
+            self.inputs[id(x)] = Input(x, where, stays, name)
+            self.recorder.take(x, name)
+
+    def _see_container(self, x: Any, where: str, stays: bool, name: str) -> None:
+        self.require(f"type({where}) is {self.refer(type(x))}")
+        if type(x) is not dict:
+            self.require(f"len({where}) == {len(x)}")
+        if len(x) >= MAX_LENGTH:
+            self.stop(f"a container of {MAX_LENGTH:,} elements or more is read")
+        elif type(x) is dict:
+            self.require(f"[*{where}] == {self.refer([*x])}")
+            for key, value in x.items():
+                kind: Any = type(key)
+                if not isinstance(key, (str, int, bytes)) and kind.__eq__ is not object.__eq__:
+                    self.stop(f"a {kind.__name__} is a key")
+                key_text = repr(key) if kind in (str, int) else self.refer(key)
+                self.see(value, f"{where}[{key_text}]", stays, f"{name}_{key}")
+        else:
+            for k, value in enumerate(x):
+                self.see(value, f"{where}[{k}]", stays, f"{name}_{k}")
+
+    def meet_gradient(self, leaf: Tensor) -> None:
+        """Guard what the `.grad` of a leaf was before the call."""
+        known = self.inputs.get(id(leaf))
+        if known is None:
+            if not self.made(leaf):
+                self.stop("the gradient of an unknown tensor is used")
+            return
+        where = f"{self._expression(known)}._grad"
+        if leaf._grad is None:
+            self.require(f"{where} is None")
+        else:
+            self.see(leaf._grad, where, False, f"{known.name}_grad")
+
+    def _expression(self, x: Input) -> str:
+        """Return the expression by which guards find a tensor."""
+        return self.refer(x.tensor) if x.stays else x.where
+
+    def make(self, x: Any) -> Any:
+        """Note that the call itself has created an object, which needs no guards, and return it."""
+        if isinstance(x, Tensor):
+            number = id(x)
+            if number not in self.inputs and number not in self._made:  # (it may die before the call ends)
+                self._made[number] = weakref.ref(x, lambda _: self._made.pop(number, None))
+        elif isinstance(x, (list, dict, set, *LAZY, types.GeneratorType)) or policy_of(type(x)) == TRUSTED:
+            self._made[id(x)] = x
+        return x
+
+    def made(self, x: Any) -> bool:
+        """Return whether the call itself has created an object."""
+        return id(x) in self._made
+
+    def member(self, kind: type, name: str, x: Any = None) -> None:
+        """Guard that a class, and a base that it inherits from, defines a member as it does now.
+
+        Args:
+            kind: the class.
+            name: of the member.
+            x: an instance, which has no attribute of that name itself.
+        """
+        own = getattr(x, "__dict__", None)
+        if own is not None:
+            self.require(f"{name!r} not in {self.refer(own)}")
+        static = static_member(kind, name)
+        if type(kind) is type and isinstance(static, types.FunctionType):
+            self.require(f"{self.refer(kind)}.{name} is {self.refer(static)}")
+            return
+        for base in kind.__mro__:
+            if name in base.__dict__:
+                self.require(f"{self.refer(base)}.__dict__.get({name!r}) is {self.refer(base.__dict__[name])}")
+                return
+            self.require(f"{name!r} not in {self.refer(base)}.__dict__")
+
+
+_CONTAINERS = (tuple, list, Size, dict, set)
+
+
+def static_member(kind: type, name: str) -> Any:
+    """Return the member of a class under a name, without invoking descriptors."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+__all__ = ["LAZY", "PLAIN", "Guards", "Input", "static_member"]

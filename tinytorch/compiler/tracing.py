@@ -1,0 +1,514 @@
+"""The tracer: runs a function in the form that `rewriting` makes of its source, and sees everything that it does.
+
+In that form every attribute that is read, every call, every truth value goes through a method of `Tracer`. What the
+function reads is guarded (`guards`), what it calls runs by the rule for its kind (`calls`), the operations on tensors
+are recorded (`recorder`). What none of these can express ends the tracing, with the user's line: a tensor's value that
+decides something, an object that is changed, a call whose effects are not known.
+
+A new construct of Python takes a visitor in `rewriting` and a method here; a new kind of callable takes a rule in
+`calls`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import linecache
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.compiler import calls
+from tinytorch.compiler.guards import LAZY, PLAIN, Guards, static_member
+from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
+from tinytorch.compiler.recorder import Recorder, Value, tensors_of
+from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
+from tinytorch.compiler.sources import FOLDER, codes_in
+from tinytorch.core.tensor import Size, Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.nn.modules.module import Module
+from tinytorch.optim.lr_scheduler import LRScheduler
+from tinytorch.optim.optimizer import Optimizer
+
+#: Functions that are not to be compiled (`torch.compiler.disable`).
+disabled: weakref.WeakSet[Any] = weakref.WeakSet()
+
+#: By the name of a node of a syntax tree, the functions that compute `x + y` and `x += y`.
+_OPERATORS: dict[str, Any] = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "MatMult": operator.matmul, "Div": operator.truediv,
+    "Mod": operator.mod, "Pow": operator.pow, "LShift": operator.lshift, "RShift": operator.rshift,
+    "BitOr": operator.or_, "BitXor": operator.xor, "BitAnd": operator.and_, "FloorDiv": operator.floordiv,
+}  # fmt: skip
+_IN_PLACE: dict[str, Any] = {
+    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "MatMult": operator.imatmul,
+    "Div": operator.itruediv, "Mod": operator.imod, "Pow": operator.ipow, "LShift": operator.ilshift,
+    "RShift": operator.irshift, "BitOr": operator.ior, "BitXor": operator.ixor, "BitAnd": operator.iand,
+    "FloorDiv": operator.ifloordiv,
+}  # fmt: skip
+#: Modules, besides those of the package, whose globals never change.
+_CONSTANT_MODULES = frozenset(["math", "numpy"])
+#: Attributes of tensors that follow from what is guarded of every tensor.
+_TENSOR_ATTRIBUTES = frozenset(
+    "shape dtype device ndim T mT H grad data requires_grad is_leaf layout itemsize nbytes".split()
+)
+
+
+class Late:
+    """A number that is read from a tensor where the function returns it.
+
+    Attributes:
+        number: its value.
+        tensor: the tensor.
+        at: the number of steps recorded before.
+    """
+
+    def __init__(self, tensor: Tensor, at: int) -> None:
+        self.number, self.tensor, self.at = tensor.item(), tensor, at
+
+
+class Tracer:
+    """Runs a function, collects guards of what it reads, and finds out what cannot be compiled.
+
+    Attributes:
+        recorder: the mode that records the operations meanwhile.
+        guards: of what the function reads.
+        strict: a tensor's truth value ends the tracing; else the program checks that it is the same.
+        owners: optimizers, by the id of a function in the place of their `step`.
+        paths: names of modules within the outermost one, by id.
+    """
+
+    def __init__(self, recorder: Recorder, strict: bool = False) -> None:
+        self.recorder, self.strict = recorder, strict
+        self.guards = Guards(recorder)
+        self.stop, self.make, self.made = self.guards.stop, self.guards.make, self.guards.made
+        self.owners: dict[int, Any] = {}
+        self.paths: dict[int, str] = {}
+        self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
+        self._of_modules: set[Value] = set()  # values that are named after a module
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call cannot be compiled."""
+        return self.recorder.stopped is not None
+
+    def at(self, line: int) -> None:
+        """Note which line of the user's code runs; lines of the package do not count."""
+        file = sys._getframe(2).f_code.co_filename
+        if not file.startswith(FOLDER):
+            self.recorder.line = file, line
+
+    def trusted(self, x: Any) -> bool:
+        """Return True for objects of trusted classes created during tracing; their methods are not rewritten."""
+        return policy_of(type(x)) == TRUSTED and self.made(x)
+
+    # Running a function -----------------------------------------------------------------------------
+
+    def start(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function that is compiled."""
+        code = getattr(getattr(function, "forward", function), "__code__", None)
+        names = code.co_varnames[: code.co_argcount] if code is not None else ()
+        if isinstance(function, (Module, types.MethodType)):
+            names = names[1:]
+        for k, x in enumerate(args):
+            self.guards.see(x, f"args[{k}]", False, names[k] if k < len(names) else f"x{k}")
+        for key, x in kwargs.items():
+            self.guards.see(x, f"kwargs[{key!r}]", False, key)
+        for x in [*args, *kwargs.values()]:
+            if isinstance(x, Tensor) and x._cell is None:
+                self.stop("an argument is an inference tensor")
+        run = None if self.stopped else calls.runner_of(self, function, args, kwargs)
+        if run is None:
+            self.stop("the function's effects are not known")
+            run = function
+        return run(*args, **kwargs)
+
+    def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a Python function in its rewritten form."""
+        if function in disabled:
+            self.stop(f"{function.__qualname__} is not to be compiled (`torch.compiler.disable`)")
+        if not isinstance(function, types.FunctionType):
+            self.stop(f"{function!r} is called, whose effects are not known")
+        if self.stopped:
+            return function(*args, **kwargs)
+        code = function.__code__
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            self.stop(f"{function.__qualname__} is a generator")
+            return function(*args, **kwargs)
+        linecache.lazycache(code.co_filename, function.__globals__)  # (it may lie in an archive)
+        try:
+            new_code = rewritten(code, function.__qualname__)
+        except Unreadable as reason:
+            self.stop(str(reason))
+            return function(*args, **kwargs)
+        self._see_surroundings(function)
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        cells[TRACER] = types.CellType(self)
+        closure = tuple([cells[name] for name in new_code.co_freevars])
+        new = types.FunctionType(new_code, function.__globals__, function.__name__, function.__defaults__, closure)
+        new.__kwdefaults__, new.__qualname__ = function.__kwdefaults__, function.__qualname__
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self.guards.see(getattr(function, name), f"{self.guards.refer(function)}.{name}", True, "default")
+        self._depth += 1
+        try:
+            return new(*args, **kwargs)
+        finally:
+            self._depth -= 1
+
+    def _see_surroundings(self, function: types.FunctionType) -> None:
+        """Guard the globals that a function names, but those of inlined modules of the package, and its closure."""
+        if not self.guards.first_time(function):
+            return
+        scope, guards = function.__globals__, self.guards
+        for name in dict.fromkeys(_globals_of(function.__code__)) if policy_of(function) != INLINE else ():
+            if name not in scope:
+                if hasattr(builtins, name):
+                    guards.require(f"{name!r} not in {guards.refer(scope)}")
+            elif isinstance(scope[name], types.ModuleType):
+                guards.require(f"{guards.refer(scope)}.get({name!r}) is {guards.refer(scope[name])}")
+            else:
+                guards.see(scope[name], f"{guards.refer(scope)}.get({name!r})", False, name)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # nothing is assigned yet
+                continue
+            if name != "__class__":
+                guards.see(value, f"{guards.refer(cell)}.cell_contents", False, name)
+
+    # Names of values in the program -----------------------------------------------------------------
+
+    def named(self, name: str, x: Any, of_module: bool = False) -> Any:
+        """See an assignment to a name; a variable's name takes the place of that of the module that made the value."""
+        if not self.stopped and isinstance(x, Tensor):
+            value = self.recorder.find(x._array)
+            if value is not None and value.source is not None and (not value.name or value in self._of_modules):
+                value.name = name
+                (self._of_modules.add if of_module else self._of_modules.discard)(value)
+        return x
+
+    def name_output(self, module: Module, x: Any) -> None:
+        """Name the output of a module after it."""
+        if id(module) in self.paths:
+            self.named(self.paths[id(module)], x, of_module=True)
+
+    def path(self, module: Module, name: str) -> str:
+        """Return the name of a member of a module within the outermost module."""
+        outer = self.paths.get(id(module), "")
+        return f"{outer}.{name}" if outer else name
+
+    # Operands and truth values ----------------------------------------------------------------------
+
+    def simple(self, x: Any, depth: int = 9) -> bool:
+        """Return whether operations on an object run no unknown code: a number, a tensor, a container of such."""
+        if isinstance(x, (*PLAIN, Tensor, builtins.type)):
+            return True
+        kind = type(x)
+        if kind in (list, tuple, set, frozenset, Size):
+            return depth > 0 and all(self.simple(element, depth - 1) for element in x)
+        if kind is dict:
+            return depth > 0 and all(self.simple(element, depth - 1) for pair in x.items() for element in pair)
+        if kind is types.GeneratorType:
+            return TRACER in x.gi_code.co_freevars
+        return kind in (range, builtins.slice) or (self.made(x) and kind in LAZY)
+
+    def plain(self, x: Any) -> Any:
+        """See the operand of a comparison or of a unary operator."""
+        kind: Any = type(x)
+        if not (self.stopped or self.simple(x) or kind.__eq__ is object.__eq__):
+            self.stop(f"a {kind.__name__} is an operand")
+        return x
+
+    def number(self, x: Any) -> Any:
+        """See an operand of a chained comparison."""
+        if not self.stopped and not isinstance(x, PLAIN):
+            self.stop("a chained comparison of tensors or objects")
+        return x
+
+    def _operands(self, *operands: Any) -> None:
+        for x in operands:
+            if not (self.stopped or self.simple(x)):
+                self.stop(f"a {type(x).__name__} is an operand")
+
+    def binary(self, name: str, line: int, x: Any, y: Any) -> Any:
+        """Return `x + y`, or another binary operation."""
+        self._operands(x, y)
+        self.at(line)
+        if isinstance(x, str) and name == "Mod" and tensors_of(y):
+            self.stop("a tensor is formatted")
+        return self.make(_OPERATORS[name](x, y))
+
+    def augmented(self, name: str, x: Any, y: Any) -> Any:
+        """Return what `x += y` assigns."""
+        self._operands(x, y)
+        if isinstance(x, (list, dict, set)) and not self.made(x):
+            self.stop("a container that existed before the call is changed")
+        return self.make(_IN_PLACE[name](x, y))
+
+    def slice(self, *parts: Any) -> slice:
+        """Return the slice in a subscript."""
+        if any(isinstance(x, Tensor) for x in parts):
+            self.stop("a tensor's value is an index")
+        return slice(*[self.plain(x) for x in parts])
+
+    def truth(self, x: Any) -> bool:
+        """Return the truth value of a condition."""
+        if isinstance(x, Tensor) and not (self.strict or self.stopped):
+            return bool(calls.trusting(self, bool)(x))
+        return bool(self.decides(x))
+
+    def decides(self, x: Any) -> Any:
+        """See an operand of `and` or `or`, whose truth value decides, and return it."""
+        if not self.stopped:
+            if isinstance(x, Tensor):
+                self.stop("a tensor's value decides what is done: torch.where may do the same")
+            elif isinstance(x, Module) and hasattr(type(x), "__len__"):
+                self._see_children(x, "_modules")
+            elif not isinstance(x, (*PLAIN, tuple, list, dict, set, range)) and (
+                hasattr(type(x), "__bool__") or hasattr(type(x), "__len__")
+            ):
+                self.stop(f"the truth value of a {type(x).__name__} decides what is done")
+        return x
+
+    def negated(self, x: Any) -> bool:
+        """Return `not x`."""
+        return not self.truth(x)
+
+    def shown(self, x: Any) -> Any:
+        """See a value that is formatted."""
+        if not self.stopped and not self.simple(x):
+            self.stop(f"a {type(x).__name__} is formatted")
+        return x
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def iterate(self, x: Any) -> Any:
+        """See what is iterated over."""
+        if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, map)):
+            return x
+        if isinstance(x, Module) and policy_of(getattr(type(x), "__iter__", None)) == INLINE:
+            self._see_children(x, "_modules", "_parameters")
+            return x
+        followed = isinstance(x, types.GeneratorType) and (self.made(x) or TRACER in x.gi_code.co_freevars)
+        if type(x) not in LAZY and not followed:
+            self.stop(f"a {type(x).__name__} is iterated over")
+        return x
+
+    def attribute(self, x: Any, name: str) -> Any:
+        """Return `x.name`, and guard it."""
+        kind: Any = type(x)
+        if not self.stopped and self.trusted(x):
+            self.guards.member(kind, name)
+            return self.make(calls.trusting(self, getattr)(x, name))
+        if not self.stopped and not isinstance(x, (Tensor, types.ModuleType, *PLAIN)):
+            static = static_member(kind, name)
+            if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
+                self.guards.member(kind, name)
+                return self.run(static.fget, x)
+        value = getattr(x, name)
+        if self.stopped:
+            return value
+        if isinstance(x, types.ModuleType):
+            self._attribute_of_namespace(x, name, value)
+        elif isinstance(x, Tensor):
+            self._attribute_of_tensor(x, name, value)
+        elif isinstance(x, Module):
+            self._attribute_of_module(x, name, value)
+        elif isinstance(x, Optimizer) and name == "step" and name in x.__dict__:
+            if getattr(value, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
+                self.owners[id(value)] = x
+                self.guards.require(f"{self.guards.refer(x.__dict__)}.get('step') is {self.guards.refer(value)}")
+            else:
+                self.stop("the step of an optimizer was replaced")
+        elif isinstance(x, tuple) and name in getattr(kind, "_fields", ()):
+            self.guards.see(value, f"{self.guards.refer(x)}[{kind._fields.index(name)}]", True, name)
+        elif kind in (str, bytes, list, tuple, dict, set, Size) or isinstance(x, PLAIN) or self.made(x):
+            pass
+        elif isinstance(value, types.MethodType) and value.__self__ is x and name not in getattr(x, "__dict__", ()):
+            self.guards.member(kind, name, x)
+        elif name in getattr(x, "__dict__", ()) and kind.__getattribute__ is object.__getattribute__:
+            if isinstance(static_member(kind, name), property):
+                self.stop(f"{name} is a property")
+            self.guards.see(value, f"{self.guards.refer(x.__dict__)}[{name!r}]", True, name)
+        elif isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value):
+            pass
+        elif not (isinstance(x, type) and name in ("__name__", "__qualname__")) and not isinstance(x, super):
+            self.stop(f"{name} of a {kind.__name__} is read")
+        return value
+
+    def _attribute_of_namespace(self, x: types.ModuleType, name: str, value: Any) -> None:
+        """Guard a global of an imported module; those of the package, `math` and NumPy never change during a call."""
+        guards = self.guards
+        if policy_of(x) is not None or x.__name__ in _CONSTANT_MODULES:
+            guards.require(f"{guards.refer(x)}.{name} is {guards.refer(value)}")
+        else:
+            guards.see(value, f"{guards.refer(vars(x))}[{name!r}]", True, name)
+
+    def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> None:
+        if not (name in _TENSOR_ATTRIBUTES or callable(value)):
+            self.stop(f"{name} of a tensor is read")
+        elif name in x.__dict__:
+            self.stop("an attribute that was set on a tensor is read")
+        elif name == "grad":
+            self.recorder.meet(x)
+            if value is not None and self.recorder.find(value._array) is None:
+                self.stop("an unknown gradient is read")
+            self.make(value)
+        elif name == "data":
+            self.make(value)
+
+    def _attribute_of_module(self, x: Module, name: str, value: Any) -> None:
+        own, guards = x.__dict__, self.guards
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in own[kind]:
+                guards.see(value, f"{guards.refer(own[kind])}[{name!r}]", True, self.path(x, name))
+                if isinstance(value, Module):
+                    self.paths[id(value)] = self.path(x, name)
+                return
+        static = static_member(type(x), name)
+        if name in own:
+            guards.see(value, f"{guards.refer(own)}.get({name!r}, MISSED)", True, name)
+        elif (isinstance(value, types.MethodType) and value.__self__ is x) or (
+            static is value and isinstance(value, (*PLAIN, tuple, types.FunctionType, type))
+        ):
+            guards.member(type(x), name, x)
+        else:
+            self.stop(f"{name} of a {type(x).__name__} is read")
+
+    def _see_children(self, x: Module, *kinds: str) -> None:
+        """Guard which modules (`_modules`) or parameters (`_parameters`) a module has."""
+        for kind in kinds:
+            self.guards.see(x.__dict__[kind], f"{self.guards.refer(x.__dict__)}[{kind!r}]", True, "")
+
+    def getattr(self, x: Any, name: str, *default: Any) -> Any:
+        """Return `getattr(x, name, *default)`."""
+        try:
+            return self.attribute(x, name)
+        except AttributeError:
+            if not default:
+                raise
+            self.hasattr(x, name)
+            return default[0]
+
+    def hasattr(self, x: Any, name: str) -> bool:
+        """Return whether an object has an attribute, and guard that."""
+        if isinstance(static_member(type(x), name), property):
+            self.stop(f"hasattr of {name}, a property")  # (a guard that evaluates it may have effects)
+        result = hasattr(x, name)
+        if not isinstance(x, (Tensor, *PLAIN)) and not self.made(x):
+            self.guards.require(f"hasattr({self.guards.refer(x)}, {name!r}) is {result}")
+        return result
+
+    def item(self, x: Any, key: Any) -> Any:
+        """Return `x[key]`, and guard it."""
+        if isinstance(key, Tensor) and not isinstance(x, Tensor):
+            self.stop("a tensor's value is an index")
+        if self.recorder.changed_state and not isinstance(x, Tensor) and not self.made(x):
+            self.stop("a value is read that the step of an optimizer or scheduler may have changed")
+        if isinstance(x, Tensor):
+            for index in key if isinstance(key, tuple) else (key,):
+                if isinstance(index, Tensor) and index.dtype in (dtypes.bool, dtypes.uint8):
+                    self.stop("the shape of what a mask selects depends on values: torch.where may do the same")
+                elif isinstance(index, np.ndarray):
+                    self.stop("a NumPy array is an index")
+                elif isinstance(index, Tensor) and not index.ndim:
+                    self.stop("a tensor's value is an index")
+        elif isinstance(x, Module):
+            self.iterate(x)
+        elif not isinstance(x, (tuple, list, dict, str, bytes, range, types.GenericAlias, type)) and not self.made(x):
+            self.stop(f"a {type(x).__name__} is indexed")
+        value = x[key]
+        return self.make(value) if isinstance(x, Tensor) else value
+
+    # Writing ----------------------------------------------------------------------------------------
+
+    def set_attribute(self, x: Any, name: str, value: Any) -> None:
+        """Do `x.name = value`."""
+        gradient = isinstance(x, Tensor) and name == "grad" and value is None
+        if not self.stopped and not gradient:
+            if not self.made(x):
+                self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+            elif isinstance(x, Tensor):
+                self.stop(f"{name} of a tensor is set")
+        setattr(x, name, value)
+        if not self.stopped and gradient:
+            if id(x) in self.guards.inputs:
+                self.recorder.set_gradient(x)
+            elif not self.made(x):
+                self.stop("the gradient of an unknown tensor is set")
+
+    def set_item(self, x: Any, key: Any, value: Any) -> None:
+        """Do `x[key] = value`."""
+        if isinstance(x, Tensor):
+            self.item(x, key)
+        elif not self.made(x):
+            self.stop(f"a {type(x).__name__} is changed")
+        x[key] = value
+
+    def augment_attribute(self, name: str, x: Any, attribute: str, y: Any) -> None:
+        """Do `x.attribute += y`."""
+        before = self.attribute(x, attribute)
+        result = self.augmented(name, before, y)
+        if isinstance(before, Tensor) and result is before and not self.made(x):
+            setattr(x, attribute, result)
+        else:
+            self.set_attribute(x, attribute, result)
+
+    def augment_item(self, name: str, x: Any, key: Any, y: Any) -> None:
+        """Do `x[key] += y`."""
+        self.set_item(x, key, self.augmented(name, self.item(x, key), y))
+
+    def context(self, x: Any) -> Any:
+        """See the context manager of a `with` statement."""
+        if policy_of(type(x)) != OP:
+            self.stop(f"with {type(x).__name__}")
+        return x
+
+    # Calls ------------------------------------------------------------------------------------------
+
+    def call(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function."""
+        self.at(line)
+        if self.stopped:
+            return function(*args, **kwargs)
+        return calls.call(self, function, args, kwargs)
+
+    def last(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function whose result is returned."""
+        self.at(line)
+        returned = self._depth == self._returning
+        self._returning += returned
+        try:
+            if self.stopped:
+                return function(*args, **kwargs)
+            return calls.call(self, function, args, kwargs)
+        finally:
+            self._returning -= returned
+
+    def late(self, x: Any) -> Any:
+        """Return `x.item()` where that is returned: the program reads the number when it returns."""
+        if self.stopped or self._depth > self._returning or not isinstance(x, Tensor):
+            return x.item()
+        self.recorder.reads = False
+        try:
+            return Late(x, len(self.recorder.calls))
+        finally:
+            self.recorder.reads = True
+
+
+def _globals_of(code: types.CodeType) -> Iterator[str]:
+    """Return the global names that a function, and those within it, read."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+    for inner in codes_in(code):
+        yield from _globals_of(inner)
+
+
+__all__ = ["Late", "Tracer", "disabled"]

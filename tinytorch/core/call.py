@@ -1,0 +1,695 @@
+"""What a call of an op does: one template, from which the function of Tensors of each op is generated (`make`).
+
+The function binds its arguments, offers the call to the modes, unwraps the tensors, computes, wraps the result and
+records a node. One function that serves all ops would test at each call what kind of op it serves, and take half as
+long again; so the template is filled in when the op is declared, and ops of one kind share the compiled text. In a
+text the arguments are `a0`, `a1`, ..., and the names in capitals belong to the op. The text for an op of one tensor and
+a number, `scaled(x, factor=2)`, in short:
+
+    def call(a0=None, a1=None, *args, **kwargs):
+        state = local.state
+        if state.modes is not None:
+            return dispatch(OP, THIS.function, *OP.given((a0, a1,), args, kwargs))
+        if args or kwargs or a0 is MISSING:
+            a0, a1, = OP.bound((a0, a1,), args, kwargs)      # other names of arguments, or an error
+        if type(a0) is not Tensor and not isinstance(a0, Tensor):
+            a0 = OP.adopted(a0, 0)                           # PyTorch's tensor, or an error
+        array = KERNEL(a0._array, a1)
+        out = new(Tensor)                                    # and its slots
+        if state.grad:
+            if a0._view is not None:
+                refresh(a0)
+            if a0._requires_grad:
+                node = NODE()                                # its edges, plan, number, shape and dtype
+                node.saved = plan.keep(a0, a1, array, out._cell, ())
+                out._edge, out._requires_grad = (node, 0), True
+        return out
+
+The forms of a call (`CALL`, `OPERATOR`, `IN_PLACE`, `WRITING`) are parts of the same template. So is the witnessed
+function, which tells a mode that asks for it (`Caller.witnessed`) what was computed: op, arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.core import inplace
+from tinytorch.core.declaration import MISSING, NUMBERS, Op, as_array
+from tinytorch.core.graph import leaf_edge, numbers
+from tinytorch.core.mode import dispatch, local
+from tinytorch.core.node import INFERENCE_NOT_SAVED
+from tinytorch.core.supplied import supplied
+from tinytorch.core.tensor import Tensor, new_tensor_text
+from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
+from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.dtypes import FLOATS, get_default_dtype, number
+
+_F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+_PLAIN_NUMBERS = frozenset((float, int, bool))
+#: Ufuncs that are faster with a 0-d array than with a Python number.
+_QUICK = (np.add, np.subtract, np.multiply, np.true_divide)
+
+#: The forms of a call: out of place; the operator of Python (NotImplemented for what is neither tensor nor number); the
+#: in-place form that is derived from an op; and that of an op whose kernel writes into its first argument.
+CALL, OPERATOR, IN_PLACE, WRITING = "call", "operator", "in place", "writing"
+
+
+class Facts(NamedTuple):
+    """What the text of a call depends on: calls with the same facts share a text.
+
+    Attributes:
+        form: which form of call it is (`CALL`, ...); `witnessed` if it tells the witness.
+        arguments: how many the op has; `positional` of them are not given by name alone.
+        keywords: the names of the others.
+        incomplete: the position of the last argument without a default, or None.
+        inputs: the positions of the tensors among the arguments; `many` if the only one is a sequence of tensors.
+        constant: per input, whether it has no gradient.
+        records: the result may require grad.
+        outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
+        overload: the position of the argument that decides the name of the node, or None.
+        quick: the kernel is faster with a 0-d array than with a Python number.
+        holds_first: of a write, formulas name the first argument, so a copy of what it held is saved.
+        Others: as in `Op`; of functions, whether there is one.
+    """
+
+    form: str
+    witnessed: bool
+    arguments: int
+    positional: int
+    keywords: tuple[str, ...]
+    incomplete: int | None
+    inputs: tuple[int, ...]
+    many: bool
+    joint: bool
+    constant: tuple[bool, ...]
+    records: bool
+    outputs: int
+    residuals: int
+    result: bool
+    view: bool
+    overload: int | None
+    operands: int
+    elementwise: bool
+    floating: bool
+    of_floats: bool
+    is_ufunc: bool
+    quick: bool
+    refuses: bool
+    holds_first: bool
+
+
+def _facts(op: Op, form: str, witnessed: bool) -> Facts:
+    """Return the facts of an op for a form of call; those that the text does not depend on are left empty."""
+    operands = op.operands
+    facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
+    facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
+    facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
+    facts |= {"incomplete": None, "overload": None, "outputs": 1, "floating": bool(operands) and op.floating}
+    if operands == 2:
+        facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
+        facts["is_ufunc"] = form == IN_PLACE and isinstance(op.kernel, np.ufunc)
+    if form == IN_PLACE:
+        first = op.arguments[op.inputs[0]]
+        facts["holds_first"] = any(first in names for names in op.wants.values())
+    elif form != WRITING:
+        several = op.outputs != 1 or bool(op.residuals or op.result)
+        facts |= {
+            "arguments": len(op.arguments),
+            "positional": op.positional,
+            "keywords": op.arguments[op.positional :],
+        }
+        facts |= {"inputs": op.inputs, "many": op.many is not None, "view": op.view, "outputs": op.outputs}
+        facts |= {"records": bool(op.wants) and (several or 0 not in op.nondiff), "result": op.result is not None}
+        if op.required and not operands:
+            facts["incomplete"] = op.required[-1]
+        if op.overload is not None:
+            facts["overload"] = op.overload[0]
+        if several or len(op.inputs) > 1:
+            facts |= {"joint": op.joint is not None, "constant": () if operands else tuple(op._constant)}
+    return Facts(**facts)
+
+
+class Caller:
+    """A function of Tensors that is generated for an op.
+
+    Attributes:
+        op: the op.
+        form: which form of call it is (`CALL`, ...).
+        function: the function.
+        scope: what the text names besides the op's facts: of a `WRITING` call, see `writing` in `ops/writing.py`.
+    """
+
+    def __init__(self, op: Op, form: str, **scope: Any) -> None:
+        self.op, self.form, self.scope = op, form, scope
+        self.function = self._generate(witnessed=False)
+        self._witnessed: Any = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes into its first argument."""
+        return self.form in (IN_PLACE, WRITING)
+
+    @property
+    def witnessed(self) -> Any:
+        """The same function, but it tells `local.state.witness` what it computes: see `DispatchMode.computed`."""
+        if self._witnessed is None:
+            self._witnessed = self._generate(witnessed=True)
+        return self._witnessed
+
+    def _generate(self, witnessed: bool) -> Any:
+        """Return a new function by the template."""
+        op = self.op
+        facts = _facts(op, self.form, witnessed)
+        factory = _factories.get(facts)
+        if factory is None:
+            text = _Text(facts).text()
+            factory = _factories[facts] = _texts.get(text) or _compiled(text)
+        overload = None if op.overload is None else op.overload[1]
+        ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (of a kernel that refuses dtypes other than floats)
+        scope = self.scope
+        template: Any = factory(
+            op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
+        )  # fmt: skip
+        # Give the arguments their own names.
+        names = ("input", "other")[: op.operands] if op.operands else op.arguments
+        if self.writes:
+            names = ("input",)
+        code = template.__code__
+        code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+        defaults = None if self.writes or op.operands else op.defaults[: op.positional]
+        call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
+        if defaults is not None and op.positional < len(names):
+            call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
+        call.op, call.caller, call.writes = op, self, self.writes
+        return call
+
+
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT WRITE REPEATS READS"
+_factories: dict[Facts, Callable[..., Any]] = {}
+_HERE = __file__.removesuffix("call.py")
+_texts: dict[str, Callable[..., Any]] = {}
+
+
+def _compiled(text: str) -> Callable[..., Any]:
+    """Return the function `factory`, which returns the function `call` of a text for an op."""
+    file = f"{_HERE}<call of ops {len(_texts)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
+    scope: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), _SCOPE, scope)
+    factory: Callable[..., Any] = scope["factory"]
+    _texts[text] = factory
+    return factory
+
+
+class _Text:
+    """The template, filled in for some facts.
+
+    Attributes:
+        a: how the arguments are written.
+        arrays: how their arrays are written, the same for arguments that are no tensors.
+        values: all arguments, as a tuple.
+        several: the kernel returns several outputs, or residuals.
+        one: the op has one tensor and one output, as most have.
+        first: the first tensor among the arguments.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.lines: list[str] = [f"def factory({', '.join(_NAMES.split())}):"]
+        self.a = [f"a{i}" for i in range(facts.arguments)]
+        self.arrays = list(self.a)
+        self.values = f"({', '.join(self.a)},)"
+        self.several = facts.outputs != 1 or bool(facts.residuals or facts.result)
+        self.one = len(facts.inputs) == 1 and not (self.several or facts.many or facts.joint)
+        self.first = self.a[facts.inputs[0]] if facts.inputs else "a0"
+
+    def put(self, indent: int, *lines: str) -> None:
+        """Add lines to the body of the function."""
+        for text in lines:
+            self.lines.extend([" " * 4 * (indent + 2) + line for line in text.split("\n")])
+
+    def text(self) -> str:
+        """Return the text."""
+        if self.facts.form in (IN_PLACE, WRITING):
+            self.values = "values"
+            self.bind_write()
+            (self.compute_in_place if self.facts.form == IN_PLACE else self.compute_by_writing)()
+            self.record_write()
+        else:
+            (self.bind_operands if self.facts.operands else self.bind)()
+            self.unwrap_and_compute()
+            (self.wrap_several if self.several else self.wrap)()
+        self.lines.append("    return call")
+        return "\n".join(self.lines)
+
+    def tell(self, method: str, argument: str) -> None:
+        """Tell the witness, where there is one."""
+        if self.facts.witnessed:
+            self.put(0, f"state.witness.{method}(OP, {self.values}, {self.tuple_of_arrays()}, {argument})")
+
+    def tuple_of_arrays(self) -> str:
+        """Return the expression of the arguments of the kernel."""
+        return f"({', '.join(self.arrays)},)" if self.arrays else "arrays"
+
+    # Bind -----------------------------------------------------------------------------------------
+
+    def bind_operands(self) -> None:
+        """Bind the operands of a ufunc: by place, or by the names `input` and `other`."""
+        this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
+        self.lines.append(f"    def call({', '.join(self.a)}):")
+        self.put(0, "state = local.state")
+        two = self.facts.operands == 2  # then a TypeError, also of a mode, may be for the other operand to answer
+        if two:
+            self.put(0, "try:")
+        self.put(int(two), f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
+
+    def bind(self) -> None:
+        """Bind the arguments by the signature of the op."""
+        facts, a = self.facts, self.a
+        parameters = [f"{x}=None" for x in a]  # (the defaults are put in afterwards)
+        parameters[facts.positional : facts.positional] = ["*args"]
+        incomplete = [] if facts.incomplete is None else [f"{a[facts.incomplete]} is MISSING"]
+        self.lines.append(f"    def call({', '.join(parameters)}, **kwargs):")
+        self.put(0, "state = local.state", "if state.modes is not None:")
+        self.put(1, f"return dispatch(OP, THIS.function, *OP.given({self.values}, args, kwargs))")
+        self.put(0, f"if {' or '.join(['args', 'kwargs', *incomplete])}:")
+        self.put(1, f"{self.values} = OP.bound({self.values}, args, kwargs)")
+
+    def bind_write(self) -> None:
+        """Bind the arguments of a write, and check that the first one may be written to."""
+        in_place = self.facts.form == IN_PLACE
+        floats = "" if in_place else " and target.dtype.kind in FLOATS"
+        self.lines.append("    def call(a0, *args, **kwargs):")
+        self.put(0, "state = local.state", "if state.modes is not None:")
+        self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
+        self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
+        self.put(0, "values = OP.bind((a0, *args), kwargs)", "target = a0._array")
+        self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
+        if in_place:
+            self.put(0, "check_operands_of_write(OP, a0, values)")
+        else:
+            self.put(0, "if expanded(target) and not (REPEATS and REPEATS(*values)):\n    raise shared_places()")
+
+    # Unwrap and compute ---------------------------------------------------------------------------
+
+    def unwrap_and_compute(self) -> None:
+        """Set `array` to what the kernel returns."""
+        facts = self.facts
+        if facts.operands == 2:
+            self.unwrap_operands(1)
+            self.put(0, "except TypeError:")
+            self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
+            self.put(1, "return NotImplemented" if facts.form == OPERATOR else "raise")
+            self.compute_operands()
+        elif facts.operands == 1:
+            self.unwrap_operand()
+            self.compute_operand()
+        else:
+            self.unwrap()
+            by_name = [f"{x}={array}" for x, array in zip(facts.keywords, self.arrays[facts.positional :], strict=True)]
+            self.refuse_dtypes("arrays0[0]" if facts.many else self.arrays[facts.inputs[0]])
+            self.put(0, f"try:\n    array = KERNEL({', '.join(self.arrays[: facts.positional] + by_name)})")
+            self.translate()
+
+    def refuse_dtypes(self, array: str, condition: str = "") -> None:
+        """Refuse unsigned integers wider than a byte, if PyTorch's kernel does; `array` has the dtype to look at."""
+        if self.facts.refuses:
+            if not (self.one or self.facts.operands or self.facts.many):
+                condition = f"hasattr({array}, 'dtype') and "
+            self.put(0, f"if {condition}{array}.dtype.kind == 'u':\n    OP.refuse_dtypes({self.tuple_of_arrays()})")
+
+    def translate(self) -> None:
+        """Give NumPy's errors PyTorch's class and words."""
+        self.put(0, "except (ValueError, TypeError) as error:")
+        self.put(1, f"raise translated(OP, {self.values}, error) from None")
+
+    def unwrap_operand(self) -> None:
+        """Set `x` to the array of the operand of a ufunc of one."""
+        self.put(0, "if type(a0) is not Tensor and not isinstance(a0, Tensor):\n    a0 = OP.adopted(a0, 0)")
+        self.put(0, "x = a0._array")
+        self.arrays = ["x"]
+        if self.facts.floating:
+            self.put(0, "kind = x.dtype", "if kind is not F32 and kind.kind not in FLOATS:")
+            self.put(1, "x = x.astype(get_default_dtype().numpy)")
+        self.refuse_dtypes("x")
+
+    def compute_operand(self) -> None:
+        """Compute a ufunc of one operand; large arrays are shared among threads."""
+        self.put(0, "try:\n    if x.size < parallel.LARGE:\n        array = KERNEL(x)")
+        self.put(1, "else:\n    array = parallel.blockwise(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
+        self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
+
+    def unwrap_operands(self, indent: int) -> None:
+        """Set `x` and `y` to what a ufunc of two takes: arrays of one dtype, or a number."""
+        differ = "kind is not y.dtype" + " or (kind is not F32 and kind is not F64)" * self.facts.floating
+        promote = "x, y = promoted(OP, a0, a1)"
+        self.put(indent, "is_tensor0 = type(a0) is Tensor or isinstance(a0, Tensor)")
+        self.put(indent, "is_tensor1 = type(a1) is Tensor or isinstance(a1, Tensor)")
+        self.put(indent, "if is_tensor0:")
+        self.put(indent + 1, "x = a0._array", "kind = x.dtype")
+        self.put(indent + 1, f"if is_tensor1:\n    y = a1._array\n    if {differ}:\n        {promote}")
+        self.put(indent + 1, "elif (kind is F32 or kind is F64) and (type(a1) is float or type(a1) is int):")
+        self.put(indent + 2, f"y = {'number(a1, kind) if a1 else a1' if self.facts.quick else 'a1'}")
+        self.put(indent + 1, f"else:\n    {promote}")
+        self.put(indent, f"else:\n    {promote}")
+        self.arrays = ["x", "y"]
+
+    def compute_operands(self) -> None:
+        """Compute a ufunc of two operands."""
+        self.refuse_dtypes("(x if is_tensor0 else y)", "not (is_tensor0 and kind is F32) and ")
+        self.put(0, "try:")
+        branches = []
+        if self.facts.of_floats:
+            branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
+        if self.facts.elementwise:
+            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.blockwise(KERNEL, x, y)"))
+        for k, (condition, result) in enumerate(branches):
+            self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
+        self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
+        self.translate()
+
+    def unwrap(self) -> None:
+        """Unwrap the tensors among the arguments."""
+        for k, i in enumerate(self.facts.inputs):
+            x = self.a[i]
+            self.arrays[i] = f"{x}._array" if self.one else f"array{k}"
+            if self.one:
+                self.put(0, f"if type({x}) is not Tensor and not isinstance({x}, Tensor):")
+                self.put(1, f"{x} = OP.adopted({x}, {i})")
+            elif self.facts.many:
+                self.arrays[i] = "arrays0"
+                self.put(0, f"try:\n    arrays0 = [x._array for x in {x}]")
+                self.put(0, f"except AttributeError:\n    arrays0 = OP.elements({x}, {i})")
+            else:
+                self.put(0, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
+                self.put(0, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
+                self.put(1, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+
+    # Wrap and record ------------------------------------------------------------------------------
+
+    def wrap(self) -> None:
+        """Return the array as a tensor, with a node if it requires grad."""
+        self.put(0, "if type(array) is not ndarray:\n    array = as_array(array)")
+        self.tell("computed", "[array]")
+        self.put(0, *self.new_tensor("USUAL"))
+        if self.facts.records:
+            self.find_edges()
+            self.put(1, f"if {self.needed()}:")
+            self.put(2, "dtype = array.dtype", "if dtype is F32 or dtype.kind in FLOATS:")
+            self.record()
+        self.put(0, "return out")
+
+    def wrap_several(self) -> None:
+        """Return the arrays as tensors, with one node if they require grad."""
+        facts, hidden = self.facts, self.facts.residuals
+        outputs = f"results[:-{hidden}]" if hidden else "results" if facts.outputs != 1 else "(results,)"
+        self.put(0, "results, outs, arrays = array, [], []", f"for array in {outputs}:")
+        self.put(1, "if type(array) is not ndarray:\n    array = as_array(array)", "arrays.append(array)")
+        self.put(1, *self.new_tensor("SEVERAL" if facts.outputs != 1 else "USUAL"), "outs.append(out)")
+        if hidden:
+            self.put(0, f"residuals = tuple([as_array(array) for array in results[-{hidden}:]])")
+        residuals = "residuals" if hidden else "()"
+        self.tell("computed", f"[*arrays, *{residuals}]")
+        if facts.records:
+            self.find_edges()
+            self.put(1, f"if {self.needed()}:\n    record_several(OP, {self.key()}, {self.edges()},")
+            self.put(3, f"{self.values}, outs, tuple(arrays), {residuals})")
+        if facts.result:
+            self.put(0, "return RESULT(outs)")
+        else:
+            self.put(0, "return outs[0]" if facts.outputs == 1 else "return tuple(outs)")
+
+    def new_tensor(self, kind: str) -> list[str]:
+        """Return the statements that make the tensor `out`, a view of a kind if the op makes views."""
+        if self.facts.view:
+            return [new_tensor_text("out", _cell="None"), f"make_view(out, {self.first}, state, {kind})"]
+        return [new_tensor_text("out")]
+
+    def find_edges(self) -> None:
+        """Find the edges of the inputs that need a gradient, after `if state.grad`."""
+        facts = self.facts
+        self.put(0, "if state.grad:")
+        if self.one:
+            self.put(1, self.refreshed(self.first))
+        elif facts.many:
+            self.put(1, f"edges = []\nfor x in {self.first}:")
+            self.put(2, self.refreshed("x"), f"edges.append({self.edge('x')} if x._requires_grad else None)")
+        else:
+            edges = " = ".join([f"edge{k}" for k in range(len(facts.inputs))])
+            self.put(1, f"{edges} = None" if facts.operands else f"key = 0\n{edges} = None")
+            for k, i in enumerate(facts.inputs):
+                x = self.a[i]
+                self.put(1, f"if is_tensor{k}:")
+                if not facts.operands:
+                    self.put(2, f"key |= {256 << k}")
+                self.put(2, self.refreshed(x))
+                if facts.operands or not facts.constant[k]:
+                    self.put(2, f"if {x}._requires_grad:\n    edge{k} = {self.edge(x)}")
+                    if not facts.operands:
+                        self.put(3, f"key |= {1 << k}")
+
+    def needed(self) -> str:
+        """Return the condition that some input needs a gradient."""
+        if self.one:
+            return f"{self.first}._requires_grad"
+        if self.facts.many:
+            return "any(edges)"
+        return "edge0 is not None or edge1 is not None" if self.facts.operands else "key & 255"
+
+    def edges(self) -> str:
+        """Return the expression of the inputs' edges."""
+        if self.one:
+            return f"({self.edge(self.first)},)"
+        if self.facts.many:
+            return "tuple(edges)"
+        return f"({', '.join([f'edge{k}' for k in range(len(self.facts.inputs))])},)"
+
+    def key(self) -> str:
+        """Return the expression of the key of the plan (see `Op.plan_of`)."""
+        return "257" if self.one else "None" if self.facts.many else "key"
+
+    @staticmethod
+    def refreshed(x: str) -> str:
+        """Return the statement that brings the edge of a view up to date."""
+        return f"if {x}._view is not None:\n    refresh({x})"
+
+    @staticmethod
+    def edge(x: str) -> str:
+        """Return the expression of the edge of a tensor that requires grad."""
+        return f"{x}._edge or leaf_edge({x})"
+
+    def record(self) -> None:
+        """Give the tensor `out` its node."""
+        facts, key = self.facts, self.key()
+        if facts.operands == 2:
+            self.put(3, "if edge0 is None:\n    key = 770 if is_tensor0 else 514")
+            self.put(3, "elif edge1 is None:\n    key = 769 if is_tensor1 else 257\nelse:\n    key = 771")
+        node = "NODE()" if facts.overload is None else f"NODE() if {self.a[facts.overload]} is None else OVERLOAD()"
+        self.put(3, f"node = {node}", f"node.edges = {self.edges()}")
+        self.put(3, f"node.plan = plan = PLANS.get({key}) or OP.plan_of({key})", "node.hooks = None")
+        self.put(3, "node.number = next(numbers)", "node.shape = array.shape", "node.dtype = dtype")
+        self.put(3, f"try:\n    node.saved = plan.keep({', '.join(self.a)}, array, out._cell, ())")
+        self.put(3, "except TypeError:\n    raise RuntimeError(INFERENCE_NOT_SAVED) from None")
+        self.put(3, "out._edge = (node, 0)", "out._requires_grad = True")
+
+    # Writes ---------------------------------------------------------------------------------------
+
+    def compute_in_place(self) -> None:
+        """Compute the result, to be copied into the first argument, or write it there at once."""
+        facts = self.facts
+        if facts.operands == 2:
+            self.put(0, "a1 = values[1]")
+            self.unwrap_operands(0)
+            self.tell("writes", "None")
+            if facts.is_ufunc:  # the short way: nothing is recorded, nothing converted
+                self.refuse_dtypes("x", "kind is not F32 and ")
+                self.put(0, "if edges is None and x is target and fits(y, target):")
+                if facts.of_floats:
+                    self.put(1, "if kind is F32:\n    OF_FLOATS(x, y, out=target)")
+                self.put(1, f"{'elif' if facts.of_floats else 'if'} target.size < parallel.LARGE:")
+                self.put(2, "KERNEL(x, y, out=target)")
+                self.put(1, "else:\n    parallel.blockwise(KERNEL, x, y, out=target)")
+                self.put(1, "count_write(a0)", "return a0")
+            self.compute_operands()
+        elif facts.operands == 1:
+            self.unwrap_operand()
+            self.tell("writes", "None")
+            self.compute_operand()
+        else:
+            self.put(0, "arrays = OP.arrays(values)")
+            self.tell_of_arrays("None")
+            self.put(0, "try:\n    array = OP.compute(arrays)")
+            self.translate()
+
+    def compute_by_writing(self) -> None:
+        """Let the kernel write into the first argument."""
+        self.put(0, "arrays = arrays_of_write(OP, a0, values, READS)")
+        self.tell_of_arrays("WRITE")
+        self.put(0, "try:\n    WRITE(*arrays)")
+        self.translate()
+
+    def tell_of_arrays(self, kernel: str) -> None:
+        """Refuse the dtypes of `arrays`, and tell the witness of the write."""
+        self.arrays = []
+        if self.facts.refuses:
+            self.put(0, "OP.refuse_dtypes(arrays)")
+        self.tell("writes", kernel)
+
+    def record_write(self) -> None:
+        """Count the write and enter it in the graph."""
+        before, residuals = "None", "()"
+        if self.facts.form == IN_PLACE:
+            if self.facts.residuals:
+                self.put(0, "array, *residuals = array")
+                residuals = "tuple(residuals)"
+            if self.facts.holds_first:
+                self.put(0, "before = None if edges is None else target.copy()")
+                before = "before"
+            self.put(0, "check_result(array, target)", "np.copyto(target, array, casting='unsafe')")
+        self.put(0, "count_write(a0)", "if edges is not None:")
+        self.put(1, f"record_write(OP, edges, values, a0, {residuals}, {before})")
+        self.put(0, "return a0")
+
+
+def record_several(
+    op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
+) -> None:
+    """Give the outputs of an op of several, or with residuals, their node.
+
+    Args:
+        op: the op.
+        key: see `Op.plan_of`.
+        edges: the inputs' edges.
+        values: the arguments.
+        outs: the outputs; `arrays` are their arrays.
+        residuals: what the kernel keeps for the formulas.
+    """
+    node: Any = None
+    for position, out in enumerate(outs):
+        if arrays[position].dtype.kind in FLOATS and position not in op.nondiff:
+            if node is None:
+                node = op.node(key, edges, values, arrays, outs[0]._cell, residuals)
+            out._edge, out._requires_grad = (node, position), True
+            op.last = position
+
+
+# Operands of two dtypes, and errors ----------------------------------------------------------------
+
+
+def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the operands as what the ufunc takes: arrays of PyTorch's result dtype, or a Python number left as it is.
+
+    NumPy's weak promotion of Python numbers is PyTorch's as long as the number's category is not the higher one.
+    """
+    if made.name == "sub":
+        refuse_booleans(x, y)
+    if not made.in_float32:
+        if isinstance(x, Tensor) and not isinstance(y, Tensor):
+            kind = x._array.dtype.kind
+            if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
+                return x._array, y
+            if type(y) is int and x._array.dtype is _I64 and not made.floating and -(2**63) <= y < 2**63:
+                return x._array, y
+        elif isinstance(y, Tensor) and not isinstance(x, Tensor):
+            kind = y._array.dtype.kind
+            if kind == "f" and type(x) in _PLAIN_NUMBERS:
+                return x, y._array
+    x, y = (
+        each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
+        for k, each in enumerate((x, y))
+    )
+    operands = []
+    for each in (x, y):
+        if isinstance(each, Tensor):
+            operands.append((each.dtype, 2 if each._array.ndim else 1))
+        elif isinstance(each, np.ndarray):
+            operands.append((dtypes.from_numpy_dtype(each.dtype), 2 if each.ndim else 1))
+        else:
+            operands.append((dtypes.of_number(each), 0))
+    target = dtypes.result_dtype(*operands)
+    if made.floating and not target.is_floating_point:
+        target = dtypes.get_default_dtype()
+    numpy_dtype = target.numpy
+    if (
+        made.in_float32
+        and numpy_dtype.itemsize == 2
+        and target.is_floating_point
+        and not (isinstance(y, Tensor) and y._array.ndim)
+    ):
+        wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
+        return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and what leaves it as it is
+    return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+
+
+def refuse_booleans(x: Any, y: Any) -> None:
+    """Raise PyTorch's error if one operand of a subtraction is boolean."""
+    booleans = [
+        each._array.dtype.kind == "b" if isinstance(each, Tensor) else isinstance(each, bool) for each in (x, y)
+    ]
+    if all(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if any(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+
+
+def _cast(x: Any, numpy_dtype: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x._array.astype(numpy_dtype, copy=False)
+    if isinstance(x, np.ndarray):
+        return x.astype(numpy_dtype, copy=False)
+    return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
+
+
+def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
+    """Return NumPy's error in PyTorch's class and words (errors that are PyTorch's already come back unchanged)."""
+    text = str(error)
+    if isinstance(error, ValueError) and ("broadcast" in text):
+        shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
+        return RuntimeError(_broadcast_error(made.name, shapes))
+    if isinstance(error, TypeError) and ("ufunc" in text or "numpy boolean" in text):
+        kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
+        if made.name == "sub":
+            refuse_booleans(*values)
+        return RuntimeError(f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}')
+    return error
+
+
+def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
+    if len(shapes) == 2:
+        a, b = shapes
+        for back in range(1, min(len(a), len(b)) + 1):
+            if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+                dim = max(len(a), len(b)) - back
+                return (
+                    f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at "
+                    f"non-singleton dimension {dim} ({name} of shapes {list(a)} and {list(b)})"
+                )
+    return f"{name}: shapes {', '.join(str(list(shape)) for shape in shapes)} cannot be broadcast together"
+
+
+#: What the texts name.
+_SCOPE = {
+    "__name__": __name__,  # by which warnings of NumPy are filtered
+    "F32": _F32, "F64": _F64, "FLOATS": FLOATS, "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING,
+    "PLAIN_NUMBERS": _PLAIN_NUMBERS, "Tensor": Tensor, "as_array": as_array,
+    "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
+    "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,
+    "edges_of_write": inplace.edges_of_write, "expanded": expanded, "fits": inplace.fits,
+    "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local, "make_view": make_view,
+    "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
+    "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
+    "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
+    "supplied": supplied, "translated": translated,
+}  # fmt: skip

@@ -1,0 +1,437 @@
+"""`Op`: what the declaration of an op says, how its arguments are bound, and how its calls are recorded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tinytorch.core.graph import Edge, leaf_edge, numbers
+from tinytorch.core.node import (
+    INFERENCE_NOT_SAVED,
+    INPUT,
+    OUTPUT,
+    PLAIN,
+    PROPERTY,
+    RESIDUAL,
+    SHAPE,
+    Formula,
+    OpNode,
+    Plan,
+)
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import refresh
+from tinytorch.kernels import dtypes
+
+MISSING: Any = object()
+
+
+class Op:
+    """A kernel, its formulas, and what is known about calling it.
+
+    Attributes:
+        name: the public name ("sum"); `node_class.__name__` is PyTorch's ("SumBackward0").
+        kernel: the function of arrays.
+        caller: the function of Tensors that `call.py` generates for it.
+        inputs: positions of the tensor arguments in the signature; `many`: the one that is a sequence of tensors.
+        formulas: per differentiable input its formula; or `joint`, one for all.
+        operands: 1 or 2 for a ufunc (or a kernel called like one) of that many tensors or numbers, else 0.
+        elementwise: an element of the output depends on one element of each input, so in forward mode the formulas
+            are their own transposes.
+        linear: the kernel is linear in each tensor argument with the others held fixed, so the tangent of the output
+            is the op applied to the tangent of that argument.
+        broadcasts: gradients are summed to the shape of their input.
+        view: the output shares the first input's memory.
+        floating: integers become the default floating type first.
+        of_floats: of two operands, the kernel for float32, where it is another function.
+        in_float32: see `pointwise`.
+        refuses: which dtypes PyTorch's kernel refuses, see `op`.
+        data_dependent: the shape of the output depends on the values of the input.
+    """
+
+    caller: Any
+    operands = 0
+    elementwise = False
+    linear = False
+    in_float32 = False
+    of_floats: Callable[..., Any] | None = None
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        formulas: dict[str, Formula | None],
+        *,
+        arguments: tuple[str, ...],
+        defaults: tuple[Any, ...],
+        positional: int,
+        name: str,
+        node_name: str,
+        many: str | None = None,
+        joint: Formula | None = None,
+        joint_inputs: tuple[str, ...] = (),
+        outputs: int = 1,
+        nondiff: tuple[int, ...] = (),
+        residuals: tuple[str, ...] = (),
+        view: bool = False,
+        broadcasts: bool = False,
+        floating: bool = False,
+        result: Callable[..., Any] | None = None,
+        overload: tuple[str, str] | None = None,
+        refuses: str | Callable[..., str | None] | None = None,
+        data_dependent: bool = False,
+    ) -> None:
+        self.kernel, self.formulas, self.name = kernel, formulas, name
+        self.arguments, self.defaults, self.positional = arguments, defaults, positional
+        #: Positions of the arguments without a default.
+        self.required = [i for i, default in enumerate(defaults) if default is MISSING]
+        self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
+        self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
+        self.result, self.refuses, self.data_dependent = result, refuses, data_dependent
+        self.last = outputs - 1  # number of the last output that is differentiable
+        tensors = (*joint_inputs, *formulas)
+        self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
+        self.position = {argument: i for i, argument in enumerate(arguments)}
+        for unknown in [name for name in tensors if name not in self.position]:
+            raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
+        #: Per input, whether it has no gradient.
+        self._constant = [
+            formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
+        ]
+        self.plans: dict[Any, Plan] = {}
+        #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
+        self.wants = {key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None}
+        if joint is not None:
+            self.wants["joint"] = _parameter_names(joint)[2:]
+        body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
+        self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
+        self.overload: tuple[int, type[OpNode]] | None = None
+        if overload is not None:
+            argument, class_name = overload
+            self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
+
+    # Calling --------------------------------------------------------------------------------------
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the signature's order, defaults filled in."""
+        if not kwargs and len(self.required) <= len(args) <= self.positional:
+            return args + self.defaults[len(args) :]  # (the usual case)
+        by_place, more = args[: self.positional], args[self.positional :]
+        return self.bound((*by_place, *self.defaults[len(by_place) :]), more, kwargs)
+
+    def bound(self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the signature's order, of a call that Python alone did not understand.
+
+        PyTorch's `input`, `other`, and NumPy's `axis`, `keepdims` are understood for `x`, `y`, `dim`, `keepdim`.
+
+        Args:
+            values: the arguments, defaults filled in, `MISSING` for those that there are not.
+            more: those by place that are too many.
+            kwargs: those by names that may be other ones.
+        """
+        name, found = self.name, list(values)
+        if more:
+            count = self.positional
+            raise TypeError(f"{name}() takes {count} positional arguments but {count + len(more)} were given")
+        for key, value in kwargs.items():
+            position = self.position.get(key, self.position.get(own_name(key), 0 if key == "input" else None))
+            if position is None:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+            if found[position] is not self.defaults[position]:
+                raise TypeError(f"{name}() got multiple values for argument '{key}'")
+            found[position] = value
+        missing = [f'"{self.arguments[i]}"' for i in self.required if found[i] is MISSING]
+        if missing:
+            raise TypeError(f"{name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+        return tuple(found)
+
+    def given(
+        self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call, as Python has bound them, by place and by name."""
+        count = self.positional
+        args = tuple([value for value in values[:count] if value is not MISSING])
+        named = zip(self.arguments[count:], values[count:], strict=True)
+        return (*args, *more), kwargs | {key: value for key, value in named if value is not MISSING}
+
+    def arrays(self, values: tuple[Any, ...]) -> list[Any]:
+        """Return the arguments with the array of each tensor in its place."""
+        arrays = list(values)
+        for i in self.inputs:
+            value = arrays[i]
+            if isinstance(value, Tensor):
+                arrays[i] = value._array
+            elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
+                arrays[i] = self.elements(value, i)
+            elif value is not None:
+                arrays[i] = self.checked(value, i)
+        return arrays
+
+    def checked(self, value: Any, i: int) -> Any:
+        """Return a number given for a tensor as it is, and the array of PyTorch's tensors; refuse anything else."""
+        return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
+
+    def adopted(self, value: Any, i: int) -> Tensor:
+        """Return PyTorch's tensor, which torchvision's data sets give, as one of ours on the same memory.
+
+        Raises PyTorch's TypeError for anything else.
+        """
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            adopted: Tensor = wrap(value.detach().numpy())
+            return adopted
+        self.refuse(value, i)
+
+    def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
+        """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
+        if k is not None:
+            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+        argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
+        raise TypeError(
+            f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
+
+    def compute(self, arrays: list[Any]) -> Any:
+        """Call the kernel with the arguments that `arrays` has returned."""
+        by_name = dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
+        return self.kernel(*arrays[: self.positional], **by_name)
+
+    def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
+        """Raise PyTorch's error if its kernel has no code for unsigned integers wider than a byte, and one is given."""
+        wide = [array.dtype for array in arrays if is_wide_unsigned(array)]
+        index = self.position.get("index")
+        if not wide or (index is not None and is_wide_unsigned(arrays[index])):  # (the kernel checks the index itself)
+            return
+        name = self.refuses(*arrays) if callable(self.refuses) else self.refuses
+        if name is not None:
+            kind = dtypes.from_numpy_dtype(wide[0]).tensor_name
+            raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+    def elements(self, tensors: Sequence[Any], i: int) -> list[Any]:
+        """Return the arrays of the tensors in argument `i`."""
+        for k, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                self.refuse(tensor, i, k)
+        return [tensor._array for tensor in tensors]
+
+    # Recording ------------------------------------------------------------------------------------
+
+    def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
+        """Return the inputs' edges, None where no gradient flows; None when nothing is to be recorded."""
+        found = False
+        edges: list[Edge | None] = []
+        for tensor in tensors:
+            edge = None
+            if type(tensor) is Tensor or isinstance(tensor, Tensor):
+                if tensor._view is not None:
+                    refresh(tensor)
+                if tensor._requires_grad:
+                    edge = tensor._edge or leaf_edge(tensor)
+                    found = True
+            edges.append(edge)
+        return edges if found else None
+
+    def record(
+        self,
+        edges: list[Edge | None],
+        values: tuple[Any, ...],
+        outs: tuple[Any, ...],
+        cell: Any,
+        residuals: tuple[Any, ...] = (),
+        written_to: Tensor | None = None,
+        before: Any = None,
+    ) -> OpNode | None:
+        """Return the node of a call with its saved values, or None if no input that needs a gradient has a formula.
+
+        Args:
+            edges: the inputs' edges.
+            values: the arguments.
+            outs: the arrays that came out; `cell` the version cell of the first.
+            residuals: what the kernel keeps for the formulas.
+            written_to: the first input, when the op wrote to it in place; `before` is a copy of what it held.
+        """
+        if self.many is not None:
+            key: Any = None  # one formula serves all
+        else:
+            key = 0
+            k = 0
+            for i in self.inputs:
+                if edges[k] is not None:
+                    if self._constant[k]:
+                        edges[k] = None
+                    else:
+                        key |= 1 << k
+                if isinstance(values[i], Tensor):
+                    key |= 256 << k
+                k += 1
+            if not key & 255:
+                return None
+        node = self.node(key, edges, values, outs, cell, residuals)
+        if written_to is not None:
+            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
+            # are saved as of before the write, so that backward finds them modified.
+            saved = node.saved
+            for k, (kind, position) in enumerate(node.plan.sources):
+                if kind != INPUT:
+                    continue
+                tensor, version = saved[k]
+                if position == self.inputs[0]:
+                    held = wrap(before)
+                    held._edge, held._requires_grad = edges[0], edges[0] is not None
+                    saved[k] = (held, 0)
+                elif tensor._cell is written_to._cell:
+                    saved[k] = (tensor, version - 1)
+        return node
+
+    def node(
+        self, key: Any, edges: Any, values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
+        residuals: tuple[Any, ...] = (),
+    ) -> OpNode:  # fmt: skip
+        """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
+        plan = self.plans.get(key) or self.plan_of(key)
+        overload = self.overload
+        if overload is None or values[overload[0]] is None:
+            node = self.node_class()
+        else:
+            node = overload[1]()
+        node.edges = tuple(edges)
+        node.plan = plan
+        node.hooks = None
+        node.number = next(numbers)
+        if not self.outputs:
+            node.outputs = len(outs)
+        if node.outputs == 1:
+            node.shape, node.dtype = outs[0].shape, outs[0].dtype
+        else:
+            node.shape = tuple([out.shape for out in outs])
+            node.dtype = tuple([out.dtype for out in outs])
+        try:
+            node.saved = plan.keep(*values, outs if self.outputs != 1 else outs[0], cell, residuals)
+        except TypeError:
+            raise RuntimeError(INFERENCE_NOT_SAVED) from None
+        return node
+
+    def plan_of(self, key: Any) -> Plan:
+        """Return the plan of a set of inputs.
+
+        Args:
+            key: bit k says that the k-th input needs a gradient, bit 8 + k that it is a tensor. None for an op of a
+                sequence of tensors: one formula serves all.
+        """
+        bits = -1 if key is None else key
+        count = range(len(self.inputs))
+        plan = self._plan(tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count]))
+        plan.compile(len(self.arguments), self.outputs != 1)
+        self.plans[key] = plan
+        return plan
+
+    def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
+        """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
+        plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
+        is_tensor = dict(zip(self.inputs, given, strict=True))
+        if self.joint is not None:
+            sources = [self._source(name, is_tensor) for name in self.wants["joint"]]
+            plan.rules.append((0, self.joint, tuple([plan.save(source) for source in sources])))
+            return plan
+        if self.many is not None:
+            formula = self.formulas[self.many]
+            assert formula is not None
+            names = self.wants[self.many]
+            plan.rules.append((0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+            return plan
+        for k, i in enumerate(self.inputs):
+            formula = self.formulas[self.arguments[i]]
+            if needs[k] and formula is not None:
+                names = self.wants[self.arguments[i]]
+                plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+        # A number given for a tensor counts as one: PyTorch makes it one.
+        plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
+        return plan
+
+    def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
+        """Return what a formula's parameter stands for."""
+        if name in self.position:
+            i = self.position[name]
+            if name == self.many:
+                raise TypeError(f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes")
+            if not is_tensor.get(i):
+                return (PLAIN, i)
+            return (INPUT, i)
+        if name == "out":
+            return (OUTPUT, 0)
+        if name in self.residuals:
+            return (RESIDUAL, self.residuals.index(name))
+        base, _, what = name.rpartition("_")
+        if base in self.position and what in ("shape", "shapes", "dtype"):
+            if what == "shape" and is_tensor.get(self.position[base], True):
+                return (SHAPE, self.position[base])
+            return (PROPERTY, _property_of(self.position[base], what))
+        if name.startswith("out") and name[3:].isdecimal():
+            return (OUTPUT, int(name[3:]))
+        raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
+
+
+#: NumPy's names of dimensions.
+NUMPY_DIMS = {"axis": "dim", "keepdims": "keepdim"}
+#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
+NUMPY = {"a": "input", "x": "input", "x1": "input", "x2": "other", "self": "input"} | NUMPY_DIMS
+#: What kernels call the arguments of public functions.
+_OWN = {
+    "input": "x", "tensor": "x", "tensors": "xs",
+    "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
+}  # fmt: skip
+_PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+
+
+def own_name(name: str) -> str:
+    """Return what kernels call an argument, given by PyTorch's or NumPy's name of it."""
+    public = NUMPY.get(name, name)
+    return _OWN.get(public, public)
+
+
+NUMBERS = (int, float, bool, np.number, np.bool_)
+
+
+@functools.cache
+def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
+    """Return the function that takes a dtype or shapes out of the arguments (cached, so that plans share it)."""
+    if what == "dtype":
+        return lambda values: values[position]._array.dtype
+    if what == "shape":
+        return lambda values: ()  # of a number
+    return lambda values: [tensor._array.shape for tensor in values[position]]
+
+
+def _parameter_names(function: Any) -> tuple[str, ...]:
+    code = function.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
+
+
+def signature(kernel: Any) -> tuple[tuple[str, ...], tuple[Any, ...], int]:
+    """Return a kernel's argument names, their defaults (`MISSING` where there is none), and how many are positional.
+
+    (Read from the code object: `inspect` is slow to import and slower to call.)
+    """
+    kernel = getattr(kernel, "__wrapped__", kernel)
+    names, positional = _parameter_names(kernel), kernel.__code__.co_argcount
+    defaults = kernel.__defaults__ or ()
+    by_name = kernel.__kwdefaults__ or {}
+    missing = (MISSING,) * (positional - len(defaults))
+    return names, (*missing, *defaults, *[by_name.get(name, MISSING) for name in names[positional:]]), positional
+
+
+def as_array(result: Any) -> Any:
+    """Return a kernel's result as an array: ufuncs on 0-d arrays return scalars."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def is_wide_unsigned(x: Any) -> bool:
+    """Return whether `x` is an array of unsigned integers wider than a byte."""
+    return isinstance(x, np.ndarray) and x.dtype.kind == "u" and x.dtype.itemsize > 1
+
+
+def camel(name: str) -> str:
+    """Return a function's name as PyTorch writes it in the names of nodes: "log_softmax" as "LogSoftmax"."""
+    return "".join([part.capitalize() for part in name.strip("_").split("_")])

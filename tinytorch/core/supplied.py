@@ -1,0 +1,36 @@
+"""What `core` and `ops` use but later modules define, since it is made of ops or of classes that they do not know.
+
+This registry is the one place where a module refers to a module after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+#: The module that defines each function.
+_MODULES = {
+    "strided": "core.strided",  # the part of a tensor's memory at a place
+    "restrided": "core.strided",  # its gradient: the part at a place of a memory of zeros with a tensor added to it
+    "copy_slices": "core.strided",  # a tensor with another one written at a place of its memory
+    "add_hook": "autograd.hooks",  # enters a hook into a dictionary and returns the handle that removes it
+    "input_metadata": "autograd.node",  # the shapes and dtypes of the gradients that a node receives
+    "shown": "autograd.node",  # the node of an op, with the members that show what it has saved
+    "node_name": "autograd.pytorch_graph",  # the name of the node of an op
+    "inputs_shown": "autograd.pytorch_graph",  # the inputs of the node of an op that PyTorch's has, in its order
+    "next_functions": "autograd.pytorch_graph",  # the nodes that PyTorch's graph has before the node of an op
+    "count_own_references": "autograd.references",  # how many references to a gradient a walk itself holds
+    "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
+    "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
+    "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
+}
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+def supplied(name: str) -> Callable[..., Any]:
+    """Return a function that a later module defines; the module is imported when it is first asked for."""
+    function = _functions.get(name)
+    if function is None:
+        function = _functions[name] = getattr(import_module(f"tinytorch.{_MODULES[name]}"), name)
+    return function
