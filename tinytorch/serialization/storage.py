@@ -105,9 +105,9 @@ class _StorageReader:
             )
         _, kind, key, location, numel = identity
         if type(kind) is not _StorageType or type(key) is not str or type(location) is not str:
-            raise pickle.UnpicklingError(f"invalid description of a storage: {reprlib.repr(identity)}")
+            raise pickle.UnpicklingError(f"a storage is described by {reprlib.repr(identity)}")
         if type(numel) is not int or numel < 0:
-            raise pickle.UnpicklingError(f"storage {key} has an invalid length: {reprlib.repr(numel)}")
+            raise pickle.UnpicklingError(f"storage {key} has an impossible length: {reprlib.repr(numel)}")
         if key not in self.loaded:
             read = self.read(kind.dtype, key, numel)
             self.loaded[key] = (read, self.restore(read, location))

@@ -302,7 +302,7 @@ class _Reader:
     def find(self, module: Any, name: Any) -> Any:
         """Return the value of a global name, if it is in the allowlist."""
         if type(module) is not str or type(name) is not str:
-            raise TypeError("the name of a global must be two strings")
+            raise TypeError("a global is named by two strings")
         if module == "__builtin__":  # Python 2's name, which protocol 2 writes
             module = "builtins"
         full = f"{module}.{name}"
