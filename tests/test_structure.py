@@ -1,4 +1,4 @@
-"""The house keeps its floors: a module imports only from floors below its own, and nothing heavy at import."""
+"""The rules of the structure: order of imports, no circles, a fact stands once, nothing is patched."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import importlib
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import tinytorch
+from tests import declared
+from tinytorch.ops.register import functions, methods
 
 PACKAGE = Path(tinytorch.__file__).parent
 
@@ -194,3 +197,120 @@ def test_the_table_of_names_is_fresh() -> None:
     script = Path(__file__).resolve().parent.parent / "scripts" / "make_names.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+# A fact stands once -------------------------------------------------------------------------------
+
+#: Collections at the level of a module that may hold names of ops, with the reason.
+MAY_LIST_OPS = {
+    "__init__._NAMES": "generated: which module has which public name",
+    "__init__._MEMBERS": "generated: which module has which member of Tensor",
+    "amp.autocast_mode._AVAILABLE": "kinds of devices",
+    "autograd.functional._JVP": "text of error messages",
+    "autograd.functional._HVP": "text of error messages",
+    "autograd.profiler._NAMES": "appearance: names of rows in PyTorch's profiler",
+    "compat": "names of PyTorch that programs ask for",
+    "compiler.tracing._TENSOR_ATTRIBUTES": "attributes of Tensor, which are no ops",
+    "core.device._KINDS": "kinds of devices",
+    "inspect.summary._MULTIPLY_ADDS": "how the summary counts the multiplications of products",
+    "kernels.dtypes.C_NAMES": "names of dtypes",
+    "kernels.indexing._REDUCTIONS": "values of an argument",
+    "kernels.printing._PROFILES": "values of an argument",
+    "nn.init._LINEAR": "values of an argument",
+    "nn.init._GAINS": "values of an argument",
+    "nn.parameter._ALLOWED": "appearance: the members that PyTorch lets an uninitialized parameter have",
+    "nn.parameter._OPERATORS": "appearance: the operators that PyTorch refuses to an uninitialized parameter",
+    "ops.limits._C_NAMES": "names of dtypes",
+    "ops.nn.embedding._MODES": "values of an argument",
+    "ops.operators._div_rounded": "values of an argument",
+    "ops.out.RULES": "the rules that declarations name; a rule of one function has its name",
+    "ops.overrides._NAMES": "appearance: the names of operators in PyTorch's __torch_function__",
+    "ops.overrides._CALLED": "appearance: the names of operators in PyTorch's __torch_function__",
+    "ops.overrides._BINARY": "operators of Python",
+    "ops.overrides._ASKING": "appearance: private members that PyTorch's __torch_function__ is called for",
+    "ops.scatter._SCATTER_REDUCTIONS": "values of an argument",
+    "ops.scatter._INDEX_REDUCTIONS": "values of an argument",
+}
+
+
+def words_of(node: ast.AST) -> set[str]:
+    """Return the words in the strings of an expression."""
+    strings = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return {word for text in strings for word in text.replace(",", " ").split()}
+
+
+def collections_of(path: Path) -> list[tuple[str, ast.expr]]:
+    """Return the names and values of the collections that a module assigns at its level, its `__all__` apart."""
+    found = []
+    for statement in ast.parse(path.read_text("utf-8")).body:
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+            continue
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        value = statement.value
+        makes = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2]
+        if makes in ("split", "frozenset", "set", "dict", "fromkeys", "sorted", "tuple", "list") or (
+            not makes and any(isinstance(each, (ast.Set, ast.Dict, ast.List, ast.Tuple)) for each in ast.walk(value))
+        ):
+            found.append((ast.unparse(target), value))
+    return [(name, value) for name, value in found if name != "__all__"]
+
+
+def test_no_module_lists_ops_beside_their_declarations() -> None:
+    assert declared.FUNCTIONS  # (all modules that declare ops are imported)
+    ops = {name.rpartition(".")[2] for name in functions} | set(functions) | set(methods)
+    found = {}
+    for module, path in modules():
+        for name, value in collections_of(path):
+            listed = words_of(value) & ops
+            if len(listed) >= 3:
+                found[f"{module or '__init__'}.{name}"] = sorted(listed)
+    excepted = tuple(MAY_LIST_OPS)
+    wrong = {name: listed for name, listed in found.items() if not name.startswith(excepted)}
+    assert not wrong, "say these facts in the declarations of the ops"
+    stale = [name for name in excepted if not any(each.startswith(name) for each in found)]
+    assert not stale, "take these out of MAY_LIST_OPS"
+
+
+# Nothing is patched -------------------------------------------------------------------------------
+
+
+def test_no_code_object_cell_or_globals_is_written_to() -> None:
+    for name, path in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
+                for part in ast.walk(target) if isinstance(target, ast.AST) else ():
+                    of_function = isinstance(part, ast.Attribute) and part.attr in ("__code__", "cell_contents")
+                    of_globals = isinstance(part, ast.Subscript) and ast.unparse(part.value).endswith("__globals__")
+                    assert not of_function and not of_globals, f"{name}: {ast.unparse(node)}"
+
+
+def test_no_module_assigns_into_another_one_at_import() -> None:
+    for name, path in modules():
+        if name == "ops.register":  # the one registry: it gives Tensor its members
+            continue
+        body = ast.parse(path.read_text("utf-8")).body
+        imported = {
+            alias.asname or alias.name for each in body if isinstance(each, ast.ImportFrom) for alias in each.names
+        }
+        statements = list(body)
+        while statements:
+            statement = statements.pop()
+            if isinstance(statement, (ast.If, ast.For, ast.With, ast.Try)):
+                statements += statement.body
+            for target in getattr(statement, "targets", None) or [getattr(statement, "target", None)]:
+                if isinstance(target, (ast.Attribute, ast.Subscript)):
+                    root = ast.unparse(target).partition(".")[0].partition("[")[0]
+                    assert root not in imported, f"{name}: {ast.unparse(statement)}"
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "setattr":
+                assert ast.unparse(call.args[0]) not in imported, f"{name}: {ast.unparse(statement)}"
+
+
+def test_the_modules_of_a_folder_import_each_other_in_no_circle() -> None:
+    edges: dict[str, dict[str, set[str]]] = {}
+    for name, path in modules():
+        folder = name.partition(".")[0]
+        imported = {each for each in imports(path, only_top=False) if each.startswith(f"{folder}.") and each != name}
+        edges.setdefault(folder, {})[name] = imported
+    for folder in edges:
+        TopologicalSorter(edges[folder]).prepare()  # raises CycleError

@@ -120,7 +120,7 @@ def test_what_is_cheap_is_computed_again(between: Callable[[torch.Tensor], torch
     expected, _ = outcome(between, False)
     found, source = outcome(between, True)
     assert found == expected
-    assert len(re.findall(r"^[^#]*(?:gelu\(|each\((?:tanh|sin),)", source, re.MULTILINE)) == times, source
+    assert len(re.findall(r"^[^#]*(?:gelu\(|blockwise\((?:tanh|sin),)", source, re.MULTILINE)) == times, source
 
 
 @pytest.mark.usefixtures("small_is_large")
@@ -162,9 +162,9 @@ def test_what_nobody_uses_any_more_is_written_over(
     for _ in range(3):
         for each, other in zip(run(x), expected, strict=True):
             assert each.numpy().tobytes() == other.numpy().tobytes()
-    over = re.findall(r"^[^#]*each\((\w+), (\w+).*out=\2\)", run.source, re.MULTILINE)
+    over = re.findall(r"^[^#]*blockwise\((\w+), (\w+).*out=\2\)", run.source, re.MULTILINE)
     assert [name == "add" for name, _ in over] == [False, True], run.source
-    assert len(re.findall(r"^[^#]*each\(", run.source, re.MULTILINE)) == 3, run.source
+    assert len(re.findall(r"^[^#]*blockwise\(", run.source, re.MULTILINE)) == 3, run.source
 
 
 def test_threads_do_not_wait_for_each_other_nor_use_up_the_limit() -> None:

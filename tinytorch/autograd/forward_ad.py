@@ -1,15 +1,15 @@
-"""Forward-mode automatic differentiation: dual tensors, a tangent beside each primal.
+"""Forward-mode automatic differentiation: dual tensors, which consist of a primal and a tangent.
 
-A `Level` is a dispatch mode that knows the tangents of tensors: while it is on, it computes beside every op `y = f(x)`
-the tangent of `y`, the Jacobian of `f` times the tangent of `x`. No op needs a rule of its own for that:
+A `Level` is a dispatch mode that holds the tangents of tensors: while it is on, it also computes, for every op
+`y = f(x)`, the tangent of `y`, the Jacobian of `f` times the tangent of `x`. No op needs a rule of its own for that:
 
-- a formula of the op table, `g -> J^T g`, is linear in `g`, so its derivative by `g` is the transpose, `t -> J t`;
+- the gradient formula of an op, `g -> J^T g`, is linear in `g`, so its derivative by `g` is the transpose, `t -> J t`;
 - the Jacobian of a pointwise op is diagonal, so its formula is its own transpose;
 - a product of matrices is linear in each factor: `d(XY) = dX Y + X dY`;
-- a view of a tensor has the same view of its tangent.
+- the tangent of a view is the same view of the tangent.
 
-Levels nest: what a level computes is seen by the levels around it, and recorded as usual, so forward over forward,
-forward over reverse and reverse over forward all hold. Source: PyTorch's `torch.autograd.forward_ad`.
+Levels nest: the operations of a level are seen by the levels around it, and are recorded as usual, so forward over
+forward, forward over reverse and reverse over forward work. Source: PyTorch's `torch.autograd.forward_ad`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Tangents = list[Tensor | None]
 
 
 class Level(DispatchMode):
-    """The tangents of one level; a context manager, on whose exit they are forgotten.
+    """The tangents of one level; a context manager, which forgets them on exit.
 
-    A tangent belongs to the array of a tensor, so that saved tensors that are unpacked still have it. That of a view
-    is taken from its base's when it is asked for.
+    A tangent belongs to the array of a tensor, so that a saved tensor that is unpacked still has it. The tangent of a
+    view is computed from that of its base when it is needed.
 
     Example:
         >>> from tinytorch.autograd.forward_ad import Level
@@ -54,7 +54,7 @@ class Level(DispatchMode):
     differentiates = True
 
     def __init__(self) -> None:
-        #: By id of an array: a weak reference to it, its tangent, and for a view the base's tangent it was taken from.
+        #: By id of an array: a weak reference to it, its tangent, and for a view the tangent of its base.
         self._tangents: dict[int, tuple[Any, Tensor, Tensor | None]] = {}
 
     def __exit__(self, *exc: object) -> None:
@@ -62,21 +62,21 @@ class Level(DispatchMode):
         self._tangents.clear()
 
     def dual(self, primal: Tensor, tangent: Tensor) -> Tensor:
-        """Return a tensor on the memory of `primal`, and in its place of the graph, that has `tangent`.
+        """Return a tensor with the memory and the edge of `primal`, and the tangent `tangent`.
 
         Raises:
-            ValueError: one of them is not of floating point.
+            ValueError: one of the two is not of floating point.
             RuntimeError: the shapes differ.
         """
-        for what, each in (("primal", primal), ("tangent", tangent)):
-            if not each.is_floating_point():
-                raise ValueError(f"Expected {what} to be floating point or complex, but got: {each.dtype}")
-        made = _alias(primal)
-        self._set(made, tangent)
-        return made
+        for what, tensor in (("primal", primal), ("tangent", tangent)):
+            if not tensor.is_floating_point():
+                raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
+        dual = _alias(primal)
+        self._set(dual, tangent)
+        return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
-        """Return a tensor without its tangent, and the tangent (None where there is none)."""
+        """Return a tensor without its tangent, and the tangent or None."""
         state = local.state
         modes = state.modes or ()
         state.modes = tuple([mode for mode in modes if mode is not self]) or None
@@ -95,12 +95,12 @@ class Level(DispatchMode):
         if whole is None:
             return None
         if entry is None or entry[2] is not whole[1]:
-            self._set(x, view.replay(_laid_out(whole[1], view.base)), whole[1])
+            self._set(x, view.replay(_with_strides_of(whole[1], view.base)), whole[1])
             entry = self._tangents[id(x._array)]
         return entry[1]
 
     def forget(self, x: Tensor) -> None:
-        """Take a tensor's tangent away."""
+        """Remove the tangent of a tensor."""
         self._tangents.pop(id(x._array), None)
 
     def _set(self, x: Tensor, tangent: Tensor, taken_from: Tensor | None = None) -> None:
@@ -115,33 +115,32 @@ class Level(DispatchMode):
         tangents[key] = (weakref.ref(x._array, forget), tangent, taken_from)
 
     def _write(self, x: Tensor, tangent: Tensor) -> None:
-        """Give a tensor that was written to its new tangent, in the tangent of its base where it is a view."""
+        """Set the tangent of a tensor that was written to; of a view, write it into the tangent of the base."""
         own = self._tangents.get(id(x._array))
         if x._view is None or (own is not None and own[2] is None):
             self._set(x, tangent)
             return
         base = x._view.base
         whole = self.tangent(base)
-        whole = _zeros_like(base) if whole is None else _laid_out(whole, base).clone()
+        whole = _zeros_like(base) if whole is None else _with_strides_of(whole, base).clone()
         x._view.replay(whole).copy_(tangent)
         self._set(base, whole)
 
-    def _set_of_saved(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
-        """Give the copy of what `x` held, which the node of a write to it saved, its tangent."""
-        edge = x._edge if x._view is None else x._view.base._edge
+    def _set_saved_tangent(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
+        """Set the tangent of the copy of `x` from before a write in place, which the node of the write has saved."""
+        edge: Any = x._edge if x._view is None else x._view.base._edge
         if edge is not None and edge[0].number > start and x._view is not None:
-            edge = (edge[0].inner, 0)  # what `CopySlices` holds
+            edge = (edge[0].inner, 0)  # the node inside of `CopySlices`
         if tangent is None or edge is None or edge[0].number <= start:
-            return  # not recorded
-        node: Any = edge[0]
-        for (kind, position), item in zip(node.plan.sources, node.saved, strict=True):
+            return  # the write was not recorded
+        for (kind, position), item in zip(edge[0].plan.sources, edge[0].saved, strict=True):
             if kind == INPUT and position == op.inputs[0]:
                 self._set(item[0], tangent)
 
-    # What it does beside each call ----------------------------------------------------------------
+    # Calls of ops ---------------------------------------------------------------------------------
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, having given its outputs their tangents."""
+        """Return the result of a call, having set the tangents of its outputs."""
         if local.state.inference:
             return caller(*args, **kwargs)
         if not isinstance(op, Op):
@@ -156,16 +155,16 @@ class Level(DispatchMode):
         x = values[0]
         writes = caller.writes  # type: ignore[attr-defined]
         if writes and any(op.arguments[0] in names for names in op.wants.values()):
-            values = (x.clone(), *values[1:])  # what it held
+            values = (x.clone(), *values[1:])  # from before the write
         start = next(numbers)
         result = caller(*args, **kwargs)
         if values[0] is not x:
-            self._set_of_saved(x, op, tangents[0], start)
+            self._set_saved_tangent(x, op, tangents[0], start)
         if op.view:
             (tangent,) = tangents
-            views = op.caller(_laid_out(tangent, x), *values[1:])
+            views = op.caller(_with_strides_of(tangent, x), *values[1:])
             for out, view in zip(_as_tuple(result), _as_tuple(views), strict=True):
-                # The view's own way to the base's tangent is as good, where there is one.
+                # If the base has a tangent, that of the view follows from it.
                 if out._view is None or self.tangent(out) is None:
                     self._set(out, view)
             return result
@@ -173,16 +172,16 @@ class Level(DispatchMode):
             return result
         outs = _as_tuple(result)
         try:
-            found = push_forward(op, values, outs, tangents)
-        except NotImplementedError as error:  # of a formula
+            pushed = push_forward(op, values, outs, tangents)
+        except NotImplementedError as error:  # raised by a formula
             raise NotImplementedError(
                 f"Trying to use forward AD with {op.name} that does not support it because it has not been "
                 "implemented yet."
             ) from error
-        for out, tangent in zip(outs, found, strict=True):
+        for out, tangent in zip(outs, pushed, strict=True):
             if writes:
-                if any(tangent is each for each in tangents):
-                    tangent = tangent.clone()  # type: ignore[union-attr]  # each has memory of its own
+                if any(tangent is other for other in tangents):
+                    tangent = tangent.clone()  # type: ignore[union-attr]  # tangents do not share memory
                 self._write(out, _zeros_like(out) if tangent is None else tangent)
             elif tangent is not None and out._array.dtype.kind in FLOATS:
                 self._set(out, tangent)
@@ -196,23 +195,23 @@ class Level(DispatchMode):
         if all(tangent is None for tangent in tangents):
             return result
         outs = result if isinstance(result, tuple) else (result,)
-        given: list[Tensor | None] = []
+        passed: list[Tensor | None] = []
         for x, tangent in zip(args, tangents, strict=True):
             if tangent is None and ctx._materialize and isinstance(x, Tensor) and x._array.dtype.kind in FLOATS:
                 tangent = _zeros_like(x)
-            given.append(tangent)
-        versions = [0 if tangent is None else tangent._version for tangent in given]
+            passed.append(tangent)
+        versions = [0 if tangent is None else tangent._version for tangent in passed]
         if ctx._for_forward is None:
-            ctx._for_forward = ()  # what was saved for backward is not for `jvp`
-        found = function.jvp(ctx.shown(), *given)
-        found = found if isinstance(found, tuple) else (found,)
+            ctx._for_forward = ()  # `jvp` does not see the tensors saved for backward
+        tangents_out = function.jvp(ctx.shown(), *passed)
+        tangents_out = tangents_out if isinstance(tangents_out, tuple) else (tangents_out,)
         ctx._for_forward = None
-        if len(found) != len(outs):
+        if len(tangents_out) != len(outs):
             raise RuntimeError(
                 f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got "
-                f"{len(found)})"
+                f"{len(tangents_out)})"
             )
-        for k, (out, tangent) in enumerate(zip(outs, found, strict=True)):
+        for k, (out, tangent) in enumerate(zip(outs, tangents_out, strict=True)):
             if tangent is None:
                 continue
             if not isinstance(tangent, Tensor):
@@ -226,7 +225,7 @@ class Level(DispatchMode):
                 _check_view(out, tangent, args, tangents)
                 self._set(out, tangent)
             elif any(
-                tangent is each and each._version != version for each, version in zip(given, versions, strict=True)
+                tangent is other and other._version != version for other, version in zip(passed, versions, strict=True)
             ):
                 self._write(out, tangent)
             else:
@@ -239,20 +238,20 @@ class Level(DispatchMode):
 
 
 def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: Tangents) -> None:
-    """Raise PyTorch's error unless, where a Function returns a view of an input, its `jvp` does so of the tangent."""
+    """Raise PyTorch's error if a Function returns a view of an input, but its `jvp` no view of that input's tangent."""
     if out._view is None or out._cell is None:
         return
-    for x, given in zip(args, tangents, strict=True):
-        if given is None or x._cell is not out._cell:
+    for x, tangent_of_x in zip(args, tangents, strict=True):
+        if tangent_of_x is None or x._cell is not out._cell:
             continue
         if tangent._view is None:
             raise RuntimeError(
                 "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a "
                 "view."
             )
-        base = given if given._view is None else given._view.base
+        base = tangent_of_x if tangent_of_x._view is None else tangent_of_x._view.base
         if tangent._view.base is not base:
-            what = "the given" if given._view is None else "the same base as the given"
+            what = "the given" if tangent_of_x._view is None else "the same base as the given"
             raise RuntimeError(
                 f"A custom Function is returning a view but the jvp is not returning a view of {what} grad input."
             )
@@ -265,13 +264,13 @@ def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:
 
 
 def push_forward(op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tangents: Tangents) -> Tangents:
-    """Return the tangents of the outputs of a call, given those of its inputs (None where there is none)."""
-    given = tuple([isinstance(values[i], Tensor) for i in op.inputs])
+    """Return the tangents of the outputs of a call, given those of its inputs (None for an input without one)."""
+    are_tensors = tuple([isinstance(values[i], Tensor) for i in op.inputs])
     needs = tuple([tangent is not None for tangent in tangents])
-    plan, sources = _plan(op, needs, given)
-    saved = [_argument(source, values, outs) for source in sources]
+    plan, sources = _plan(op, needs, are_tensors)
+    saved = [_value_of(source, values, outs) for source in sources]
     if not op.elementwise and not op.linear:
-        return _transposed(op, plan, saved, outs, tangents)
+        return _by_transposed_formulas(op, plan, saved, outs, tangents)
     total: Tensor | None = None
     for k, formula, indices in plan.rules:
         tangent = tangents[k]
@@ -281,14 +280,16 @@ def push_forward(op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tang
         else:
             part = formula(tangent, *[saved[i] for i in indices])
         total = part if total is None else total + part
-    return [None if total is None else _fitted(total, outs[0])]
+    return [None if total is None else _broadcast_and_cast(total, outs[0])]
 
 
-def _transposed(op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], tangents: Tangents) -> Tangents:
-    """Return the tangents of the outputs by the derivative of the op's formulas with respect to `g`."""
+def _by_transposed_formulas(
+    op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], tangents: Tangents
+) -> Tangents:
+    """Return the tangents of the outputs as the derivatives of the op's formulas with respect to `g`."""
     node = _new(op.node_class)
     node.plan, node.saved = plan, saved
-    node.edges = tuple([None if tangent is None else _SOMEWHERE for tangent in tangents])
+    node.edges = tuple([None if tangent is None else _ANY_EDGE for tangent in tangents])
     if not op.outputs:
         node.outputs = len(outs)
     recording = local.state.grad
@@ -303,25 +304,25 @@ def _transposed(op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], 
             if g is not None and tangent is not None and g.requires_grad:
                 ends.append(g)
                 vectors.append(tangent)
-    wanted = [g for g in gs if g is not None]
-    if not ends or not wanted:
+    differentiable = [g for g in gs if g is not None]
+    if not ends or not differentiable:
         return [None if g is None else _zeros_like(g) for g in gs]
-    vectors = [_fitted(vector, end) for vector, end in zip(vectors, ends, strict=True)]
-    found = iter(grad(ends, wanted, vectors, None, recording, True, True, False, True))
-    return [None if g is None else next(found) for g in gs]
+    vectors = [_broadcast_and_cast(vector, end) for vector, end in zip(vectors, ends, strict=True)]
+    tangents_out = iter(grad(ends, differentiable, vectors, None, recording, True, True, False, True))
+    return [None if g is None else next(tangents_out) for g in gs]
 
 
 @functools.cache
-def _plan(op: Op, needs: tuple[bool, ...], given: tuple[bool, ...]) -> tuple[Plan, list[Any]]:
-    """Return the plan of the formulas, taking its values as they are, and what these values are."""
-    plan = op._plan(needs, given)
+def _plan(op: Op, needs: tuple[bool, ...], are_tensors: tuple[bool, ...]) -> tuple[Plan, list[Any]]:
+    """Return the plan of the formulas with plain values as its sources, and its original sources."""
+    plan = op._plan(needs, are_tensors)
     sources = plan.sources
     plan.sources = [(PLAIN, None)] * len(sources)
     return plan, sources
 
 
-def _argument(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
-    """Return what a formula's parameter stands for."""
+def _value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
+    """Return the value of a source, see `Plan`."""
     kind, position = source
     if kind in (PLAIN, INPUT):
         return values[position]
@@ -331,11 +332,11 @@ def _argument(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tens
         return values[position]._array.shape if isinstance(values[position], Tensor) else ()
     if kind == PROPERTY:
         return position(values)
-    return None  # a cache: the formula computes it from the inputs, differentiably
+    return None  # a residual: the formula computes it from the inputs, differentiably
 
 
-def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
-    """Return a tangent broadcast and converted to what it is the tangent of."""
+def _broadcast_and_cast(tangent: Tensor, like: Tensor) -> Tensor:
+    """Return a tangent broadcast to the shape, and cast to the dtype, of its primal."""
     if tangent._array.shape != like._array.shape:
         tangent = tangent.expand(like.shape)
     if tangent._array.dtype != like._array.dtype:
@@ -343,15 +344,15 @@ def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
     return tangent
 
 
-def _laid_out(tangent: Tensor, x: Tensor) -> Tensor:
-    """Return a tangent in memory that is laid out as that of `x`, so that the same views can be taken of both."""
+def _with_strides_of(tangent: Tensor, x: Tensor) -> Tensor:
+    """Return a tangent with the strides of `x`, so that the same views can be taken of both."""
     if tangent._array.strides == x._array.strides:
         return tangent
     return _zeros_like(x).copy_(tangent)
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    """Return zeros laid out as `x`, with the gaps that there are between its elements."""
+    """Return zeros with the strides of `x`, even if these leave gaps between its elements."""
     array = x._array
     if not array.size or 0 in array.strides or places.is_dense(array):
         return wrap(np.zeros_like(array))
@@ -361,11 +362,13 @@ def _zeros_like(x: Tensor) -> Tensor:
 
 
 def _alias(x: Tensor) -> Tensor:
-    """Return a tensor on the same memory, in the same place of the graph, with an array of its own."""
-    made: Tensor = x.view_as(x)
-    if x._edge is not None or not x._requires_grad:  # else it stays a view, and is not to be written to
-        made._view = None
-    return made
+    """Return a tensor with the same memory and edge, but an array object of its own."""
+    alias: Tensor = x.view_as(x)
+    if (
+        x._edge is not None or not x._requires_grad
+    ):  # a view of a leaf that requires grad stays one, since it must not be written to
+        alias._view = None
+    return alias
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:
@@ -373,14 +376,14 @@ def _as_tuple(result: Any) -> tuple[Any, ...]:
 
 
 _new: Any = object.__new__
-_SOMEWHERE: Edge = (Start((), None), 0)  # an edge, for rules that ask which inputs need a gradient
+_ANY_EDGE: Edge = (Start((), None), 0)  # marks the inputs that need a gradient
 
 
 # PyTorch's names ----------------------------------------------------------------------------------
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: a tensor without its tangent, and the tangent, of the same shape, or None.
+    """The result of `unpack_dual`: a tensor without its tangent, and the tangent, of the same shape, or None.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD
@@ -396,25 +399,25 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def __getattr__(name: str) -> int:
-    if name == "_current_level":  # PyTorch's variable, which programs look at
-        return len(_levels()) - 1
+    if name == "_current_level":  # a variable of PyTorch's that programs read
+        return len(_dual_levels()) - 1
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def _levels() -> list[Level]:
-    """Return this thread's levels that were entered by `enter_dual_level`: at most one, as in PyTorch."""
+def _dual_levels() -> list[Level]:
+    """Return the levels that this thread has entered by `enter_dual_level`: at most one, as in PyTorch."""
     return [mode for mode in local.state.modes or () if isinstance(mode, _DualLevel)]
 
 
 class _DualLevel(Level):
-    """A level that `enter_dual_level` entered."""
+    """A level entered by `enter_dual_level`."""
 
 
 def enter_dual_level() -> int:
     """Enter a level of forward mode and return its index, 0.
 
     Raises:
-        RuntimeError: there is one already; use `tinytorch.func.jvp` to nest.
+        RuntimeError: a level is on already; use `tinytorch.func.jvp` to nest.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD
@@ -430,7 +433,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Exit the level; all its tangents are forgotten.
+    """Exit the level and forget its tangents.
 
     Raises:
         RuntimeError: no level was entered, or `level` is not the current one.
@@ -443,7 +446,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         >>> fwAD.unpack_dual(x).tangent is None
         True
     """
-    levels = _levels()
+    levels = _dual_levels()
     if not levels and level is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level not in (None, len(levels) - 1):
@@ -454,11 +457,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a tensor with the values (and memory) of `tensor` and a tangent: a direction in which to differentiate.
+    """Return a tensor with the memory of `tensor` and a tangent: the direction in which to differentiate.
 
     Raises:
         RuntimeError: no level was entered, or `level` is another; the shapes differ; the tensor has a tangent.
-        ValueError: one of them is not of floating point.
+        ValueError: one of the two is not of floating point.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD
@@ -467,7 +470,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         ...     fwAD.unpack_dual(x ** 3).tangent
         tensor([3., 0.])
     """
-    levels = _levels()
+    levels = _dual_levels()
     if not levels and level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -493,7 +496,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return `(primal, tangent)` of a tensor; the tangent is None where it has none.
+    """Return `(primal, tangent)` of a tensor; the tangent is None if it has none.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD
@@ -501,7 +504,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         ...     fwAD.unpack_dual(torch.tensor(1.0))
         UnpackedDualTensor(primal=tensor(1.), tangent=None)
     """
-    levels = _levels()
+    levels = _dual_levels()
     if not levels or level not in (None, 0):
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):

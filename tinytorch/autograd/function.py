@@ -1,8 +1,8 @@
-"""The user's own ops: `Function`, with `ctx`. A call is a node whose rule is a class.
+"""Custom differentiable functions: `Function`, and its `ctx`. A call is a node whose backward is the user's method.
 
-A node keeps what the graph needs, and `ctx` (a `BackwardCFunction`) is its face for users: `y.grad_fn` is `ctx`, whose
-attributes are all the user's, whatever their names. A face is made when it is asked for, and is not kept by its node:
-there is no cycle, and the attributes, which belong to the node, last as long as the graph.
+The state that the graph needs is in a `FunctionNode`. Users see a `BackwardCFunction` in its place, as `ctx` and as
+`y.grad_fn`, so that they can set attributes of any name. It is created when it is needed, and its node refers to it
+weakly: there is no reference cycle, and the attributes, which the node holds, live as long as the graph.
 
 Source: PyTorch's "Extending torch.autograd".
 """
@@ -34,7 +34,7 @@ __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "Inpl
 
 
 class FunctionNode(Node):
-    """A recorded call of a `Function`; each has a subclass of its own, named after it."""
+    """A recorded call of a `Function`; each Function has a subclass of its own, named after it."""
 
     __slots__ = (
         "_for_forward",
@@ -51,12 +51,12 @@ class FunctionNode(Node):
     )
 
     function: Any  # the subclass of Function
-    places: tuple[int, ...]  # which arguments are tensors
+    places: tuple[int, ...]  # the positions of the arguments that are tensors
     needs_input_grad: tuple[bool, ...]
     to_save: tuple[Any, ...] | None
     dirty_tensors: tuple[Any, ...] | None
     non_differentiable: tuple[Any, ...] | None
-    constant: Collection[int]  # the numbers of these outputs
+    constant: Collection[int]  # the numbers of the outputs marked as non-differentiable
 
     def __init__(self) -> None:
         self.hooks = None
@@ -64,11 +64,11 @@ class FunctionNode(Node):
         self._for_forward: tuple[Any, ...] | None = None
         self.to_save = self.dirty_tensors = self.non_differentiable = None
         self.saved = self.constant = ()
-        self.attributes: dict[str, Any] = {}  # the user's
+        self.attributes: dict[str, Any] = {}  # what the user has set on `ctx`
         self._materialize = True
 
     def shown(self) -> Any:
-        """Return the face, `ctx`."""
+        """Return `ctx`."""
         face = None if self.face is None else self.face()
         if face is None:
             face = self.function._backward_cls(self)
@@ -77,19 +77,19 @@ class FunctionNode(Node):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was given to `save_for_backward`, or while `jvp` runs, to `save_for_forward`."""
+        """The arguments of `save_for_backward`; while `jvp` runs, those of `save_for_forward`."""
         if self._for_forward is not None:
             return self._for_forward
         if self.saved is None:
             raise RuntimeError(FREED)
-        if self.saved is _TAKEN:
+        if self.saved is _ACCESSED:
             raise RuntimeError(
                 "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
                 "autograd.Function. Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
             )
         tensors = tuple([self._unpack(item) for item in self.saved])
         if self.function.clear_saved_tensors_on_access:
-            self.saved = _TAKEN
+            self.saved = _ACCESSED
         return tensors
 
     def _unpack(self, item: Any) -> Tensor | None:
@@ -105,20 +105,20 @@ class FunctionNode(Node):
             raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
         if number is None:
             return tensor
-        output: Tensor = wrap(tensor)  # kept as a bare array: the tensor itself would be a cycle
+        output: Tensor = wrap(tensor)  # it was saved as an array: the tensor itself would make a cycle
         output._cell, output._edge, output._requires_grad = cell, (self, number), True
         return output
 
     def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep what `pack` makes of the saved tensors instead of these; `saved_tensors` gets them from `unpack`."""
+        """Replace the saved tensors by what `pack` returns for them; `saved_tensors` gets them from `unpack`."""
         for k, item in enumerate(self.saved or ()):
             if item is not None and len(item) == 4:
                 self.pack_one(k, pack, unpack)
 
     def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep what `pack` makes of one saved tensor instead of it."""
+        """Replace one saved tensor by what `pack` returns for it."""
         tensor, cell, _, number = self.saved[k]
-        place = number  # where in the graph: which output of this node, or an edge
+        place = number  # its place in the graph: the number of an output of this node, or an edge
         if number is not None:
             tensor = wrap(tensor)
             tensor._cell, tensor._requires_grad = cell, True
@@ -133,50 +133,50 @@ class FunctionNode(Node):
         self.saved = None
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the tensor inputs by the user's rule, which gets zeros, or None."""
+        """Return the gradients of the tensor inputs by the user's `backward`, called with zeros or None."""
         return self.backward(None, create_graph, needed)
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the tensor inputs by the user's rule."""
+        """Return the gradients of the tensor inputs by the user's `backward`."""
         gs = self._as_list(g)
         if self._materialize and None in gs:
-            many = self.outputs > 1
-            shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))
-            # (PyTorch's own functions switch that off.)
+            several = self.outputs > 1
+            shapes, dtypes = (self.shape, self.dtype) if several else ((self.shape,), (self.dtype,))
+            # (Some of PyTorch's own functions set this attribute to False.)
             without = () if self.attributes.get("_materialize_non_diff_grads", True) else self.constant
-            for k, each in enumerate(gs):
-                if each is None and kinds[k] is not None and k not in without:
-                    gs[k] = wrap(np.zeros(shapes[k], kinds[k]))
+            for k, grad in enumerate(gs):
+                if grad is None and dtypes[k] is not None and k not in without:
+                    gs[k] = wrap(np.zeros(shapes[k], dtypes[k]))
         result = self.shown().apply(*gs)
         grads = result if isinstance(result, tuple) else (result,)
         count = len(self.needs_input_grad)
-        if len(grads) > count and all(each is None for each in grads[count:]):
+        if len(grads) > count and all(grad is None for grad in grads[count:]):
             grads = grads[:count]
         if len(grads) != count:
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(grads)})"
             )
-        for k, each in enumerate(grads):
-            if each is None:
+        for k, grad in enumerate(grads):
+            if grad is None:
                 continue
             if k not in self.places:
                 raise RuntimeError(
                     f"function {self.name()} returned a gradient different than None at position {k + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
-            if not isinstance(each, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(each).__name__})")
+            if not isinstance(grad, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
         return [grads[k] for k in self.places]
 
 
-_TAKEN: Any = object()  # instead of saved tensors that were to be had once
+_ACCESSED: Any = object()  # replaces the saved tensors after their only permitted access
 
 
 class FunctionCtx:
-    """What `forward` and `setup_context` may do with `ctx`."""
+    """The methods of `ctx` for `forward` and `setup_context`."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (inputs, outputs or others) for `backward`, which finds them in `saved_tensors`.
+        """Save tensors (inputs, outputs or others) for `backward`, which reads them from `saved_tensors`.
 
         Example:
             >>> class Square(torch.autograd.Function):
@@ -196,7 +196,7 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, which finds them in `saved_tensors`.
+        """Save tensors for `jvp`, which reads them from `saved_tensors`.
 
         Example:
             >>> class Double(torch.autograd.Function):
@@ -220,7 +220,7 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs `forward` wrote to in place; they must be returned too.
+        """Mark inputs that `forward` has written to in place; they must be returned too.
 
         Example:
             >>> class Double(torch.autograd.Function):
@@ -241,7 +241,7 @@ class FunctionCtx:
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Do nothing: of an old interface."""
+        """Do nothing; a deprecated method."""
         warnings.warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that "
             "calls to `set_()` are not tracked",
@@ -250,7 +250,7 @@ class FunctionCtx:
         )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which outputs have no gradient.
+        """Mark outputs as not differentiable.
 
         Example:
             >>> class Sorted(torch.autograd.Function):
@@ -270,7 +270,7 @@ class FunctionCtx:
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose whether `backward` gets zeros (the default) or None for outputs that nobody used.
+        """Choose whether `backward` receives zeros (the default) or None as the gradient of an unused output.
 
         Example:
             >>> class Pair(torch.autograd.Function):
@@ -288,15 +288,15 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
-def _of_node(name: str) -> Any:
-    """Return an attribute of `ctx` that is the node's."""
+def _node_attribute(name: str) -> Any:
+    """Return a property of `ctx` that reads and sets an attribute of the node."""
     return property(
         lambda self: getattr(self._graph_node, name), lambda self, value: setattr(self._graph_node, name, value)
     )
 
 
 class BackwardCFunction(FunctionCtx):
-    """`ctx`, and `grad_fn` of the outputs: the face of a `FunctionNode`, which has the user's attributes."""
+    """`ctx`, which is also `grad_fn` of the outputs: stands for a `FunctionNode`, which holds its attributes."""
 
     __slots__ = ("_graph_node",)
 
@@ -309,12 +309,12 @@ class BackwardCFunction(FunctionCtx):
         self.__dict__ = node.attributes
 
     to_save, dirty_tensors, non_differentiable, needs_input_grad, saved_for_forward = map(
-        _of_node, ("to_save", "dirty_tensors", "non_differentiable", "needs_input_grad", "_for_forward")
+        _node_attribute, ("to_save", "dirty_tensors", "non_differentiable", "needs_input_grad", "_for_forward")
     )
 
     @property
     def materialize_grads(self) -> Any:
-        """Whether `backward` gets zeros instead of None; can only be set."""
+        """Whether `backward` receives zeros instead of None; can only be set."""
         raise AttributeError(f"attribute 'materialize_grads' of '{type(self).__name__}' is not readable")
 
     @materialize_grads.setter
@@ -331,7 +331,7 @@ class BackwardCFunction(FunctionCtx):
         """The tensors given to `save_for_backward`.
 
         Raises:
-            RuntimeError: they were freed by an earlier backward, or written to since.
+            RuntimeError: they were freed by an earlier backward, or have been written to.
         """
         return self._graph_node.saved_tensors
 
@@ -358,7 +358,7 @@ class BackwardCFunction(FunctionCtx):
         return True
 
     def name(self) -> str:
-        """Return the name of the step, "<Function's name>Backward"."""
+        """Return the name of the node, "<Function's name>Backward"."""
         return self._graph_node.name()
 
     def _sequence_nr(self) -> int:
@@ -373,7 +373,7 @@ class BackwardCFunction(FunctionCtx):
         return self._graph_node.register_prehook(fn)
 
     def apply(self, *args: Any) -> Any:
-        """Return what the user's rule makes of the gradients of the outputs."""
+        """Return the result of the user's `backward` or `vjp` for the gradients of the outputs."""
         function = self._forward_cls
         own_backward = function.backward is not Function.backward
         own_vjp = function.vjp is not Function.vjp
@@ -387,7 +387,7 @@ class BackwardCFunction(FunctionCtx):
 
 
 class FunctionMeta(type):
-    """Gives each Function the class of its nodes, and that of their faces, `<Name>Backward`."""
+    """Creates for each Function the class of its nodes and that of their `ctx`, both named `<Name>Backward`."""
 
     def __init__(cls, name: str, bases: Any, body: Any) -> None:
         super().__init__(name, bases, body)
@@ -398,16 +398,16 @@ class FunctionMeta(type):
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
-    """An op of one's own: subclass, give `forward` and `backward` as static methods, call `apply`.
+    """A custom differentiable function: subclass it, define `forward` and `backward` as static methods, call `apply`.
 
     `forward(ctx, *args)` computes with recording off and may save tensors by `ctx.save_for_backward`; or
     `forward(*args)` with a separate `setup_context(ctx, inputs, output)`. `backward(ctx, *grad_outputs)` returns one
     gradient (or None) for each argument of `forward`; `vjp` is another name for it.
 
     Attributes:
-        clear_saved_tensors_on_access: `ctx.saved_tensors` can be had once, and is then let go of.
-        boxed_grads_call: `backward(ctx, grad_outputs)` gets a list, from which it may take what it no longer needs.
-        generate_vmap_rule: accepted.
+        clear_saved_tensors_on_access: `ctx.saved_tensors` can be read once, and is then freed.
+        boxed_grads_call: `backward(ctx, grad_outputs)` takes a list, from which it may remove gradients to free them.
+        generate_vmap_rule: accepted, without effect.
 
     Example:
         >>> class Cube(torch.autograd.Function):
@@ -441,7 +441,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: that is how functions were called long ago."""
+        """Raise RuntimeError: this way to call a Function was removed."""
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
             "function with static forward method. (Example: "
@@ -450,17 +450,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; to be given by the subclass."""
+        """Compute the outputs; defined by the subclass."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Fill `ctx` after a `forward` that does not take it."""
+        """Save tensors and attributes on `ctx` after a `forward` that does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Return the gradients of the inputs; to be given by the subclass."""
+        """Return the gradients of the inputs; defined by the subclass."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -470,14 +470,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Return the tangents of the outputs, given those of the inputs; to be given for forward mode."""
+        """Return the tangents of the outputs, given those of the inputs; defined by the subclass for forward mode."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Define the behaviour under `vmap`; accepted, and not called."""
+        """Define the behaviour under `vmap`; accepted, but never called."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."
@@ -520,20 +520,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if state.modes is not None:
             return dispatch(cls, cls._call, (node, args), {})
         node.number = next(numbers)
-        node.places = tuple([k for k, each in enumerate(args) if isinstance(each, Tensor)])
+        node.places = tuple([k for k, arg in enumerate(args) if isinstance(arg, Tensor)])
         for k in node.places:
             refresh(args[k])
-        node.needs_input_grad = tuple([isinstance(each, Tensor) and each._requires_grad for each in args])
+        node.needs_input_grad = tuple([isinstance(arg, Tensor) and arg._requires_grad for arg in args])
         recording = state.grad
         recorded = recording and True in node.needs_input_grad
         node.edges = ()
         if recorded:
             tensors = [args[k] for k in node.places]
-            node.edges = tuple([(each._edge or leaf_edge(each)) if each._requires_grad else None for each in tensors])
+            node.edges = tuple([(arg._edge or leaf_edge(arg)) if arg._requires_grad else None for arg in tensors])
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False
-        if state.autocast is not None:  # of all modes it alone goes on inside
+        if state.autocast is not None:  # the only mode that stays on inside
             state.modes = (state.autocast,)
         try:
             if separate:
@@ -544,129 +544,129 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         finally:
             state.grad, state.modes = recording, None
         results = result if isinstance(result, tuple) else (result,)
-        outputs = _finish(node, args, results, recorded, separate)
+        outputs = _record_outputs(node, args, results, recorded, separate)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
 def _positional(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int) -> tuple[Any, ...]:
-    """Return all arguments of a call in order; of forward's parameters the first are `skipped` (`ctx`)."""
+    """Return all arguments of a call by position; `skipped` counts the first parameters of `forward` (`ctx`)."""
     code = forward.__code__
     names = code.co_varnames[skipped : code.co_argcount]
-    given = dict(enumerate(args))
+    bound = dict(enumerate(args))
     for name, value in kwargs.items():
         if name not in names:
             raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
         if names.index(name) < len(args):
             raise TypeError(f"forward() got multiple values for argument '{name}'")
-        given[names.index(name)] = value
-    count = max(given) + 1
+        bound[names.index(name)] = value
+    count = max(bound) + 1
     if count > len(names):
         raise TypeError(f"forward() takes {len(names)} positional arguments but {count} were given")
     for k in range(count):
-        if k not in given:
+        if k not in bound:
             raise TypeError(f"forward() missing required argument: '{names[k]}' (position {k})")
-    return tuple([given[k] for k in range(count)])
+    return tuple([bound[k] for k in range(count)])
 
 
 # After forward --------------------------------------------------------------------------------------
 
 
-def _finish(
+def _record_outputs(
     node: FunctionNode, args: tuple[Any, ...], results: tuple[Any, ...], recorded: bool, separate: bool
 ) -> list[Any]:
-    """Make the results outputs of the node, and let it keep what is to be saved."""
+    """Turn the results of `forward` into outputs of the node, and save the tensors that `forward` asked to save."""
     to_save = node.to_save or ()
-    for k, each in enumerate(to_save):
-        if recorded and not (each is None or isinstance(each, Tensor)):
+    for k, result in enumerate(to_save):
+        if recorded and not (result is None or isinstance(result, Tensor)):
             raise TypeError(
-                f"save_for_backward can only save variables, but argument {k} is of type {type(each).__name__}"
+                f"save_for_backward can only save variables, but argument {k} is of type {type(result).__name__}"
             )
-        if recorded and each is not None and each._cell is None:
+        if recorded and result is not None and result._cell is None:
             raise RuntimeError(INFERENCE_NOT_SAVED)
-    # What `setup_context` saves of an input that was returned is not the output that is made of it: an error below.
-    kept: set[int] = {id(each) for each in (*to_save, *(node._for_forward or ()))} if separate else set()
-    constant = _marked(node.non_differentiable, "mark_non_differentiable only accepts variable")
-    dirty = _marked(node.dirty_tensors, "mark_dirty can only accept variable")
-    given = {id(each) for each in args if isinstance(each, Tensor)}
-    arrays = [each._array if isinstance(each, Tensor) else None for each in results]
+    # An input that `forward` returns becomes a view as an output; saving it in `setup_context` is an error, see below.
+    saved: set[int] = {id(result) for result in (*to_save, *(node._for_forward or ()))} if separate else set()
+    constant = _by_id(node.non_differentiable, "mark_non_differentiable only accepts variable")
+    dirty = _by_id(node.dirty_tensors, "mark_dirty can only accept variable")
+    inputs = {id(result) for result in args if isinstance(result, Tensor)}
+    arrays = [result._array if isinstance(result, Tensor) else None for result in results]
     shapes = tuple([() if array is None else array.shape for array in arrays])
-    kinds = tuple([None if array is None else array.dtype for array in arrays])
+    dtypes = tuple([None if array is None else array.dtype for array in arrays])
     node.outputs = max(len(results), 1)
     if len(results) == 1:
-        node.shape, node.dtype = shapes[0], kinds[0]
+        node.shape, node.dtype = shapes[0], dtypes[0]
     else:
-        node.shape, node.dtype = shapes, kinds
+        node.shape, node.dtype = shapes, dtypes
     outputs: list[Any] = []
     differentiable: dict[int, int] = {}  # id of a result: its output number
-    for number, each in enumerate(results):
-        out = each
-        if isinstance(each, Tensor):
-            if recorded and id(each) not in constant and each._array.dtype.kind in FLOATS:
-                differentiable[id(each)] = number
-                if id(each) in dirty:
-                    _check_dirty(each, id(each) in given, len(results))
+    for number, result in enumerate(results):
+        out = result
+        if isinstance(result, Tensor):
+            if recorded and id(result) not in constant and result._array.dtype.kind in FLOATS:
+                differentiable[id(result)] = number
+                if id(result) in dirty:
+                    _check_dirty(result, id(result) in inputs, len(results))
                 else:
-                    if id(each) in given:
-                        out = _alias(each, kept)
+                    if id(result) in inputs:
+                        out = _view_of_input(result, saved)
                     out._edge, out._requires_grad = (node, number), True
                     if out._view is not None:
-                        out._view.seen = _version(out)  # what it holds is what `forward` left
-            elif each.requires_grad:
-                if id(each) in given:
-                    out = each.detach()
-                elif each._view is None:
-                    each.detach_()
-            elif id(each) in given and id(each) not in dirty:
-                out = _alias(each, kept)
-            if out._view is not None and not (id(out) in given and id(out) in dirty):
+                        out._view.seen = _version(out)  # its edge describes the memory as `forward` has left it
+            elif result.requires_grad:
+                if id(result) in inputs:
+                    out = result.detach()
+                elif result._view is None:
+                    result.detach_()
+            elif id(result) in inputs and id(result) not in dirty:
+                out = _view_of_input(result, saved)
+            if out._view is not None and not (id(out) in inputs and id(out) in dirty):
                 out._view.kind = CUSTOM
         outputs.append(out)
     if len(differentiable) > 1:
         for out in outputs:
             if isinstance(out, Tensor) and out._view is not None:
                 out._view.kind = SEVERAL
-    if dirty.keys() - {id(each) for each in results}:
+    if dirty.keys() - {id(result) for result in results}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
             "modified inplace must all be outputs of the Function."
         )
-    for each in dirty.values():
-        each._bump()
-        if id(each) in differentiable:
-            each._grad = each._hooks = None
-            written(each, (node, differentiable[id(each)]))
+    for result in dirty.values():
+        result._bump()
+        if id(result) in differentiable:
+            result._grad = result._hooks = None
+            written(result, (node, differentiable[id(result)]))
     if constant:
-        node.constant = {k for k, each in enumerate(results) if id(each) in constant}
+        node.constant = {k for k, result in enumerate(results) if id(result) in constant}
     if recorded:
-        own = {id(each) for each in results} - given | dirty.keys()
+        computed = {id(result) for result in results} - inputs | dirty.keys()
         node.saved = tuple(
             [
-                None if each is None
-                else (each._array, each._cell, _version(each), differentiable[id(each)])
-                if id(each) in own and id(each) in differentiable
-                else (each, each._cell, _version(each), None)
-                for each in to_save
+                None if result is None
+                else (result._array, result._cell, _version(result), differentiable[id(result)])
+                if id(result) in computed and id(result) in differentiable
+                else (result, result._cell, _version(result), None)
+                for result in to_save
             ]
         )  # fmt: skip
     node.to_save = node.dirty_tensors = node.non_differentiable = None
     return outputs
 
 
-def _marked(tensors: Sequence[Any] | None, what: str) -> dict[int, Tensor]:
-    """Return the tensors that `ctx` was told of, by id."""
-    for each in tensors or ():
-        if not isinstance(each, Tensor):
-            raise RuntimeError(f"{what} arguments, but got {type(each).__name__}")
-    return {id(each): each for each in tensors or ()}
+def _by_id(tensors: Sequence[Any] | None, what: str) -> dict[int, Tensor]:
+    """Return tensors that were marked on `ctx`, by id."""
+    for tensor in tensors or ():
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError(f"{what} arguments, but got {type(tensor).__name__}")
+    return {id(tensor): tensor for tensor in tensors or ()}
 
 
 def _version(tensor: Tensor) -> int:
     return 0 if tensor._cell is None else tensor._cell[0]
 
 
-def _alias(tensor: Tensor, kept: set[int]) -> Tensor:
-    """Return an input that `forward` returned as a tensor of its own on the same memory, a view."""
-    if id(tensor) in kept:
+def _view_of_input(tensor: Tensor, saved: set[int]) -> Tensor:
+    """Return a view of an input that `forward` has returned: the output is another tensor than the input."""
+    if id(tensor) in saved:
         raise RuntimeError(
             "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
             "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "
@@ -677,7 +677,7 @@ def _alias(tensor: Tensor, kept: set[int]) -> Tensor:
 
 
 def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
-    """Raise PyTorch's error unless a tensor that `forward` wrote to can be made an output."""
+    """Raise PyTorch's error unless a tensor that `forward` has written to can become an output."""
     if not is_input:
         text = (
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
@@ -698,7 +698,7 @@ def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
 
 
 class InplaceFunction(Function):
-    """An old name of `Function`, for code that still has it."""
+    """A deprecated name of `Function`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -706,7 +706,7 @@ class InplaceFunction(Function):
 
 
 class _Undefined(Function):
-    """Hands its input on; the gradient that it gives back is undefined."""
+    """Returns its input; the gradient that its backward returns is undefined (None)."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -718,7 +718,7 @@ class _Undefined(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` whose own computation cannot be differentiated: a second derivative raises.
+    """Decorate a `backward` whose computation cannot be differentiated: a second derivative raises an error.
 
     Example:
         >>> class Double(torch.autograd.Function):
@@ -741,27 +741,27 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             result = fn(ctx, *args, **kwargs)
         if not local.state.grad:
             return result
-        if not any(isinstance(each, Tensor) and each.requires_grad for each in args):
+        if not any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
             return result
-        found = _refusing(result if isinstance(result, tuple) else (result,))
-        return found if isinstance(result, tuple) else found[0]
+        refusing = _with_error_node(result if isinstance(result, tuple) else (result,))
+        return refusing if isinstance(result, tuple) else refusing[0]
 
     return once
 
 
-def _refusing(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """Return results again as outputs of a node that cannot be differentiated."""
+def _with_error_node(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    """Return the results of a `backward` as outputs of a node whose own backward raises an error."""
     node = Error(len(results))
     aliases: list[Tensor | None] = []
     edges = []
-    for number, each in enumerate(results):
+    for number, result in enumerate(results):
         alias = edge = None
-        if each is not None:
-            alias, edge = each.detach(), leaf_edge(each.detach().requires_grad_())
+        if result is not None:
+            alias, edge = result.detach(), leaf_edge(result.detach().requires_grad_())
             alias._edge, alias._requires_grad = (node, number), True
         edges.append(edge)
         aliases.append(alias)
-    arrays = [None if each is None else each._array for each in results]
+    arrays = [None if result is None else result._array for result in results]
     node.shape = tuple([() if array is None else array.shape for array in arrays])
     node.dtype = tuple([None if array is None else array.dtype for array in arrays])
     if len(results) == 1:
@@ -771,7 +771,7 @@ def _refusing(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
 
 
 class Error(Node):
-    """A step that says why it cannot be taken."""
+    """A node whose backward raises an error."""
 
     __slots__ = ("outputs",)
 
@@ -779,9 +779,9 @@ class Error(Node):
         self.outputs, self.hooks, self.saved = outputs, None, ()
 
     def name(self) -> str:
-        """Return PyTorch's name, which has its namespace."""
+        """Return PyTorch's name, with its namespace."""
         return "torch::autograd::Error"
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Raise."""
+        """Raise RuntimeError."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

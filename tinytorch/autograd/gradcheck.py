@@ -1,8 +1,8 @@
 """Checks of derivatives against finite differences: `gradcheck`, `gradgradcheck`.
 
-Every check sees the function as a Jacobian per input and floating-point output, one row per element of the input and
-one column per element of the output: taken numerically row by row, by backward column by column, by forward mode row
-by row. In the fast mode each is reduced by random vectors: `u` over the rows, `v` over the columns.
+A check computes one Jacobian per pair of an input and a floating-point output, with a row per element of the input and
+a column per element of the output: numerically and by forward mode row by row, by backward column by column. In fast
+mode it is multiplied by random vectors: `u` over the rows, `v` over the columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """Derivatives do not agree with finite differences, or break another rule that a check knows."""
+    """Derivatives do not agree with finite differences, or another check of a derivative fails."""
 
 
 def gradcheck(
@@ -50,23 +50,23 @@ def gradcheck(
 ) -> bool:
     """Return True if the gradients of `func` at `inputs` agree with central differences.
 
-    For each input that requires grad and each differentiable output whole Jacobians are compared by `allclose`, or
-    with `fast_mode` one random projection of them. It is also checked that backward gives the same twice, that it
-    multiplies by the gradient of the output, and that it takes undefined gradients for zeros.
+    For each input that requires grad and each differentiable output, the Jacobians are compared by `allclose`, with
+    `fast_mode` a random projection of them. Further checks: two backward passes give the same gradients, these are
+    multiplied by the gradient of the output, and an undefined gradient of an output is treated as zeros.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple or list of Tensors, of which those of floats count.
-        inputs: the arguments; those that require grad are to be float64, each element with memory of its own.
-        eps: the step of the differences, to both sides.
-        raise_exception: raise GradcheckError where a check fails; else return False.
-        nondet_tol: how much two backward passes may differ.
-        check_undefined_grad: check that undefined gradients count as zeros, and undefined tangents in forward mode.
-        check_grad_dtypes: check that gradients have their input's dtype.
+        func: takes the inputs, returns a Tensor or a tuple or list of Tensors; floating-point ones are checked.
+        inputs: the arguments; those that require grad should be float64, without elements that share memory.
+        eps: the step of the central differences.
+        raise_exception: raise GradcheckError if a check fails; otherwise return False.
+        nondet_tol: the permitted difference of two backward passes.
+        check_undefined_grad: check that undefined gradients, and in forward mode undefined tangents, count as zeros.
+        check_grad_dtypes: check that gradients have the dtypes of their inputs.
         check_batched_grad: check `grad(..., is_grads_batched=True)`.
-        check_batched_forward_grad: accepted; forward mode goes through a batch vector by vector (see `func.vmap`), and
-            each vector is what `check_forward_ad` checks.
-        fast_mode: compare a random projection of each Jacobian. It costs a few calls per input, not one per element.
-        masked: let gradients for a gradient of zeros be close to zero; else they are exactly zero.
+        check_batched_forward_grad: accepted, without effect: forward mode computes a batch vector by vector (see
+            `func.vmap`), which `check_forward_ad` checks.
+        fast_mode: compare a random projection of each Jacobian: a few calls per input, rather than one per element.
+        masked: for an output gradient of zeros, gradients may be close to zero rather than exactly zero.
 
     Raises:
         GradcheckError: a check failed, and `raise_exception` is set.
@@ -78,9 +78,9 @@ def gradcheck(
         >>> torch.autograd.gradcheck(lambda x: (x * x).sum(), x)
         True
     """
-    _need(check_forward_ad or check_backward_ad, "check_forward_ad", "check_backward_ad")
-    _entails(check_batched_grad, "check_batched_grad", check_backward_ad, "check_backward_ad")
-    _entails(check_batched_forward_grad, "check_batched_forward_grad", check_forward_ad, "check_forward_ad")
+    _require_either(check_forward_ad or check_backward_ad, "check_forward_ad", "check_backward_ad")
+    _require_implied(check_batched_grad, "check_batched_grad", check_backward_ad, "check_backward_ad")
+    _require_implied(check_batched_forward_grad, "check_batched_forward_grad", check_forward_ad, "check_forward_ad")
     arguments = _as_tuple(inputs)
     _check_inputs(arguments)
     try:
@@ -126,12 +126,12 @@ def gradgradcheck(
 ) -> bool:
     """Return True if the second derivatives of `func` agree with central differences of the first.
 
-    It is `gradcheck` of the function that takes `inputs` and `grad_outputs` to the gradients of the inputs.
+    It calls `gradcheck` on the function from `inputs` and `grad_outputs` to the gradients of the inputs.
 
     Args:
         func, inputs: as for `gradcheck`.
-        grad_outputs: the gradients of the differentiable outputs; unless given, drawn from [-1, 1) and with grad.
-        gen_non_contig_grad_outputs: make those that are drawn non-contiguous.
+        grad_outputs: the gradients of the differentiable outputs; by default drawn from [-1, 1), requiring grad.
+        gen_non_contig_grad_outputs: draw non-contiguous ones.
         check_fwd_over_rev: check forward mode through backward.
         check_rev_over_rev: check backward through backward.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
@@ -145,30 +145,30 @@ def gradgradcheck(
         >>> torch.autograd.gradgradcheck(lambda x: x.sin() * x, x)
         True
     """
-    _need(check_fwd_over_rev or check_rev_over_rev, "check_fwd_over_rev", "check_rev_over_rev")
-    _entails(check_undefined_grad, "check_undefined_grad", check_rev_over_rev, "check_rev_over_rev")
-    _entails(check_batched_grad, "check_batched_grad", check_rev_over_rev, "check_rev_over_rev")
+    _require_either(check_fwd_over_rev or check_rev_over_rev, "check_fwd_over_rev", "check_rev_over_rev")
+    _require_implied(check_undefined_grad, "check_undefined_grad", check_rev_over_rev, "check_rev_over_rev")
+    _require_implied(check_batched_grad, "check_batched_grad", check_rev_over_rev, "check_rev_over_rev")
     arguments = _as_tuple(inputs)
     if grad_outputs is None:
         outputs = _differentiable(func(*arguments))
-        vectors = tuple([_drawn_like(each, gen_non_contig_grad_outputs) for each in outputs])
+        vectors = tuple([_random_gradient(x, gen_non_contig_grad_outputs) for x in outputs])
     else:
         vectors = _as_tuple(grad_outputs)
     count = len(arguments)
-    wanted = [*map(_requires_grad, arguments), *(each.requires_grad for each in vectors)]
+    wanted = [*map(_requires_grad, arguments), *(x.requires_grad for x in vectors)]
 
-    def gradients(*given: Any) -> tuple[Tensor, ...]:
-        both = [  # forward mode hands in detached tensors
-            each.requires_grad_() if want else each for each, want in zip(given, wanted, strict=True)
+    def gradients(*values: Any) -> tuple[Tensor, ...]:
+        arguments_and_vectors = [  # forward mode passes detached tensors
+            x.requires_grad_() if needs_grad else x for x, needs_grad in zip(values, wanted, strict=True)
         ]
-        found = grad(
-            _differentiable(func(*both[:count])),
-            [each for each, want in zip(both[:count], wanted, strict=False) if want],
-            both[count:],
+        grads = grad(
+            _differentiable(func(*arguments_and_vectors[:count])),
+            [x for x, needs_grad in zip(arguments_and_vectors[:count], wanted, strict=False) if needs_grad],
+            arguments_and_vectors[count:],
             create_graph=True,
             allow_unused=True,
         )
-        return tuple([each for each in found if each is not None])
+        return tuple([x for x in grads if x is not None])
 
     return gradcheck(
         gradients, arguments + vectors, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
@@ -181,13 +181,13 @@ def gradgradcheck(
 # The arguments ------------------------------------------------------------------------------------
 
 
-def _need(given: bool, first: str, second: str) -> None:
-    if not given:
+def _require_either(condition: bool, first: str, second: str) -> None:
+    if not condition:
         raise AssertionError(f"Expected at least one of {first} or {second} to be True")
 
 
-def _entails(given: bool, name: str, needed: bool, other: str) -> None:
-    if given and not needed:
+def _require_implied(condition: bool, name: str, required: bool, other: str) -> None:
+    if condition and not required:
         raise AssertionError(f"Setting {name}=True requires {other} to be True")
 
 
@@ -200,29 +200,29 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _differentiable(result: Any) -> list[Tensor]:
-    return [each for each in _as_tuple(result) if each.requires_grad]
+    return [x for x in _as_tuple(result) if x.requires_grad]
 
 
-def _drawn_like(output: Tensor, non_contiguous: bool) -> Tensor:
-    """Return a gradient for `output`, drawn as PyTorch draws it."""
+def _random_gradient(output: Tensor, non_contiguous: bool) -> Tensor:
+    """Return a random gradient for `output`, drawn as in PyTorch."""
     shape = tuple(output.shape)
-    gaps = non_contiguous and output.numel() > 1
-    drawn: Tensor = empty((*shape[:-1], 2 * shape[-1]) if gaps else shape, dtype=output.dtype)
-    drawn.uniform_(-1, 1)
-    return (drawn[..., 1::2] if gaps else drawn).requires_grad_()
+    has_gaps = non_contiguous and output.numel() > 1
+    vector: Tensor = empty((*shape[:-1], 2 * shape[-1]) if has_gaps else shape, dtype=output.dtype)
+    vector.uniform_(-1, 1)
+    return (vector[..., 1::2] if has_gaps else vector).requires_grad_()
 
 
 def _check_inputs(arguments: tuple[Any, ...]) -> None:
-    for k, each in enumerate(arguments):
-        if not _requires_grad(each):
+    for k, x in enumerate(arguments):
+        if not _requires_grad(x):
             continue
-        if each.dtype is not dtypes.float64:
+        if x.dtype is not dtypes.float64:
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
-        if each.numel() and any(stride == 0 < size - 1 for stride, size in zip(each.stride(), each.shape, strict=True)):
+        if x.numel() and any(stride == 0 < size - 1 for stride, size in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
                 f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call "
@@ -241,9 +241,9 @@ class _Problem:
     """A function at a point, and its Jacobians.
 
     Attributes:
-        wanted: the inputs that require grad; `places`: where they are among the arguments.
-        floats: the results that are floating-point.
-        outputs: those of them that require grad; `columns`: where they are among `floats`.
+        inputs: the arguments that require grad; `input_positions`: their positions among the arguments.
+        results: the floating-point results.
+        outputs: the results that require grad; `output_positions`: their positions among `results`.
     """
 
     def __init__(
@@ -252,47 +252,47 @@ class _Problem:
     ) -> None:  # fmt: skip
         self.func, self.arguments, self.eps, self.atol, self.rtol = func, arguments, eps, atol, rtol
         self.nondet_tol, self.check_grad_dtypes = nondet_tol, check_grad_dtypes
-        self.places = [k for k, each in enumerate(arguments) if _requires_grad(each)]
-        self.wanted: list[Tensor] = [arguments[k] for k in self.places]
+        self.input_positions = [k for k, x in enumerate(arguments) if _requires_grad(x)]
+        self.inputs: list[Tensor] = [arguments[k] for k in self.input_positions]
         results = _as_tuple(func(*arguments))
         self.outputs = _differentiable(results)
-        self.floats: list[Tensor] = [each for each in results if each.is_floating_point()]
-        self.columns = [k for k, each in enumerate(self.floats) if each.requires_grad]
+        self.results: list[Tensor] = [x for x in results if x.is_floating_point()]
+        self.output_positions = [k for k, x in enumerate(self.results) if x.requires_grad]
 
     def evaluate(self, arguments: Sequence[Any]) -> list[Tensor]:
         """Return the floating-point results at `arguments`."""
         results = _as_tuple(self.func(*arguments))
-        return [each for each in results if each.is_floating_point()]
+        return [x for x in results if x.is_floating_point()]
 
     def numerical(self, j: int, u: Tensor | None = None) -> list[Tensor]:
-        """Return the Jacobian (or `u` times it) of each of `floats` by input `j`, by central differences."""
-        data = self.wanted[j].data  # a write to it is not noticed by the graph
+        """Return the Jacobian (or `u` times it) of each of `results` by input `j`, by central differences."""
+        data = self.inputs[j].data  # (a write to it is not checked by the graph)
         if u is None:
             indices = product(*map(range, data.shape))
             rows = [self._difference(data[i], self.eps, f"on index {i} ") for i in indices]
         else:
             rows = [self._difference(data, u.reshape(data.shape) * self.eps, "")]
-        return self._by_rows(rows)
+        return self._jacobians_of_rows(rows)
 
     def by_forward(self, j: int, u: Tensor | None = None) -> list[Tensor]:
-        """Return the same by forward mode."""
-        x = self.wanted[j]
-        tangents: list[Tensor | None] = [zeros_like(each) for each in self.wanted]
+        """Return the Jacobians of `numerical`, by forward mode."""
+        x = self.inputs[j]
+        tangents: list[Tensor | None] = [zeros_like(x) for x in self.inputs]
         rows = []
         for direction in unit_tensors(x) if u is None else [u.reshape(x.shape)]:
             tangents[j] = direction
             rows.append(self.tangents(tangents))
-        return self._by_rows(rows)
+        return self._jacobians_of_rows(rows)
 
     def by_backward(self, output: Tensor, v: Tensor | None = None) -> list[Tensor]:
-        """Return the Jacobian (or it times `v`) of `output` by each of `wanted`, by backward.
+        """Return the Jacobian (or its product with `v`) of `output` by each of `inputs`, by backward.
 
         Raises:
-            GradcheckError: a gradient is of another dtype than its input, or another one the second time.
+            GradcheckError: the dtype of a gradient is not that of its input, or a second backward differs.
         """
-        first, second = (self._by_columns(output, v) for _ in range(2))
-        for one, two in zip(first, second, strict=True):
-            if one.numel() and (one - two).abs().max() > self.nondet_tol:
+        first, second = (self._jacobians_of_columns(output, v) for _ in range(2))
+        for first_gradient, second_gradient in zip(first, second, strict=True):
+            if first_gradient.numel() and (first_gradient - second_gradient).abs().max() > self.nondet_tol:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
                     "times gives different values, although analytical gradient matches numerical gradient. The "
@@ -301,20 +301,20 @@ class _Problem:
                 )
         return first
 
-    def _by_rows(self, rows: Sequence[Sequence[Tensor | None]]) -> list[Tensor]:
-        jacobians = [each.detach().new_zeros((len(rows), each.numel())) for each in self.floats]
+    def _jacobians_of_rows(self, rows: Sequence[Sequence[Tensor | None]]) -> list[Tensor]:
+        jacobians = [x.detach().new_zeros((len(rows), x.numel())) for x in self.results]
         for number, row in enumerate(rows):
             for jacobian, values in zip(jacobians, row, strict=True):
                 if values is not None:
                     jacobian[number] = values.detach().reshape(-1)
         return jacobians
 
-    def _by_columns(self, output: Tensor, v: Tensor | None) -> list[Tensor]:
+    def _jacobians_of_columns(self, output: Tensor, v: Tensor | None) -> list[Tensor]:
         count = output.numel() if v is None else 1
-        jacobians = [each.detach().new_zeros((each.numel(), count)) for each in self.wanted]
+        jacobians = [x.detach().new_zeros((x.numel(), count)) for x in self.inputs]
         for number, vector in enumerate(unit_tensors(output) if v is None else [v.reshape(output.shape)]):
-            found = grad(output, self.wanted, vector, retain_graph=True, allow_unused=True)
-            for jacobian, g in zip(jacobians, found, strict=True):
+            grads = grad(output, self.inputs, vector, retain_graph=True, allow_unused=True)
+            for jacobian, g in zip(jacobians, grads, strict=True):
                 if g is None:
                     continue
                 if self.check_grad_dtypes and g.dtype is not jacobian.dtype:
@@ -323,13 +323,13 @@ class _Problem:
         return jacobians
 
     def _difference(self, entry: Tensor, step: Any, where: str) -> list[Tensor]:
-        """Return the derivatives of the results as `entry`, a part of an input's memory, goes by `step`."""
+        """Return the central differences of the results for a change of `entry`, a view of an input, by `step`."""
         before = entry.clone()
         sides = []
         try:
             for moved in (before - step, before + step):
                 entry.copy_(moved)
-                sides.append([each.clone() for each in self.evaluate(self.arguments)])
+                sides.append([x.clone() for x in self.evaluate(self.arguments)])
         finally:
             entry.copy_(before)
         for low, high in zip(*sides, strict=True):
@@ -342,35 +342,35 @@ class _Problem:
         return [(high - low) / (2 * self.eps) for low, high in zip(*sides, strict=True)]
 
     def tangents(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Return the tangents of the results for those of `wanted`; None stands for an input that has none."""
+        """Return the tangents of the results, given those of `inputs` (None for an input without one)."""
         with dual_level():
             arguments = list(self.arguments)
-            for k, tangent in zip(self.places, tangents, strict=True):
+            for k, tangent in zip(self.input_positions, tangents, strict=True):
                 primal = self.arguments[k].detach()
                 arguments[k] = primal if tangent is None else make_dual(primal, tangent)
-            return [unpack_dual(each).tangent for each in self.evaluate(arguments)]
+            return [unpack_dual(x).tangent for x in self.evaluate(arguments)]
 
 
 # Comparisons --------------------------------------------------------------------------------------
 
 
 def _compare_jacobians(problem: _Problem, forward: bool) -> None:
-    inputs = range(len(problem.wanted))
+    inputs = range(len(problem.inputs))
     numerical = [problem.numerical(j) for j in inputs]
     if not problem.outputs:
         _check_constant(numerical, 0)
     tangents = [problem.by_forward(j) for j in inputs] if forward else []
-    for i, (column, output) in enumerate(zip(problem.columns, problem.outputs, strict=True)):
-        analytical = [each[column] for each in tangents] if forward else problem.by_backward(output)
+    for i, (position, output) in enumerate(zip(problem.output_positions, problem.outputs, strict=True)):
+        analytical = [jacobians[position] for jacobians in tangents] if forward else problem.by_backward(output)
         for j in inputs:
-            if not _close(analytical[j], numerical[j][column], problem.rtol, problem.atol):
-                raise GradcheckError(_mismatch(i, j, numerical[j][column], analytical[j], forward))
+            if not _all_close(analytical[j], numerical[j][position], problem.rtol, problem.atol):
+                raise GradcheckError(_mismatch(i, j, numerical[j][position], analytical[j], forward))
 
 
 def _compare_projections(problem: _Problem, forward: bool) -> None:
-    generator = Generator()  # PyTorch's: always the same vectors, and the user's generator is left alone
-    us = [_random_vector(each, generator) for each in problem.wanted]
-    vs = [] if forward else [_random_vector(each, generator) for each in problem.outputs]
+    generator = Generator()  # as in PyTorch always the same vectors; the user's generator is not advanced
+    us = [_random_vector(x, generator) for x in problem.inputs]
+    vs = [] if forward else [_random_vector(x, generator) for x in problem.outputs]
     numerical = [problem.numerical(j, u) for j, u in enumerate(us)]
     if not problem.outputs:
         _check_constant(numerical, problem.nondet_tol)
@@ -379,18 +379,18 @@ def _compare_projections(problem: _Problem, forward: bool) -> None:
     else:
         products = [problem.by_backward(output, v) for output, v in zip(problem.outputs, vs, strict=True)]
     for j, u in enumerate(us):
-        for i, column in enumerate(problem.columns):
-            theirs = numerical[j][column][0]
+        for i, position in enumerate(problem.output_positions):
+            expected = numerical[j][position][0]
             atol = problem.atol * u.sum().item()
             if forward:
-                ours = analytical[j][column][0]
+                actual = analytical[j][position][0]
             else:
-                ours = products[i][j][:, 0].dot(u)
-                theirs = (vs[i] * theirs).sum()
+                actual = products[i][j][:, 0].dot(u)
+                expected = (vs[i] * expected).sum()
                 atol *= vs[i].sum().item()
-            if not _close(ours, theirs, problem.rtol, atol):
-                message = _mismatch(i, j, theirs, ours, forward)
-                raise GradcheckError(message + _in_slow_mode(problem, i, j, forward))
+            if not _all_close(actual, expected, problem.rtol, atol):
+                message = _mismatch(i, j, expected, actual, forward)
+                raise GradcheckError(message + _slow_mode_report(problem, i, j, forward))
 
 
 def _check_constant(numerical: list[list[Tensor]], tolerance: float) -> None:
@@ -405,7 +405,7 @@ def _random_vector(like: Tensor, generator: Generator) -> Tensor:
     return vector.div_(vector.norm())
 
 
-def _close(one: Tensor, two: Tensor, rtol: float, atol: float) -> bool:
+def _all_close(one: Tensor, two: Tensor, rtol: float, atol: float) -> bool:
     kind = dtypes.promote_types(one.dtype, two.dtype)
     return allclose(one.to(kind), two.to(kind), rtol, atol)
 
@@ -418,18 +418,18 @@ def _mismatch(i: int, j: int, numerical: Tensor, analytical: Tensor, forward: bo
     )
 
 
-def _in_slow_mode(problem: _Problem, i: int, j: int, forward: bool) -> str:
-    """Return what whole Jacobians would have said of a mismatch of their projections."""
-    column = problem.columns[i]
-    numerical = problem.numerical(j)[column]
-    analytical = problem.by_forward(j)[column] if forward else problem.by_backward(problem.outputs[i])[j]
+def _slow_mode_report(problem: _Problem, i: int, j: int, forward: bool) -> str:
+    """Return the report on the whole Jacobians after a mismatch of their projections."""
+    position = problem.output_positions[i]
+    numerical = problem.numerical(j)[position]
+    analytical = problem.by_forward(j)[position] if forward else problem.by_backward(problem.outputs[i])[j]
     text = (
         "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode, of random "
         "projections. Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
         f"Numerical:\n {numerical}\nAnalytical:\n{analytical}\n\n"
         f"The max per-element difference (slow mode) is: {(numerical - analytical).abs().max()}.\n"
     )
-    if _close(analytical, numerical, problem.rtol, problem.atol):
+    if _all_close(analytical, numerical, problem.rtol, problem.atol):
         text += (
             "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed "
             "in slow_mode! Call gradcheck with fast_mode=False."
@@ -437,24 +437,24 @@ def _in_slow_mode(problem: _Problem, i: int, j: int, forward: bool) -> str:
     return text
 
 
-# Rules of backward and of forward mode ------------------------------------------------------------
+# Further checks -----------------------------------------------------------------------------------
 
 
 def _check_multiplies_by_gradient(problem: _Problem, masked: bool) -> None:
-    zeros = [zeros_like(each) for each in problem.outputs]
-    for g in grad(problem.outputs, problem.wanted, zeros, allow_unused=True):
+    zeros = [zeros_like(output) for output in problem.outputs]
+    for g in grad(problem.outputs, problem.inputs, zeros, allow_unused=True):
         if g is not None and not (allclose(g, zeros_like(g)) if masked else g.eq(0).all()):
             raise GradcheckError("backward not multiplied by grad_output")
 
 
 def _check_batched_gradients(problem: _Problem) -> None:
-    """Check that the gradients of a batch of vectors are those of each."""
+    """Check that the gradients for a batch of vectors are those for the vectors one by one."""
     for output in problem.outputs:
-        # The user's generator is left alone.
+        # (A new generator: the user's is not advanced.)
         vectors: Tensor = randn((2, *output.shape), generator=Generator(), dtype=output.dtype)
-        each = [grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True) for vector in vectors]
-        found = grad(output, problem.wanted, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True)
-        for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
+        one_by_one = [grad(output, problem.inputs, vector, retain_graph=True, allow_unused=True) for vector in vectors]
+        batched = grad(output, problem.inputs, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        for j, (batch, *rows) in enumerate(zip(batched, *one_by_one, strict=True)):
             if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
                 raise GradcheckError(
                     "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
@@ -463,21 +463,21 @@ def _check_batched_gradients(problem: _Problem) -> None:
 
 
 def _check_undefined_gradients(problem: _Problem) -> None:
-    """Check all gradients of the outputs undefined, then each in turn where there are several."""
+    """Check backward with all gradients of the outputs undefined, then with one of several at a time."""
     count = len(problem.outputs)
     cases = [set(range(count)), *({k} for k in range(count) if count > 1)]
     for undefined in cases:
         outputs = [
-            _Undefined.apply(each) if k in undefined else each
-            for k, each in enumerate(_differentiable(problem.func(*problem.arguments)))
+            _Undefined.apply(output) if k in undefined else output
+            for k, output in enumerate(_differentiable(problem.func(*problem.arguments)))
         ]
-        zeros = [zeros_like(each) for each in outputs]
+        zeros = [zeros_like(output) for output in outputs]
         try:
-            found = grad(outputs, problem.wanted, zeros, allow_unused=True)
+            grads = grad(outputs, problem.inputs, zeros, allow_unused=True)
         except RuntimeError as error:
             _warn_of_undefined_gradients()
             raise GradcheckError("Expected backward function to handle undefined output grads.") from error
-        if any(g is not None and not g.eq(0).all() for g in found):
+        if any(g is not None and not g.eq(0).all() for g in grads):
             _warn_of_undefined_gradients()
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or zero."
@@ -494,16 +494,16 @@ def _warn_of_undefined_gradients() -> None:
 
 
 def _check_undefined_tangents(problem: _Problem) -> None:
-    """Check for each input that no tangent gives what a tangent of zeros gives."""
+    """Check for each input that an undefined tangent gives the same as a tangent of zeros."""
     generator = Generator()
-    tangents = [_random_vector(each, generator).reshape(each.shape) for each in problem.wanted]
-    for j, each in enumerate(problem.wanted):
+    tangents = [_random_vector(x, generator).reshape(x.shape) for x in problem.inputs]
+    for j, x in enumerate(problem.inputs):
         with_zeros, without = (
-            problem.tangents([*tangents[:j], other, *tangents[j + 1 :]]) for other in (zeros_like(each), None)
+            problem.tangents([*tangents[:j], replacement, *tangents[j + 1 :]]) for replacement in (zeros_like(x), None)
         )
-        for i, (one, two) in enumerate(zip(with_zeros, without, strict=True)):
-            if one is not None and two is not None and not allclose(one, two):
+        for i, (with_zero, with_none) in enumerate(zip(with_zeros, without, strict=True)):
+            if with_zero is not None and with_none is not None and not allclose(with_zero, with_none):
                 raise GradcheckError(
-                    f"Mismatch in tangent values for output with index: {i} when input: {each} has an undefined "
-                    f"tangent value. Got: {two} but expected: {one}"
+                    f"Mismatch in tangent values for output with index: {i} when input: {x} has an undefined "
+                    f"tangent value. Got: {with_none} but expected: {with_zero}"
                 )

@@ -1,8 +1,8 @@
-"""The graph as a picture: Mermaid, DOT, and SVG laid out here.
+"""The graph as a picture: in Mermaid, in DOT, and as SVG with a layout that is computed here.
 
-The layout is Sugiyama's: each box gets a layer below those of its inputs; what leads past layers passes them as a
-*bend*, a box without size; boxes are ordered within their layers by the mean place of their neighbours, so that few
-lines cross, and get the places nearest to their neighbours that keep them apart. Nothing recurses.
+The layout is Sugiyama's: each box gets a layer below those of its inputs; a line that crosses layers has a *bend* in
+each, a box of width 0; boxes are ordered within layers by the mean position of their neighbours, so that few lines
+cross, and are placed as close to their neighbours as their widths allow. Nothing recurses.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["Picture", "picture"]
 
 
 class Box(NamedTuple):
-    """A leaf, an operation or a result: its kind, and its lines of text."""
+    """A leaf, an operation or a result: the kind, and the lines of text."""
 
     kind: str
     lines: list[str]
 
 
 class Arrow(NamedTuple):
-    """The way of a tensor: from output `output` of one box to another; both given by their numbers."""
+    """A tensor: from output `output` of the box number `source` to the box number `target`."""
 
     source: int
     output: int
@@ -39,7 +39,7 @@ class Arrow(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How a kind of box is drawn: colours that bear dark text on light and dark pages, and what it means."""
+    """How a kind of box is drawn: colours on which dark text is readable, and the text of the legend."""
 
     fill: str
     stroke: str
@@ -59,19 +59,19 @@ LOOKS = {
 def picture(
     tensors: Tensor | Sequence[Tensor] | Mapping[str, Tensor], params: Any = None, *, show_saved: bool = False
 ) -> Picture:
-    """Return a picture of the graph that `tensors` were computed by (tinytorch's own; PyTorch has none).
+    """Return a picture of the graph of `tensors` (PyTorch has no such function).
 
     Data flows along the arrows, from the leaves at the top to the results at the bottom; gradients flow against
-    them. The picture shows the graph as it is now, and keeps nothing of it alive.
+    them. The picture shows the graph at the time of the call, and holds no reference to it.
 
     Args:
-        tensors: what was computed: a tensor, several, or several by name.
-        params: names for leaves, and for results of operations on the way: a module, a dictionary from name to
-            tensor, or pairs of name and tensor, such as `model.named_parameters()`.
-        show_saved: also say what each operation keeps for the backward pass.
+        tensors: the results: a tensor, a sequence of tensors, or a dictionary of tensors by name.
+        params: names of leaves and of intermediate results: a module, a dictionary from name to tensor, or pairs of
+            name and tensor, such as `model.named_parameters()`.
+        show_saved: also list the tensors that each operation saves for the backward pass.
 
     Raises:
-        TypeError: `tensors` or `params` hold something else.
+        TypeError: `tensors` or `params` contain other objects.
         RuntimeError: a tensor does not require grad, so it has no graph.
         ValueError: there are no tensors.
 
@@ -95,10 +95,10 @@ def picture(
             classDef result fill:#d2f1d5,stroke:#1b7f3b,color:#111
         >>> drawn.save("graph.svg")  # doctest: +SKIP
     """
-    results = _results(tensors)
+    results = _named_results(tensors)
     edges = [_edge_of(tensor) for _, tensor in results]
     names: dict[Edge, str] = {}
-    for name, tensor in _named(params):
+    for name, tensor in _named_params(params):
         if tensor.requires_grad:
             names.setdefault(_edge_of(tensor), name)
     boxes: list[Box] = []
@@ -109,23 +109,23 @@ def picture(
             if edge is not None:
                 arrows.append(Arrow(number[edge[0]], edge[1], len(boxes)))
         number[node] = len(boxes)
-        boxes.append(_box(node, names, show_saved))
+        boxes.append(_box_of(node, names, show_saved))
     for (name, _), (node, output) in zip(results, edges, strict=True):
         arrows.append(Arrow(number[node], output, len(boxes)))
-        boxes.append(Box("result", [_plain(name)]))
+        boxes.append(Box("result", [_printable(name)]))
     several = {number[node] for node in number if node.outputs > 1}
     return Picture(boxes, arrows, several)
 
 
 class Picture:
-    """What `picture` returns: the graph as `mermaid`, `dot` and `svg`; it shows itself in notebooks.
+    """The result of `picture`: the graph as `mermaid`, `dot` and `svg`; notebooks display it.
 
-    `print` gives the Mermaid text, which GitHub and many editors draw (they refuse more than about 500 arrows).
+    `print` shows the Mermaid text, which GitHub and many editors draw (up to about 500 arrows).
     """
 
     def __init__(self, boxes: list[Box], arrows: list[Arrow], several: set[int]) -> None:
         self._boxes, self._arrows = boxes, arrows
-        self._several = several  # boxes of several outputs: their arrows say which one it is
+        self._several = several  # boxes with several outputs: the arrows show the number of the output
 
     @functools.cached_property
     def mermaid(self) -> str:
@@ -150,7 +150,7 @@ class Picture:
 
     @functools.cached_property
     def dot(self) -> str:
-        """The picture in Graphviz's language.
+        """The picture in Graphviz's DOT language.
 
         Example:
             >>> x = torch.ones(1, requires_grad=True)
@@ -172,20 +172,20 @@ class Picture:
 
     @functools.cached_property
     def svg(self) -> str:
-        """The picture as a drawing of its own, which browsers show.
+        """The picture as SVG, which browsers show.
 
         Example:
             >>> x = torch.ones(1, requires_grad=True)
             >>> print(torch.autograd.picture((x * 2).sum()).svg[:4])
             <svg
         """
-        return _drawn(self._boxes, self._arrows, self._several, self._kinds())
+        return _draw_svg(self._boxes, self._arrows, self._several, self._kinds())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file: .svg, .dot or .gv, .mmd, or .md (Mermaid in a Markdown block).
 
         Raises:
-            ValueError: the name ends otherwise.
+            ValueError: the name has another extension.
         """
         suffix = os.path.splitext(os.fspath(path))[1].lower()
         languages = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid"}
@@ -213,30 +213,30 @@ class Picture:
         return f"Picture({', '.join(counts)})"
 
 
-# What is in the picture ---------------------------------------------------------------------------
+# Boxes and arrows ---------------------------------------------------------------------------------
 
 
-def _results(tensors: Any) -> list[tuple[str, Tensor]]:
-    """Return what is to be drawn, named."""
+def _named_results(tensors: Any) -> list[tuple[str, Tensor]]:
+    """Return the pairs of name and tensor of the results, checked."""
     if isinstance(tensors, Tensor):
-        found = [("result", tensors)]
+        named = [("result", tensors)]
     elif isinstance(tensors, Mapping):
-        found = list(tensors.items())
+        named = list(tensors.items())
     else:
-        found = [(f"result {k}", tensor) for k, tensor in enumerate(tensors)]
-    if not found:
+        named = [(f"result {k}", tensor) for k, tensor in enumerate(tensors)]
+    if not named:
         raise ValueError("there is nothing to draw: no tensors")
-    for k, (name, tensor) in enumerate(found):
+    for k, (name, tensor) in enumerate(named):
         _check(name, tensor)
         if not tensor.requires_grad:
             raise RuntimeError(
                 f"element {k} of tensors does not require grad and does not have a grad_fn: there is no graph to draw"
             )
-    return found
+    return named
 
 
-def _named(params: Any) -> Iterable[tuple[str, Tensor]]:
-    """Return the pairs of name and tensor."""
+def _named_params(params: Any) -> Iterable[tuple[str, Tensor]]:
+    """Return the pairs of name and tensor of the argument `params`, checked."""
     if params is None:
         return []
     if hasattr(params, "named_parameters"):
@@ -259,41 +259,41 @@ def _edge_of(tensor: Tensor) -> Edge:
 
 
 def _inputs_first(roots: Iterable[Node]) -> list[Node]:
-    """Return the nodes that lead to `roots`, each after its inputs, these in the order of the arguments."""
-    found: dict[Node, None] = {}
+    """Return `roots` and the nodes before them in post-order: the inputs of a node in order, then the node."""
+    ordered: dict[Node, None] = {}
     stack = list(roots)[::-1]
     while stack:
         node = stack[-1]
-        waiting = [edge[0] for edge in reversed(node.edges) if edge and edge[0] not in found]
-        if waiting and node not in found:
-            stack += waiting
+        missing = [edge[0] for edge in reversed(node.edges) if edge and edge[0] not in ordered]
+        if missing and node not in ordered:
+            stack += missing
         else:
-            found[stack.pop()] = None
-    return list(found)
+            ordered[stack.pop()] = None
+    return list(ordered)
 
 
-def _box(node: Node, names: dict[Edge, str], show_saved: bool) -> Box:
+def _box_of(node: Node, names: dict[Edge, str], show_saved: bool) -> Box:
     if isinstance(node, AccumulateGrad):
         title = names.get((node, 0), type(node.variable).__name__)
-        return Box("leaf", [_plain(title), _described(node.dtype, node.shape)])
-    shapes, kinds = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
-    lines = [_plain(node.name().rpartition("::")[2])]
-    for k in range(min(len(shapes), _MOST_OUTPUTS)):
-        name = f"{_plain(names[node, k])}: " if (node, k) in names else ""
-        lines.append(name + _described(kinds[k], shapes[k]))
-    if len(shapes) > _MOST_OUTPUTS:
+        return Box("leaf", [_printable(title), _dtype_and_shape(node.dtype, node.shape)])
+    shapes, dtypes = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
+    lines = [_printable(node.name().rpartition("::")[2])]
+    for k in range(min(len(shapes), _MAX_OUTPUTS)):
+        name = f"{_printable(names[node, k])}: " if (node, k) in names else ""
+        lines.append(name + _dtype_and_shape(dtypes[k], shapes[k]))
+    if len(shapes) > _MAX_OUTPUTS:
         lines.append(f"… {len(shapes)} outputs")
-    return Box("operation", lines + (_saved(node) if show_saved else []))
+    return Box("operation", lines + (_saved_lines(node) if show_saved else []))
 
 
-_MOST_OUTPUTS = 4  # that are described one by one
+_MAX_OUTPUTS = 4  # the outputs of a node that get a line each
 
 
-def _saved(node: Node) -> list[str]:
-    """Return a line for each tensor that a node keeps for its backward."""
+def _saved_lines(node: Node) -> list[str]:
+    """Return a line for each tensor that a node has saved for its backward."""
     if node.saved is None:
         return ["freed by backward"]
-    kept: list[tuple[str, Any]] = []  # names with a tensor or an array; or None, for what a hook packed
+    saved: list[tuple[str, Any]] = []  # (name, tensor or array; None if packed by a hook)
     if isinstance(node, OpNode):
         names = {INPUT: node.op.arguments, RESIDUAL: node.op.residuals}
         for source, item in zip(node.plan.sources, node.saved, strict=True):
@@ -301,25 +301,25 @@ def _saved(node: Node) -> list[str]:
             kind, position = source[1] if packed else source
             if kind in (INPUT, OUTPUT, RESIDUAL):
                 name = "out" if kind == OUTPUT else names[kind][position]
-                kept.append((name, None if packed else item[0]))
+                saved.append((name, None if packed else item[0]))
     elif isinstance(node, FunctionNode):
         for k, item in enumerate(node.saved):
             if item is not None:
-                kept.append((f"[{k}]", item[0] if len(item) == 4 else None))
-    arrays = [(name, getattr(value, "_array", value)) for name, value in kept]
+                saved.append((f"[{k}]", item[0] if len(item) == 4 else None))
+    arrays = [(name, getattr(value, "_array", value)) for name, value in saved]
     return [
-        f"keeps {name}: " + ("packed by a hook" if array is None else _described(array.dtype, array.shape))
+        f"keeps {name}: " + ("packed by a hook" if array is None else _dtype_and_shape(array.dtype, array.shape))
         for name, array in arrays
     ]
 
 
-def _described(kind: Any, shape: Any) -> str:
-    return "no tensor" if kind is None else f"{dtypes.from_numpy_dtype(kind).name} {tuple(shape)}"
+def _dtype_and_shape(dtype: Any, shape: Any) -> str:
+    return "no tensor" if dtype is None else f"{dtypes.from_numpy_dtype(dtype).name} {tuple(shape)}"
 
 
-def _plain(text: str) -> str:
-    """Return text with what no file may hold replaced: control characters and halves of characters."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+def _printable(text: str) -> str:
+    """Return text with unprintable characters (control characters, lone surrogates) replaced."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
@@ -331,27 +331,28 @@ _DOT = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 # The layout ---------------------------------------------------------------------------------------
 
-_FONT, _LINE = 12, 16  # size of the letters, distance of the lines
-_PAD, _APART, _GAP, _BEND = 9, 18, 38, 10  # inside a box; between boxes, layers, bends
+# In pixels.
+_FONT_SIZE, _LINE_HEIGHT = 12, 16
+_PADDING, _BOX_GAP, _LAYER_GAP, _BEND_GAP = 9, 18, 38, 10
 _SWEEPS = 8
 
 
 class Layout:
-    """Where boxes and lines go.
+    """The positions of boxes and lines.
 
-    A *port* is a pair (box, output). What leads from it past layers does so in one line of bends for all its targets.
+    A *port* is a pair (box, output). All lines from one port that cross layers share one chain of bends.
 
     Attributes:
         layer, width, height, x: per item (the boxes, then the bends); `x` is the centre.
         layers: per layer its items from left to right.
-        top: per layer the place where it starts, and how high it is.
-        bends: per port its bends, from the first layer that it passes.
-        size: width and height of all.
+        top: per layer its y coordinate and its height.
+        bends: per port its bends, from the first layer that its lines cross.
+        size: the width and height of the drawing.
     """
 
     def __init__(self, boxes: list[Box], arrows: list[Arrow]) -> None:
         self.width = [_width(box) for box in boxes]
-        self.height = [_LINE * len(box.lines) + 2 * _PAD - 4 for box in boxes]
+        self.height = [_LINE_HEIGHT * len(box.lines) + 2 * _PADDING - 4 for box in boxes]
         self.layer = _layers(len(boxes), arrows)
         self.bends = self._bend(arrows)
         self.up: list[list[int]] = [[] for _ in self.layer]
@@ -366,35 +367,35 @@ class Layout:
         self.top: list[tuple[int, int]] = []
         y = 0
         for items in self.layers:
-            high = max(self.height[item] for item in items)
-            self.top.append((y, high))
-            y += high + _GAP
+            height = max(self.height[item] for item in items)
+            self.top.append((y, height))
+            y += height + _LAYER_GAP
         right = max(x + width / 2 for x, width in zip(self.x, self.width, strict=True))
-        self.size = (round(right), y - _GAP)
+        self.size = (round(right), y - _LAYER_GAP)
 
     def last_above(self, arrow: Arrow) -> int:
-        """Return the item from which a line leads to the target: the last bend, or the source itself."""
-        passed = self.layer[arrow.target] - self.layer[arrow.source] - 1
+        """Return the item just before the target of a line: the last bend, or the source."""
+        crossed = self.layer[arrow.target] - self.layer[arrow.source] - 1
         bends = self.bends.get((arrow.source, arrow.output), ())
-        return bends[passed - 1] if 0 < passed <= len(bends) else arrow.source
+        return bends[crossed - 1] if 0 < crossed <= len(bends) else arrow.source
 
     def _join(self, upper: int, lower: int) -> None:
-        # (A line that is too long for bends joins layers that are not neighbours: it has no say in the order.)
+        # (A line without bends between layers that are not adjacent does not affect the order.)
         if self.layer[lower] - self.layer[upper] == 1:
             self.down[upper].append(lower)
             self.up[lower].append(upper)
 
     def _bend(self, arrows: list[Arrow]) -> dict[tuple[int, int], list[int]]:
-        """Return each port's bends; the longest lines go without, where all would be too many."""
-        passed: dict[tuple[int, int], int] = {}
+        """Return the bends of each port; if there would be too many, the longest lines get none."""
+        longest: dict[tuple[int, int], int] = {}
         for source, output, target in arrows:
             count = self.layer[target] - self.layer[source] - 1
-            passed[source, output] = max(count, passed.get((source, output), 0))
-        left = 1000 + 4 * (len(self.width) + len(arrows))
+            longest[source, output] = max(count, longest.get((source, output), 0))
+        budget = 1000 + 4 * (len(self.width) + len(arrows))
         bends: dict[tuple[int, int], list[int]] = {}
-        for port, count in sorted(passed.items(), key=lambda item: (item[1], item[0])):
-            left -= count
-            if left < 0:
+        for port, count in sorted(longest.items(), key=lambda item: (item[1], item[0])):
+            budget -= count
+            if budget < 0:
                 break
             first = len(self.layer)
             bends[port] = list(range(first, first + count))
@@ -405,7 +406,7 @@ class Layout:
         return bends
 
     def _order(self, boxes: int) -> list[list[int]]:
-        """Return the layers' items in an order in which few lines cross."""
+        """Return the items of each layer in an order with few crossings."""
         start = list(range(boxes)) + [0] * (len(self.layer) - boxes)
         for (source, _), bends in self.bends.items():
             for bend in bends:
@@ -421,9 +422,9 @@ class Layout:
         for sweep in range(_SWEEPS):
             if not fewest:
                 break
-            near = self.down if sweep % 2 else self.up
+            neighbours = self.down if sweep % 2 else self.up
             for items in reversed(layers) if sweep % 2 else layers:
-                key = {item: _mean([place[each] for each in near[item]], place[item]) for item in items}
+                key = {item: _mean([place[neighbour] for neighbour in neighbours[item]], place[item]) for item in items}
                 items.sort(key=key.__getitem__)
                 for k, item in enumerate(items):
                     place[item] = k
@@ -435,51 +436,51 @@ class Layout:
     def _crossings(self, layers: list[list[int]], place: list[int]) -> int:
         count = 0
         for items in layers:
-            seen: list[int] = []  # the lower ends of the lines so far, in order
+            seen: list[int] = []  # the lower ends of the lines so far, sorted
             for item in items:
-                ends = sorted(place[each] for each in self.down[item])
+                ends = sorted(place[neighbour] for neighbour in self.down[item])
                 count += sum(len(seen) - bisect_right(seen, end) for end in ends)
                 for end in ends:
                     insort(seen, end)
         return count
 
     def _place(self) -> list[int]:
-        """Return the centres: as near to those of the neighbours as the boxes' widths allow."""
+        """Return the centres: as close to those of the neighbours as the widths of the boxes allow."""
         x = [0.0] * len(self.layer)
         for items in self.layers:
             for k, item in enumerate(items[1:], 1):
                 x[item] = x[items[k - 1]] + self._distance(items[k - 1], item)
-        # Leaves give way: what is computed goes where what is computed before and after it is.
-        computed = [[each for each in up if self.up[each]] or up for up in self.up]
+        # Operations are aligned with the operations before and after them rather than with leaves.
+        computed = [[neighbour for neighbour in up if self.up[neighbour]] or up for up in self.up]
         both = [up + down for up, down in zip(computed, self.down, strict=True)]
         weights = [8.0 if not width else 1.0 if up else 0.02 for width, up in zip(self.width, self.up, strict=True)]
-        # In the end, what follows one thing and is followed by one stands right below.
+        # Last, an item with a single input, whose only user it is, is placed directly below that.
         straight = [up if len(up) == 1 == len(self.down[up[0]]) else [] for up in computed]
         sweeps = [computed, self.down] * (_SWEEPS // 2) + [both] * _SWEEPS + [straight]
-        for sweep, near in enumerate(sweeps):
+        for sweep, neighbours in enumerate(sweeps):
             for items in reversed(self.layers) if sweep % 2 else self.layers:
-                wanted = [_mean([x[each] for each in near[item]], x[item]) for item in items]
+                wanted = [_mean([x[neighbour] for neighbour in neighbours[item]], x[item]) for item in items]
                 gaps = [self._distance(a, b) for a, b in itertools.pairwise(items)]
-                places = _apart(wanted, [weights[item] for item in items], gaps)
+                places = _separated(wanted, [weights[item] for item in items], gaps)
                 for item, place in zip(items, places, strict=True):
                     x[item] = place
         left = min(place - width / 2 for place, width in zip(x, self.width, strict=True))
         return [round(place - left) for place in x]
 
     def _distance(self, a: int, b: int) -> float:
-        room = _APART if self.width[a] or self.width[b] else _BEND
+        room = _BOX_GAP if self.width[a] or self.width[b] else _BEND_GAP
         return (self.width[a] + self.width[b]) / 2 + room
 
 
 def _width(box: Box) -> int:
-    """Return a box's width, from its longest line: an even number."""
-    # Letters of equal width; those of other scripts take up to twice as much.
-    longest = max(sum(1 if each < "\u1100" else 1.7 for each in line) for line in box.lines)
-    return 2 * round((longest * 0.62 * _FONT + 2 * _PAD) / 2)
+    """Return the width of a box, an even number, from its longest line."""
+    # The font is monospaced; characters of other scripts are up to twice as wide.
+    longest = max(sum(1 if character < "\u1100" else 1.7 for character in line) for line in box.lines)
+    return 2 * round((longest * 0.62 * _FONT_SIZE + 2 * _PADDING) / 2)
 
 
 def _layers(count: int, arrows: list[Arrow]) -> list[int]:
-    """Return each box's layer: below its inputs; what has at most one input stands just above what uses it."""
+    """Return the layer of each box: below its inputs; with at most one input, just above the first box that uses it."""
     layer, inputs = [0] * count, [0] * count
     users: list[list[int]] = [[] for _ in range(count)]
     for source, _, target in arrows:  # in the order of their targets, inputs first
@@ -496,21 +497,21 @@ def _mean(values: list[Any], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _apart(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
-    """Return the places nearest to `wanted` (weighted squares) in which neighbours are `gaps` apart.
+def _separated(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
+    """Return the positions nearest to `wanted` (weighted least squares) with at least `gaps` between neighbours.
 
-    Less the gaps before them places only have to ascend; neighbours that do not are pooled at their mean.
+    After subtracting the gaps this is isotonic regression: neighbours that do not ascend are pooled at their mean.
     """
     offsets = [0.0]
     for gap in gaps:
         offsets.append(offsets[-1] + gap)
-    pools: list[tuple[float, float, int]] = []  # (mean, weight, how many)
-    for want, weight, offset in zip(wanted, weights, offsets, strict=True):
-        mean, count = want - offset, 1
+    pools: list[tuple[float, float, int]] = []  # (mean, weight, count)
+    for place, weight, offset in zip(wanted, weights, offsets, strict=True):
+        mean, count = place - offset, 1
         while pools and pools[-1][0] > mean:
-            other, heavy, many = pools.pop()
-            mean = (mean * weight + other * heavy) / (weight + heavy)
-            weight, count = weight + heavy, count + many
+            pooled_mean, pooled_weight, pooled_count = pools.pop()
+            mean = (mean * weight + pooled_mean * pooled_weight) / (weight + pooled_weight)
+            weight, count = weight + pooled_weight, count + pooled_count
         pools.append((mean, weight, count))
     means = [mean for mean, _, count in pools for _ in range(count)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
@@ -519,18 +520,19 @@ def _apart(wanted: list[float], weights: list[float], gaps: list[float]) -> list
 # The drawing --------------------------------------------------------------------------------------
 
 
-def _drawn(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list[str]) -> str:
+def _draw_svg(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list[str]) -> str:
     layout = Layout(boxes, arrows)
     legend = [Box(kind, [LOOKS[kind].meaning]) for kind in kinds]
-    legend_width = sum(_width(box) + _APART for box in legend) - _APART
+    legend_width = sum(_width(box) + _BOX_GAP for box in legend) - _BOX_GAP
     width, height = layout.size
-    width, bottom = max(width, legend_width), height + _GAP
-    height = bottom + _LINE + 2 * _PAD - 4
-    m = 10  # the margin
+    width, bottom = max(width, legend_width), height + _LAYER_GAP
+    height = bottom + _LINE_HEIGHT + 2 * _PADDING - 4
+    margin = 10
+    view_box = f"{-margin} {-margin} {width + 2 * margin} {height + 2 * margin}"
     text = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-m} {-m} {width + 2 * m} {height + 2 * m}" '
-        f'width="{width + 2 * m}" height="{height + 2 * m}" role="img" '
-        f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{_FONT}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}" '
+        f'width="{width + 2 * margin}" height="{height + 2 * margin}" role="img" '
+        f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{_FONT_SIZE}">',
         "<title>Graph of the computation, from its leaves (top) to its results (bottom)</title>",
         '<g fill="none" stroke="#767676" stroke-width="1.3">',
         *[f'<path d="{line}"/>' for line in _lines(layout, arrows)],
@@ -545,50 +547,50 @@ def _drawn(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list
     x = 0
     for box in legend:
         text.append(_rectangle(box, x + _width(box) / 2, bottom, _width(box), height - bottom))
-        x += _width(box) + _APART
+        x += _width(box) + _BOX_GAP
     return "\n".join([*text, "</svg>"])
 
 
 def _rectangle(box: Box, x: float, y: int, width: int, height: int) -> str:
     look = LOOKS[box.kind]
     corner = {"leaf": min(height, 40) // 2, "operation": 3, "result": 0}[box.kind]
-    heavy = 3 if box.kind == "result" else 1.3
+    stroke_width = 3 if box.kind == "result" else 1.3
     lines = [
-        f'<text x="{round(x)}" y="{y + _PAD + 9 + k * _LINE}">{line.translate(_XML)}</text>'
+        f'<text x="{round(x)}" y="{y + _PADDING + 9 + k * _LINE_HEIGHT}">{line.translate(_XML)}</text>'
         for k, line in enumerate(box.lines)
     ]
     return (
         f'<rect x="{round(x - width / 2)}" y="{y}" width="{width}" height="{height}" rx="{corner}" '
-        f'fill="{look.fill}" stroke="{look.stroke}" stroke-width="{heavy}"/>'
+        f'fill="{look.fill}" stroke="{look.stroke}" stroke-width="{stroke_width}"/>'
         f'<g text-anchor="middle" fill="#111">{"".join(lines)}</g>'
     )
 
 
 def _ports(layout: Layout, arrows: list[Arrow]) -> dict[tuple[int, int], int]:
-    """Return where on their box's lower side lines leave: one place for each output that is used."""
-    toward: dict[tuple[int, int], int] = {}
+    """Return the x coordinates at which lines leave the lower side of their box: one per output that is used."""
+    next_x: dict[tuple[int, int], int] = {}
     for arrow in arrows:
         port = arrow[:2]
         bends = layout.bends.get(port)
-        toward.setdefault(port, layout.x[bends[0] if bends else arrow.target])
+        next_x.setdefault(port, layout.x[bends[0] if bends else arrow.target])
     outputs: dict[int, list[int]] = {}
-    for box, output in sorted(toward, key=lambda port: (toward[port], port)):
+    for box, output in sorted(next_x, key=lambda port: (next_x[port], port)):
         outputs.setdefault(box, []).append(output)
     return {
         (box, output): place
         for box, used in outputs.items()
-        for output, place in zip(used, _spread(layout, box, len(used), 40), strict=True)
+        for output, place in zip(used, _points_along_side(layout, box, len(used), 40), strict=True)
     }
 
 
-def _spread(layout: Layout, box: int, count: int, most: int) -> list[int]:
-    """Return `count` places along a side of a box, at most `most` apart."""
+def _points_along_side(layout: Layout, box: int, count: int, most: int) -> list[int]:
+    """Return `count` x coordinates along a side of a box, at most `most` apart."""
     step = min(most, layout.width[box] / (count + 1))
     return [round(layout.x[box] + (k - (count - 1) / 2) * step) for k in range(count)]
 
 
 def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
-    """Return a path for each port: through its bends, and from there to its targets."""
+    """Return an SVG path per port: through its bends, and from these to its targets."""
     ports = _ports(layout, arrows)
     paths: dict[tuple[int, int], list[str]] = {port: [] for port in ports}
     for port, bends in layout.bends.items():
@@ -610,7 +612,7 @@ def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
             else:
                 starts.append((layout.x[item], layout.top[above][0], above, arrow))
         starts.sort()  # from left to right, so that they do not cross in front of the target
-        ends = _spread(layout, target, len(here), 24)
+        ends = _points_along_side(layout, target, len(here), 24)
         for (x, y, above, arrow), end in zip(starts, ends, strict=True):
             curve = _curve(layout, above, x, layout.layer[target], end)
             head = f"V{_top(layout, target)}m-3-6l3 6 3-6"
@@ -619,16 +621,16 @@ def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
 
 
 def _curve(layout: Layout, above: int, x: int, below: int, end: int) -> str:
-    """Return the way from the lower edge of a layer to the upper edge of one below, upright at both ends."""
+    """Return the curve from the lower edge of a layer to the upper edge of one below, vertical at both ends."""
     upper, lower = sum(layout.top[above]), layout.top[below][0]
     middle = (upper + lower) // 2
     return f"V{upper}C{x} {middle} {end} {middle} {end} {lower}"
 
 
 def _top(layout: Layout, box: int) -> int:
-    """Return where a box starts: it stands in the middle of its layer."""
-    top, high = layout.top[layout.layer[box]]
-    return top + (high - layout.height[box]) // 2
+    """Return the y coordinate of the top of a box, which is centred in its layer."""
+    top, height = layout.top[layout.layer[box]]
+    return top + (height - layout.height[box]) // 2
 
 
 def _bottom(layout: Layout, box: int) -> int:

@@ -1,8 +1,8 @@
-"""`torch.autograd.profiler`: how long each op and each step backward took.
+"""`torch.autograd.profiler`: the time of each op and of each node's backward.
 
-A profile is a dispatch mode: it notes every call of an op, and makes events of the notes only when these are asked
-for. Functions that consist of ops (`F.softmax`, a layer) show as these; what the engine or a kernel does without an
-op, such as filling a new tensor, does not show. Only the thread that entered the profile is seen.
+A profile is a dispatch mode: it records every call of an op, and converts the records to events when these are asked
+for. A function that is composed of ops (a layer, for example) appears as these ops; work of the engine or of a kernel
+without an op, such as filling a new tensor, does not appear. Only the thread that entered the profile is recorded.
 
 Source: PyTorch's `torch.autograd.profiler`.
 """
@@ -44,8 +44,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 # Recording ----------------------------------------------------------------------------------------
 
 
-class _Notes:
-    """What is noted of a call besides its time, if asked for."""
+class _Details:
+    """What is recorded of a call besides its time, on request."""
 
     __slots__ = ("memory", "shape", "shapes", "stack")
 
@@ -55,106 +55,107 @@ class _Notes:
         self.memory = 0
 
 
-class Recorder(DispatchMode):
-    """Notes calls, steps and ranges: `records`, in the order in which they started.
+class EventRecorder(DispatchMode):
+    """Records calls, backward steps and user ranges in `records`, in the order in which they started.
 
-    A record is (subject, caller, start, end, notes): an op and its caller; or a name and `BACKWARD` or `USER`.
+    A record is (subject, caller, start, end, details); subject and caller are an op and its caller, or a name and
+    `BACKWARD` or `USER`.
     """
 
     def __init__(self, shapes: bool, memory: bool, stack: bool) -> None:
         self.records: list[Any] = []
         self._shapes, self._memory, self._stack = shapes, memory, stack
-        self._noting = shapes or memory or stack
+        self._detailed = shapes or memory or stack
         self._functions: dict[Any, Any] = {}
         self.started = self.stopped = 0
         self.thread = threading.get_ident()
 
     def start(self) -> None:
-        """Begin to record in this thread."""
+        """Start recording in this thread."""
         self.started = perf_counter_ns()
         self.__enter__()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop recording."""
         self.__exit__()
         self.stopped = perf_counter_ns()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, whose time is noted."""
-        run, given = caller, args
+        """Return the result of a call, having recorded its time."""
+        run, arguments = caller, args
         if isinstance(op, type):
-            run, given = self._in_sight(op)._call, args[1]
-        notes = self._note(given, kwargs) if self._noting else None
-        place = self.open(op, caller, notes)
+            run, arguments = self._with_traced_forward(op)._call, args[1]
+        details = self._details_of(arguments, kwargs) if self._detailed else None
+        index = self.open(op, caller, details)
         try:
             result = run(*args, **kwargs)
         finally:
-            self.close(place)
-        if notes is not None:
-            notes.shape = getattr(result, "shape", ())
+            self.close(index)
+        if details is not None:
+            details.shape = getattr(result, "shape", ())
             if self._memory and run is caller:
-                notes.memory = allocated(result, (*args, *kwargs.values()))
+                details.memory = allocated(result, (*args, *kwargs.values()))
         return result
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
-        """Return the result of a step backward, whose time is noted."""
+        """Return the gradients of a node's backward, having recorded its time."""
         if isinstance(node, Start):
             return run()
-        place = self.open(node.name(), BACKWARD)
+        index = self.open(node.name(), BACKWARD)
         try:
             return run()
         finally:
-            self.close(place)
+            self.close(index)
 
-    def open(self, subject: Any, caller: Any, notes: _Notes | None = None) -> int:
-        """Note that something begins now, and return the place of its record."""
+    def open(self, subject: Any, caller: Any, details: _Details | None = None) -> int:
+        """Add a record that starts now, and return its index."""
         records = self.records
-        records.append((subject, caller, perf_counter_ns(), None, notes))
+        records.append((subject, caller, perf_counter_ns(), None, details))
         return len(records) - 1
 
-    def close(self, place: int) -> None:
-        """Note that it ends now; what has not ended when the recording stops ends with that."""
+    def close(self, index: int) -> None:
+        """End a record now; records that are open when the recording stops end with it."""
         if not self.stopped:
             end = perf_counter_ns()
-            subject, caller, start, _, notes = self.records[place]
-            self.records[place] = (subject, caller, start, end, notes)
+            subject, caller, start, _, details = self.records[index]
+            self.records[index] = (subject, caller, start, end, details)
 
-    def _in_sight(self, function: Any) -> Any:
-        """Return a custom Function whose `forward`, which is made of ops, is seen too."""
-        found = self._functions.get(function)
-        if found is None:
+    def _with_traced_forward(self, function: Any) -> Any:
+        """Return a custom Function that also records the ops of its `forward`."""
+        traced = self._functions.get(function)
+        if traced is None:
 
             def forward(*args: Any) -> Any:
                 with self:
                     return function.forward(*args)
 
-            found = self._functions[function] = type(function)(
+            traced = self._functions[function] = type(function)(
                 function.__name__, (function,), {"forward": staticmethod(forward)}
             )
-        return found
+        return traced
 
-    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Notes:
-        given = (*args, *kwargs.values()) if self._shapes else ()
-        shapes = [list(each._array.shape) if isinstance(each, Tensor) else [] for each in given]
-        return _Notes(shapes, _stack() if self._stack else [])
+    def _details_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Details:
+        arguments = (*args, *kwargs.values()) if self._shapes else ()
+        shapes = [list(x._array.shape) if isinstance(x, Tensor) else [] for x in arguments]
+        return _Details(shapes, _stack() if self._stack else [])
 
 
-def _current() -> Recorder | None:
-    return next((mode for mode in local.state.modes or () if isinstance(mode, Recorder)), None)
+def _current() -> EventRecorder | None:
+    return next((mode for mode in local.state.modes or () if isinstance(mode, EventRecorder)), None)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Give the tensors in nested lists, tuples and dicts."""
+    """Yield the tensors in nested lists, tuples and dicts."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from tensors_in(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(item)
 
 
-def allocated(result: Any, given: Any) -> int:
-    """Return the bytes of a result that are new memory, not that of an argument."""
-    arrays = [tensor._array for tensor in tensors_in(given)]
+def allocated(result: Any, arguments: Any) -> int:
+    """Return the bytes of a result whose memory is not that of an argument."""
+    arrays = [tensor._array for tensor in tensors_in(arguments)]
     size = 0
     for tensor in tensors_in(result):
         if not any(np.may_share_memory(tensor._array, array) for array in arrays):
@@ -163,7 +164,7 @@ def allocated(result: Any, given: Any) -> int:
 
 
 def _stack() -> list[str]:
-    """Return the lines of the caller's code, the innermost first."""
+    """Return the caller's frames as text, the innermost first."""
     frame: Any = sys._getframe()
     lines = []
     while frame is not None:
@@ -176,7 +177,7 @@ def _stack() -> list[str]:
 
 # From records to events ---------------------------------------------------------------------------
 
-#: Ops whose names are not PyTorch's.
+#: PyTorch's names of ops whose own names differ.
 _NAMES = {
     "constant_pad": "constant_pad_nd",
     "_cross_entropy": "cross_entropy_loss",
@@ -192,16 +193,16 @@ _NAMES = {
 def _name(op: Any, caller: Any) -> str:
     """Return PyTorch's name of an op, with an underscore for its in-place form."""
     name = _NAMES.get(op.name, op.name)
-    if not name[0].isalpha() or name in ("kernel", "spread"):  # the node's name is PyTorch's
-        known = re.fullmatch(r"(\w+?)Backward(?:s|\d+)(\w*)", op.node_class.__name__)
-        name = re.sub(r"(?<=.)(?=[A-Z])", "_", known[1] + known[2]).lower() if known else name.strip("_")
+    if not name[0].isalpha() or name in ("kernel", "spread"):  # take PyTorch's name from the node
+        match = re.fullmatch(r"(\w+?)Backward(?:s|\d+)(\w*)", op.node_class.__name__)
+        name = re.sub(r"(?<=.)(?=[A-Z])", "_", match[1] + match[2]).lower() if match else name.strip("_")
     return f"aten::{name}_" if caller.writes else f"aten::{name}"
 
 
-def _events(recorder: Recorder, origin: int, with_flops: bool) -> Iterator[FunctionEvent]:
-    """Yield the events that a recorder noted, with times since `origin`."""
+def _events(recorder: EventRecorder, origin: int, with_flops: bool) -> Iterator[FunctionEvent]:
+    """Yield the events of a recorder, with times relative to `origin`."""
     number = 0
-    for subject, caller, start, end, notes in recorder.records:
+    for subject, caller, start, end, details in recorder.records:
         span = ((start - origin) / 1000, ((end or recorder.stopped) - origin) / 1000)
         if caller == BACKWARD:
             around = f"autograd::engine::evaluate_function: {subject}"
@@ -218,17 +219,17 @@ def _events(recorder: Recorder, origin: int, with_flops: bool) -> Iterator[Funct
         event = FunctionEvent(
             number, name, recorder.thread, *span, scope=scope, trace_name=subject if scope == USER else None
         )
-        if notes is not None:
-            event.input_shapes, event.stack = notes.shapes, notes.stack
-            event.cpu_memory_usage = event.self_cpu_memory_usage = notes.memory
-            event.flops = _flops(name, notes) if with_flops else 0
+        if details is not None:
+            event.input_shapes, event.stack = details.shapes, details.stack
+            event.cpu_memory_usage = event.self_cpu_memory_usage = details.memory
+            event.flops = _flops(name, details) if with_flops else 0
         yield event
         number += 1
 
 
-def _flops(name: str, notes: _Notes) -> int:
-    """Return the floating-point operations of a call, of the kinds that PyTorch counts."""
-    shapes = notes.shapes
+def _flops(name: str, details: _Details) -> int:
+    """Return the number of floating-point operations of a call, for the ops that PyTorch counts."""
+    shapes = details.shapes
     if name in ("aten::mul", "aten::add"):
         return math.prod(shapes[0])
     if name in ("aten::mm", "aten::bmm", "aten::linear"):
@@ -237,33 +238,33 @@ def _flops(name: str, notes: _Notes) -> int:
         factors = shapes[1:3]
     else:
         return 0
-    # The root of (m k) (k n) (m n) is m k n, however the factors are transposed.
-    batch = notes.shape[0] if "bmm" in name else 1
-    whole = math.prod(factors[0]) * math.prod(factors[1]) * math.prod(notes.shape)
-    return 2 * math.isqrt(whole // max(batch, 1))
+    # The square root of (m k) (k n) (m n) is m k n, whether or not the factors are transposed.
+    batch = details.shape[0] if "bmm" in name else 1
+    product = math.prod(factors[0]) * math.prod(factors[1]) * math.prod(details.shape)
+    return 2 * math.isqrt(product // max(batch, 1))
 
 
-# What users see -----------------------------------------------------------------------------------
+# Public classes -----------------------------------------------------------------------------------
 
 
 class profile:
-    """Inside, every op and every step backward of this thread is timed (a context manager).
+    """A context manager that times every op and every backward step of this thread.
 
     Args:
-        enabled: False to do nothing.
+        enabled: False to record nothing.
         use_cuda, use_device: warn that the device is not available, as PyTorch does without it.
-        record_shapes: note the shapes of the arguments, for `key_averages(group_by_input_shape=True)`.
+        record_shapes: record the shapes of the arguments, for `key_averages(group_by_input_shape=True)`.
         with_flops: count the floating-point operations of matrix products, `mul` and `add`.
-        profile_memory: note the bytes that ops allocate for their results. (What is freed is not subtracted.)
-        with_stack: note the lines of the caller's code.
-        with_modules: accepted; as in PyTorch it matters to TorchScript only.
-        use_kineto, use_cpu, post_processing_timeout_s: checked as in PyTorch, and otherwise of no effect.
-        experimental_config, activity_filters: left out.
-        acc_events: keep events when the profiler is started again.
-        custom_trace_id_callback: gives the trace its id.
+        profile_memory: record the bytes that ops allocate for their results (freed memory is not subtracted).
+        with_stack: record the caller's stack.
+        with_modules: accepted, without effect: in PyTorch it concerns TorchScript only.
+        use_kineto, use_cpu, post_processing_timeout_s: checked as in PyTorch, otherwise without effect.
+        experimental_config, activity_filters: not supported.
+        acc_events: keep the events when the profiler is started again.
+        custom_trace_id_callback: returns the id of the trace.
 
     Raises:
-        RuntimeError: it is entered a second time, or inside another profile.
+        RuntimeError: the profile is entered a second time, or inside another profile.
 
     Example:
         >>> x = torch.ones(64, 512, requires_grad=True)
@@ -296,13 +297,13 @@ class profile:
         activity_filters: Any = None,
     ) -> None:
         self.enabled = enabled
-        self._recorders: list[Recorder] = []
+        self._recorders: list[EventRecorder] = []
         self._function_events: EventList | None = None
         self.entered = False
         self.record_shapes = record_shapes or with_flops
         self.with_flops, self.profile_memory = with_flops, profile_memory
         self.with_stack, self.with_modules = with_stack, with_modules
-        self.use_device: str | None = None  # whatever was asked for
+        self.use_device: str | None = None  # whatever the argument
         self.use_cpu, self.acc_events = use_cpu, acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.trace_id = ""
@@ -353,19 +354,19 @@ class profile:
             raise RuntimeError("Profiler is already enabled on this thread.")
         if not self.acc_events:
             self._recorders.clear()
-        self._recorders.append(Recorder(self.record_shapes, self.profile_memory, self.with_stack))
+        self._recorders.append(EventRecorder(self.record_shapes, self.profile_memory, self.with_stack))
         self._recorders[-1].start()
 
     @property
     def function_events(self) -> EventList:
-        """All events in the order of their starts; none before the end of the profile."""
+        """All events in the order of their start times; none before the end of the profile."""
         if self._function_events is None:
-            found: list[FunctionEvent] = []
+            events: list[FunctionEvent] = []
             if self._finished:
                 origin = self._recorders[0].started
                 for recorder in self._recorders:
-                    found += nested(_events(recorder, origin, self.with_flops))
-            self._function_events = EventList(found, profile_memory=self.profile_memory, with_flops=self.with_flops)
+                    events += nested(_events(recorder, origin, self.with_flops))
+            self._function_events = EventList(events, profile_memory=self.profile_memory, with_flops=self.with_flops)
         return self._function_events
 
     @property
@@ -424,7 +425,7 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times: the microseconds that were spent inside events."""
+        """The sum of all self times, in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
@@ -449,12 +450,12 @@ class profile:
 
 
 class record_function(contextlib.ContextDecorator):
-    """Give what runs inside a name of its own in the profile of this thread, if there is one.
+    """Record the code inside under a name in the profile of this thread, if there is one.
 
-    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`); `args` is kept.
+    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`); `args` is stored.
 
     Raises:
-        RuntimeError: the name is no string.
+        RuntimeError: the name is not a string.
 
     Example:
         >>> with torch.autograd.profiler.profile() as prof:
@@ -466,7 +467,7 @@ class record_function(contextlib.ContextDecorator):
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
-        self._open: list[tuple[Recorder | None, int]] = []  # (a function may call itself)
+        self._open: list[tuple[EventRecorder | None, int]] = []  # (a decorated function may be recursive)
 
     def __enter__(self) -> record_function:
         if not isinstance(self.name, str):
@@ -481,19 +482,19 @@ class record_function(contextlib.ContextDecorator):
     def __exit__(self, *exc: object) -> None:
         if not self._open:
             raise AssertionError("Expected record to be set")
-        recorder, place = self._open.pop()
+        recorder, index = self._open.pop()
         if recorder is not None:
-            recorder.close(place)
+            recorder.close(index)
 
 
 class emit_nvtx:
-    """Mark every op for NVIDIA's tools: there is no GPU here, and entering it says so, as in PyTorch.
+    """Mark every op for NVIDIA's tools: raises an error, as PyTorch does without a GPU.
 
     Args:
         enabled: False to do nothing.
 
     Raises:
-        AssertionError: it is entered.
+        AssertionError: (when entered) there is no GPU.
 
     Example:
         >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
@@ -515,10 +516,10 @@ class emit_nvtx:
 
 
 class emit_itt(emit_nvtx):
-    """Mark every op for Intel's VTune: left out.
+    """Mark every op for Intel's VTune: not supported.
 
     Raises:
-        NotImplementedError: it is entered.
+        NotImplementedError: (when entered) always.
 
     Example:
         >>> with torch.autograd.profiler.emit_itt(enabled=False):

@@ -1,4 +1,4 @@
-"""What a profile found: events, averages of them, and their table. `autograd.profiler` records them.
+"""The results of a profile: events, averages of events, and tables. `autograd.profiler` records them.
 
 Source: PyTorch's `torch.autograd.profiler_util`, whose names and formats these are.
 """
@@ -13,14 +13,14 @@ from typing import Any
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
-#: What `RecordScope` is called in PyTorch: the kind of an event.
+#: The kinds of events: values of PyTorch's `RecordScope`.
 FUNCTION, BACKWARD, USER = 0, 1, 7
 
 _COLUMN = 12  # the width of a column of numbers
 
 
 class DeviceType(enum.Enum):
-    """Where an event ran: here always on the CPU."""
+    """The device of an event: here always the CPU."""
 
     CPU = 0
     CUDA = 1
@@ -37,13 +37,13 @@ class Interval:
         return self.end - self.start
 
 
-def _as_text(name: str) -> property:
-    """Return the property that is a time with its unit."""
+def _formatted_time(name: str) -> property:
+    """Return a property that formats a time with its unit."""
     return property(lambda self: _format_time(getattr(self, name)), doc=f"`{name}` with its unit.")
 
 
 class FormattedTimesMixin:
-    """What an event and an average have in common: times in microseconds, and what a CPU has none of."""
+    """The attributes that events and averages share: times in microseconds, and constants for other devices."""
 
     count: int
     cpu_time_total: float
@@ -70,23 +70,23 @@ class FormattedTimesMixin:
         """The time of one call on average."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
-    cpu_time_str = _as_text("cpu_time")
-    cpu_time_total_str = _as_text("cpu_time_total")
-    self_cpu_time_total_str = _as_text("self_cpu_time_total")
+    cpu_time_str = _formatted_time("cpu_time")
+    cpu_time_total_str = _formatted_time("cpu_time_total")
+    self_cpu_time_total_str = _formatted_time("self_cpu_time_total")
 
 
 class FunctionEvent(FormattedTimesMixin):
     """One call of an op, one step backward, or one `record_function`.
 
     Attributes:
-        id, name: its number and its name; `key` is the name too. `trace_name` has the number of a profiler's step.
+        id, name: the number and the name, which is also `key`. `trace_name` also has the number of a profiler step.
         time_range: an `Interval` in microseconds.
-        cpu_parent, cpu_children: the event that it is inside of, and those directly inside of it.
-        cpu_time_total, self_cpu_time_total: its microseconds, and these without those of the events inside.
-        cpu_memory_usage, self_cpu_memory_usage: the bytes that it allocated, with and without the events inside.
-        input_shapes: per argument its shape, [] for what is no tensor; [] where no shapes were recorded.
-        stack: the lines of the caller's code, the innermost first; [] where no stacks were recorded.
-        flops: floating-point operations of the kinds that PyTorch counts.
+        cpu_parent, cpu_children: the enclosing event, and the events directly inside this one.
+        cpu_time_total, self_cpu_time_total: the duration in microseconds, and the duration without that of children.
+        cpu_memory_usage, self_cpu_memory_usage: the bytes allocated, with and without those of children.
+        input_shapes: per argument its shape, [] for a non-tensor; [] if shapes were not recorded.
+        stack: the caller's frames, the innermost first; [] if stacks were not recorded.
+        flops: the number of floating-point operations, for the ops that PyTorch counts.
         scope: 0 for a function, 1 for a step backward, 7 for `record_function`.
 
     Example:
@@ -129,11 +129,11 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """The name, by which events are averaged."""
+        """The name, by which events are grouped."""
         return self.name
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Enter an event that is directly inside this one."""
+        """Add an event that is directly inside this one."""
         child.cpu_parent = self
         self.cpu_children.append(child)
         self.self_cpu_time_total -= child.cpu_time_total
@@ -151,7 +151,7 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """The sum of all events of one name; `cpu_time` is the average of a call.
+    """The sum of all events of one name; `cpu_time` is the mean per call.
 
     The attributes are those of `FunctionEvent`, with `key` for the name and `count` for the number of calls.
 
@@ -173,7 +173,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.is_user_annotation, self.scope = False, FUNCTION
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Add an event, or an average, of the same key; the first gives the key."""
+        """Add an event, or an average, with the same key; the first one sets the key."""
         if self.key is None:
             self.key, self.input_shapes, self.stack = other.key, other.input_shapes, other.stack
             self.cpu_parent, self.cpu_children = other.cpu_parent, other.cpu_children
@@ -199,7 +199,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """A list of events in the order of their starts, or of averages.
+    """A list of events in the order of their start times, or of averages.
 
     Example:
         >>> with torch.autograd.profiler.profile() as profile:
@@ -224,7 +224,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times: the microseconds that were spent inside events.
+        """The sum of all self times, in microseconds.
 
         Example:
             >>> with torch.autograd.profiler.profile() as profile:
@@ -245,16 +245,16 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """Return a table, a row for each entry.
+        """Return a table with a row per entry.
 
         Args:
-            sort_by: an attribute of the entries, the largest first: "cpu_time_total", "self_cpu_time_total",
+            sort_by: the attribute to sort by, in descending order: "cpu_time_total", "self_cpu_time_total",
                 "cpu_time", "cpu_memory_usage", "self_cpu_memory_usage", "count"; by default the order of the list.
-            row_limit: how many rows at most; -1 for all.
-            max_src_column_width, max_name_column_width, max_shapes_column_width: what is longer is cut.
+            row_limit: the maximal number of rows; -1 for all.
+            max_src_column_width, max_name_column_width, max_shapes_column_width: longer texts are truncated.
             header: a line above the table.
-            top_level_events_only: leave out what is inside other events.
-            time_unit: "s", "ms" or "us" for all times, by default what suits each.
+            top_level_events_only: leave out events inside other events.
+            time_unit: "s", "ms" or "us" for all times; by default chosen by the magnitude of each time.
 
         Raises:
             AttributeError: the entries have no attribute `sort_by`.
@@ -294,7 +294,7 @@ class EventList(list[Any]):
     def _columns(
         self, events: list[Any], max_src: int | None, max_name: int | None, max_shapes: int | None, unit: str | None
     ) -> list[tuple[str, int, str, Callable[[Any], Any]]]:
-        """Return the columns: title, width, alignment, and what it shows of an event."""
+        """Return the columns: title, width, alignment, and the function from an event to its cell."""
 
         def name(event: Any) -> str:
             cut = max_name is not None and len(event.key) >= max_name - 3
@@ -307,9 +307,9 @@ class EventList(list[Any]):
         total = self.self_cpu_time_total
         columns: list[tuple[str, int, str, Callable[[Any], Any]]] = [
             ("Name", longest([event.key for event in events], max_name), ">", name),
-            ("Self CPU %", _COLUMN, ">", lambda e: _share(e.self_cpu_time_total, total)),
+            ("Self CPU %", _COLUMN, ">", lambda e: _percentage(e.self_cpu_time_total, total)),
             ("Self CPU", _COLUMN, ">", lambda e: _format_time(e.self_cpu_time_total, unit)),
-            ("CPU total %", _COLUMN, ">", lambda e: _share(e.cpu_time_total, total)),
+            ("CPU total %", _COLUMN, ">", lambda e: _percentage(e.cpu_time_total, total)),
             ("CPU total", _COLUMN, ">", lambda e: _format_time(e.cpu_time_total, unit)),
             ("CPU time avg", _COLUMN, ">", lambda e: _format_time(e.cpu_time, unit)),
         ]
@@ -344,9 +344,9 @@ class EventList(list[Any]):
         """Return the list of averages, one for each name.
 
         Args:
-            group_by_input_shapes: one for each name and shapes of the arguments.
-            group_by_stack_n: one for each name and that many innermost lines of the stack.
-            group_by_overload_name: accepted; overloads have no names here.
+            group_by_input_shapes: group also by the shapes of the arguments.
+            group_by_stack_n: group also by that many innermost frames of the stack.
+            group_by_overload_name: accepted, without effect: overloads have no names here.
 
         Example:
             >>> with torch.autograd.profiler.profile() as profile:
@@ -391,80 +391,80 @@ class EventList(list[Any]):
         """Write a trace in Chrome's JSON format, for chrome://tracing or Perfetto.
 
         Args:
-            path: the file; compressed where it ends in ".gz".
+            path: the file, compressed if its name ends in ".gz".
             metadata: further entries of the file.
         """
-        import gzip  # (this and the next are slow to import, seldom needed)
+        import gzip  # (slow to import and seldom needed, as is json)
         import json
 
         process = os.getpid()
         named = {"ph": "M", "name": "process_name", "ts": 0, "pid": process, "tid": 0}
         trace = [{**named, "args": {"name": "python"}}]
         for k, event in enumerate(self):
-            notes: dict[str, Any] = {"Ev Idx": k}
+            args: dict[str, Any] = {"Ev Idx": k}
             if event.input_shapes:
-                notes["Input Dims"] = event.input_shapes
+                args["Input Dims"] = event.input_shapes
             if event.stack:
-                notes["Call stack"] = ";".join(reversed(event.stack))
+                args["Call stack"] = ";".join(reversed(event.stack))
             trace.append({
                 "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
                 "name": event.trace_name, "pid": process, "tid": event.thread,
-                "ts": event.time_range.start, "dur": event.time_range.elapsed_us(), "args": notes,
+                "ts": event.time_range.start, "dur": event.time_range.elapsed_us(), "args": args,
             })  # fmt: skip
-        whole = {
+        content = {
             "schemaVersion": 1, **(metadata or {}), "displayTimeUnit": "ms", "traceEvents": trace, "traceName": path,
         }  # fmt: skip
         opener: Any = gzip.open if path.endswith(".gz") else open
         with opener(path, "wt") as file:
-            json.dump(whole, file)
+            json.dump(content, file)
 
     def export_stacks(self, path: str, metric: str) -> None:
         """Write the stacks of the events with their times, in the format of flame graph tools.
 
         Args:
-            path: the file: per line the stack, the outermost first, and the microseconds.
-            metric: "self_cpu_time_total", or the same of a device that is not here.
+            path: the file; a line has the frames of a stack, the outermost first, and the microseconds.
+            metric: "self_cpu_time_total", or the same for another device, whose times are 0.
 
         Raises:
             ValueError: another metric.
         """
-        metrics = [f"self_{each}_time_total" for each in ("cpu", "cuda", "xpu", "privateuse1")]
+        metrics = [f"self_{device}_time_total" for device in ("cpu", "cuda", "xpu", "privateuse1")]
         if metric not in metrics:
             raise ValueError(f"metric should be one of: {metrics}")
         with open(path, "w", encoding="utf-8") as file:
             for event in self:
                 spent = int(event.self_cpu_time_total) if metric == metrics[0] else 0
                 if event.stack and spent > 0:
-                    clean = [entry.translate(_UNSAFE) for entry in reversed(event.stack)]
-                    file.write(f"{';'.join(clean)} {spent}\n")
+                    frames = [entry.translate(_UNSAFE) for entry in reversed(event.stack)]
+                    file.write(f"{';'.join(frames)} {spent}\n")
 
 
 _UNSAFE = str.maketrans(" ;\t\n", "____")
 
 
 def nested(events: Iterable[FunctionEvent]) -> list[FunctionEvent]:
-    """Return events, which come in the order of their starts, having entered which is inside which.
+    """Return events, which are in the order of their start times, having set their parents and children.
 
-    An event that is alone inside another of its name is left out, as in PyTorch.
+    An event that is the only child of an event of the same name is merged into that, as in PyTorch.
     """
-    found: list[FunctionEvent] = []
-    around: list[FunctionEvent] = []
+    entered: list[FunctionEvent] = []
+    enclosing: list[FunctionEvent] = []
     for event in events:
         span = event.time_range
-        while around and (span.start >= around[-1].time_range.end or span.end > around[-1].time_range.end):
-            around.pop()
-        if around:
-            around[-1].append_cpu_child(event)
-        around.append(event)
-        found.append(event)
-    for event in reversed(found):
+        while enclosing and (span.start >= enclosing[-1].time_range.end or span.end > enclosing[-1].time_range.end):
+            enclosing.pop()
+        if enclosing:
+            enclosing[-1].append_cpu_child(event)
+        enclosing.append(event)
+        entered.append(event)
+    for event in reversed(entered):
         if event.cpu_parent is not None:
             event.cpu_parent.cpu_memory_usage += event.cpu_memory_usage
-    return [event for event in found if not _lifted(event)]
+    return [event for event in entered if not _merged_into_parent(event)]
 
 
-def _lifted(event: FunctionEvent) -> bool:
-    """Return whether an event only repeats the one around it, which then takes its children over."""
+def _merged_into_parent(event: FunctionEvent) -> bool:
+    """Merge an event into its parent, if it is the only child and has the same name; return whether it was merged."""
     parent = event.cpu_parent
     if parent is None or parent.name != event.name or len(parent.cpu_children) > 1:
         return False
@@ -484,7 +484,7 @@ def _format_time(microseconds: float, unit: str | None = None) -> str:
     return f"{microseconds:.3f}us"
 
 
-def _share(part: float, total: float) -> str:
+def _percentage(part: float, total: float) -> str:
     return f"{part * 100 / total:.2f}%" if total else "NaN"
 
 

@@ -168,7 +168,8 @@ def next_functions(node: OpNode) -> tuple[tuple[Node | None, int], ...]:
 
 
 def _functions_before(node: Any) -> tuple[tuple[Node | None, int], ...]:
-    functions, before = super(OpNode, node).next_functions, _difference(type(node)).before
+    cls: Any = type(node)
+    functions, before = super(OpNode, node).next_functions, _difference(cls).before
     return tuple(
         [
             (_inner_class(before[i])(node, i), 0) if function[0] and i in before else function

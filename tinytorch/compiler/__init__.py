@@ -1,9 +1,10 @@
-"""`torch.compile`, and what `torch.compiler` has: functions that run as the NumPy programs that they were seen to be.
+"""`torch.compile` and `torch.compiler`: functions that run as recorded programs of NumPy calls.
 
-The first call of a function runs as it is, and is written down: `reading` follows what it does in Python and guards all
-that it read (in a form of it that `sources` and `rewriting` make), `recorder` notes the kernels that ran and where
-their arguments came from. `program` makes Python source of that, with the help of `lowering`, `fusing` and
-`recomputing`, and `compiled` calls it where the guards hold. `checked` compares each call with the function as it is.
+The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
+read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
+run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
+and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `checked` compares every
+call with the function itself. `saved` writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _BACKENDS = ("cudagraphs", "inductor", "onnxrt", "openxla", "tvm")
-_PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")  # nothing is compiled
+_PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")  # they compile nothing
 
 
 def compile(
@@ -41,22 +42,23 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Return a function that does what `model` does, or a module, as a program of NumPy calls where that is possible.
+    """Return a function, or a module, that does the same as `model` by a program of NumPy calls where that is possible.
 
-    A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. What it computes
-    is the same, bit for bit. Each signature (shapes, dtypes, layouts, and all that the function reads) has a program of
-    its own; where a call cannot be one, since a tensor's value decides something in Python, say, it runs as it is.
+    A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are
+    the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
+    program. A call that cannot be compiled, for instance since a tensor's value decides something in Python, runs the
+    function itself.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
-        fullgraph: raise where the function cannot be compiled, instead of running it as it is.
-        backend: "inductor"; "eager" and others of PyTorch's that compile nothing, or a function, compile nothing.
+        fullgraph: raise an error where the function cannot be compiled, instead of running it without a program.
+        backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
         mode, dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
         disable: compile nothing.
         recompile_limit: how many signatures are compiled, 8 by default.
 
-    `TINYTORCH_COMPILE=0` in the environment compiles nothing; with `TINYTORCH_COMPILE=check` each call runs both ways,
-    and all that can be seen of it is compared.
+    `TINYTORCH_COMPILE=0` in the environment turns compiling off; with `TINYTORCH_COMPILE=check` every call runs the
+    program and the function, and all their visible effects are compared.
 
     Raises:
         RuntimeError: both `mode` and `options` are given, or the mode or backend is not known; in a call, with
@@ -88,7 +90,7 @@ def compile(
     how = os.environ.get("TINYTORCH_COMPILE")
     plain = disable or (backend not in _BACKENDS) or how == "0"
     kind = Compiled
-    if how == "check":  # (few ask for it)
+    if how == "check":  # (rarely used)
         kind = importlib.import_module("tinytorch.compiler.checked").Checked
     if isinstance(model, Module):
         return OptimizedModule(model, None if plain else kind(model, fullgraph, recompile_limit))
@@ -120,19 +122,19 @@ class OptimizedModule(Module):
 
     @property
     def source(self) -> str:
-        """The program that was made last."""
+        """The text of the latest program."""
         return self.__dict__["_compiled"].source if self.__dict__["_compiled"] else ""
 
     def explain(self) -> str:
-        """Return what was compiled, and why other calls were not."""
+        """Return the programs with their guards, and why other calls were not compiled."""
         return self.__dict__["_compiled"].explain() if self.__dict__["_compiled"] else "compiling is off"
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
-        """Call the module, and return the lines of its program that ran, with how long each took."""
+        """Call the module, and return the lines of its program that ran, each with its time."""
         return self.__dict__["_compiled"].profile(*args, **kwargs) if self.__dict__["_compiled"] else ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program that was made last to a file that needs NumPy alone, as `Compiled.save` does.
+        """Write the latest program as a module that needs NumPy alone, as `Compiled.save` does.
 
         Raises:
             RuntimeError: there is no program, or it cannot be written.
@@ -153,7 +155,7 @@ class OptimizedModule(Module):
     @training.setter
     def training(self, value: bool) -> None:
         module = self.__dict__.get("_modules", {}).get("_orig_mod")
-        if module is not None:  # the base class sets it before there is one
+        if module is not None:  # the base class sets it first
             module.training = value
 
     def __getattr__(self, name: str) -> Any:
@@ -176,7 +178,7 @@ class OptimizedModule(Module):
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return the function, which is never compiled from now on, or a decorator that does so.
+    """Return the function, which is not compiled from now on, or a decorator that does so.
 
     Example:
         >>> @torch.compiler.disable
@@ -219,7 +221,7 @@ def assume_constant_result(fn: Any) -> Any:
 
 
 def is_compiling() -> bool:
-    """Return whether a function runs that is being compiled.
+    """Return whether a function is being traced in this thread.
 
     Example:
         >>> torch.compiler.is_compiling()
@@ -242,7 +244,7 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Forget all that was compiled.
+    """Drop all programs.
 
     Example:
         >>> torch.compiler.reset()
@@ -269,7 +271,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 class set_stance:
-    """Say how compiled functions are to run: "default", or "force_eager", as they are. Also a context manager.
+    """Set how compiled functions run: "default", or without programs ("force_eager"). Also a context manager.
 
     Args:
         stance: "default", "force_eager", "eager_on_recompile" or "fail_on_recompile".

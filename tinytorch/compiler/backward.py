@@ -1,4 +1,4 @@
-"""The graph of what a compiled function returns: one node, with programs of its own for the way backward."""
+"""The autograd graph of a compiled function's results: one node, with programs for the backward pass."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
 
-MOST = 3  # results that have a graph: there is a program for each choice of them
+MOST = 3  # results that have a graph; there is a program for each combination of them
 
 
 class Walk(NamedTuple):
-    """What the walk backward from some of the results is as a program.
+    """The program of a backward pass from some of the results.
 
     Attributes:
-        step: returns the gradients that arrive, given arrays: some of what the function's program hands over, some
-            inputs, the gradients of the results.
-        saved, read: the places of the first ones, and of the inputs.
-        arrives: whether there is a gradient, for each edge of the node.
-        unreached: the edges that these results do not lead to, as places.
-        unchanged, watched: inputs and results that must be as they were, as places; of results those among the tensors
-            in what the function returned.
-        frees: the results, bit by bit, that nobody can walk from when it has freed what it needed.
+        step: takes arrays (saved ones, inputs, the gradients of the results) and returns the gradients of the edges.
+        saved, read: the indices of the saved arrays, and of the inputs, that it takes.
+        arrives: for each edge of the node, whether there is a gradient.
+        unreached: the indices of edges that these results do not lead to.
+        unchanged, watched: the indices of inputs and of results that must not have been written to since.
+        frees: a bit for each result from which no backward pass is possible after this one has freed its arrays.
     """
 
     step: Callable[..., tuple[Any, ...]]
@@ -48,24 +46,24 @@ class Walk(NamedTuple):
 
 
 class Backward:
-    """The programs of the walks backward from the results of a compiled function to what it was given.
+    """The programs of backward passes from the results of a compiled function to its inputs.
 
     Args:
-        function: what is compiled.
-        recorder: has seen a call of it.
-        result: what the call returned; `outputs` are the tensors in it that have a graph.
-        inputs: the tensors that it was given, or read.
+        function: the compiled function.
+        recorder: the record of a call of it.
+        result: the result of the call; `outputs` are the tensors in it that have a graph.
+        inputs: the tensors that it takes, or reads elsewhere.
 
     Attributes:
-        calls: what the program of the function itself does.
-        saved: the values that it hands over to these.
-        programs: these; `walks` has what they do, by the results that they begin at, bit by bit.
-        written: the places of inputs that the function writes to: running statistics, say.
-        watched: those of the results that one of the walks needs as they were.
-        holds: whether the guards hold for a call's arguments.
+        calls: the steps of the forward program.
+        saved: the values that the forward program saves for the backward ones.
+        programs: the backward programs; `walks` describes them, by a bit mask of the results that they start at.
+        written: the indices of inputs that the function writes to: running statistics, for instance.
+        watched: the indices of results that must not be written to before a backward pass.
+        holds: returns whether the guards hold for a call's arguments.
 
     Raises:
-        NotRecorded: the walks cannot be programs.
+        NotRecorded: the backward pass cannot be recorded.
     """
 
     holds: Callable[..., bool]
@@ -86,7 +84,7 @@ class Backward:
         if any(inputs[k]._hooks is not None for k in wanted):
             raise NotRecorded("a tensor has hooks")
         if not changing.isdisjoint([memories[k] for k in wanted]):
-            raise NotRecorded("what is given is written to, and has a gradient")
+            raise NotRecorded("an input is written to, and requires a gradient")
         shown = [recorder.value(x._array).memory for x in tensors_of(result)]
         gradients = [wrap(np.full_like(x._array, 0.5, order="C")) for x in outputs]
         given = [
@@ -97,8 +95,8 @@ class Backward:
         roots: list[Any] = [x._edge for x in outputs]
         ends = {inputs[k]._edge or leaf_edge(inputs[k]): k for k in wanted}
         nodes = [_walked([root[0]], ends) for root in roots]
-        freed = [{node for node in each if _holds_tensors(node)} for each in nodes]
-        looked_at = [_looked_at(recorder, each) for each in nodes]
+        freed = [{node for node in reachable if _holds_tensors(node)} for reachable in nodes]
+        looked_at = [_looked_at(recorder, reachable) for reachable in nodes]
         self.saved: list[Value] = []
         self.programs: list[Program] = []
         self.walks: dict[int, Walk] = {}
@@ -110,21 +108,21 @@ class Backward:
                 start = Start(tuple([roots[k] for k in chosen]), [gradients[k] for k in chosen])
                 reached = {(node, 0): node for node in _walked([roots[k][0] for k in chosen], ())}
                 led_to = {end for arrival, end in arrivals.items() if arrival in reached}
-                # (As a walk of the function as it is comes to all that there is, for its errors' sake.)
+                # (A backward pass of the function itself visits all nodes, and may raise their errors.)
                 others = [edge for edge, node in reached.items() if not any(node.edges) and edge not in arrivals]
                 after, found = _walked_back(recorder, start, [*arrivals], others)
                 made = [value for value in found if value is not None]
                 needed = _saved(self.calls, after, made, begins)
                 views = _views(self.calls, needed, memories)
-                if views:  # (a program hands over no views of what it is given: they are made again)
+                if views:  # (views of inputs are not saved but created again)
                     after = views + after
                     needed = _saved(self.calls, after, made, begins)
                 kept = [value for value in needed if value.place is None]
                 read = [value for value in needed if value.place is not None]
                 same = {value.memory for value in needed}.union(*[looked_at[k] for k in chosen])
                 if not changing.isdisjoint(same):
-                    raise NotRecorded("what is given is written to, and the gradient needs it")
-                as_it_came = {k for k, value in enumerate(made) if value.memory in [each.memory for each in begins]}
+                    raise NotRecorded("an input is written to, and its value is needed for a gradient")
+                as_it_came = {k for k, value in enumerate(made) if value.memory in [value.memory for value in begins]}
                 values = [*kept, *read, *begins]
                 program = Program(after, values, [False] * len(values), made, as_it_came)
                 self.programs.append(program)
@@ -137,14 +135,14 @@ class Backward:
                     [k for k, end in enumerate(arrivals.values()) if end not in led_to],
                     [k for k, memory in enumerate(memories) if memory in same],
                     [k for k, memory in enumerate(shown) if memory in same and memory not in memories],
-                    sum([1 << k for k, each in enumerate(freed) if any(each & freed[j] for j in chosen)]),
+                    sum([1 << k for k, nodes_freed in enumerate(freed) if any(nodes_freed & freed[j] for j in chosen)]),
                 )
-        self.watched = sorted({k for each in self.walks.values() for k in each.watched})
+        self.watched = sorted({k for walk in self.walks.values() for k in walk.watched})
 
     def node(
         self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], args: Any, kwargs: Any
     ) -> CompiledFunctionBackward:
-        """Return the node of a call; what it writes to held `before`."""
+        """Return the node of a call; `before` are copies of the inputs that it writes to."""
         node = CompiledFunctionBackward()
         node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._ends])
         node.hooks, node.number = None, next(numbers)
@@ -157,14 +155,14 @@ class Backward:
         return node
 
     def gradients(self, walk: Walk, saved: Sequence[Any], tensors: Sequence[Tensor], given: Any) -> list[Any]:
-        """Return the gradients of the inputs that require them, by one of the walks."""
+        """Return the gradients of the inputs that require one, by one of the programs."""
         arrays = [saved[k] for k in walk.saved] + [tensors[k]._array for k in walk.read]
         with self._running:
             found = iter(walk.step(*arrays, *[g._array for g in given]))
         return [wrap(next(found)) if arrives else None for arrives in walk.arrives]
 
     def once_more(self, call: Any) -> tuple[Edge, ...]:
-        """Call the function as it is; return where its results came from, whose gradients are differentiable."""
+        """Call the function without its program, and return the edges of its results, which have a full graph."""
         if self._random:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
@@ -191,18 +189,18 @@ class Backward:
 
 
 class CompiledFunctionBackward(Node):
-    """A call of a compiled function, as one step of the graph.
+    """The node of a call of a compiled function.
 
-    Where the gradients' own derivatives are wanted it becomes the graph of the function as it is: its edge leads there.
+    Under `create_graph` it is replaced by the graph of the function itself, to which its edges lead then.
     """
 
     __slots__ = ("bits", "call", "freed", "made", "unreached", "watched")
     edges: tuple[Edge, ...]
-    bits: int  # of the results that the last walk began at
+    bits: int  # bit mask of the results that the last backward pass started at
     call: Any
-    freed: int  # bits of the results that there is no walk from any more
+    freed: int  # bit mask of the results from which no backward pass is possible any more
     made: Backward | None
-    watched: dict[int, tuple[Any, Any, int]]  # of results whose memory was saved, by place: array, cell, version
+    watched: dict[int, tuple[Any, Any, int]]  # by index of a result whose memory is saved: array, version cell, version
     __init__ = object.__init__
 
     def name(self) -> str:
@@ -210,20 +208,20 @@ class CompiledFunctionBackward(Node):
         return type(self).__name__
 
     def output(self, array: Any, version: int, number: int) -> Tensor:
-        """Return one of the results, which was written to so often."""
+        """Return one of the results, as a tensor with a version and this node."""
         made: Tensor = written(array, version)
         made._edge, made._requires_grad = (self, number), True
         return made
 
     def watch(self, result: Any) -> None:
-        """Note what was returned: of what was saved of it nothing may be written to."""
+        """Note the results whose memory is saved: a later write to them is an error."""
         found = tensors_of(result)
         for k in self.made.watched:  # type: ignore[union-attr]
             x = found[k]
-            self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which knows this node)
+            self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which refers to this node)
 
     def release(self) -> None:
-        """Free what was saved, but what walks from other results still need."""
+        """Free the saved arrays, except those that backward passes from other results need."""
         walks = {} if self.made is None or self.saved is None else self.made.walks
         self.freed |= walks[self.bits].frees if walks else 0
         left = [walk for bits, walk in walks.items() if not bits & self.freed]
@@ -237,7 +235,7 @@ class CompiledFunctionBackward(Node):
         given = [g] if self.outputs == 1 else g
         if self.made is None:
             return given
-        self.bits = sum([1 << k for k, each in enumerate(given) if each is not None])
+        self.bits = sum([1 << k for k, g in enumerate(given) if g is not None])
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
         walk = self.made.walks[self.bits]
@@ -253,14 +251,14 @@ class CompiledFunctionBackward(Node):
                 raise modified(self, array, "a result of a compiled function", cell[0], version)
         if create_graph or local.state.modes is not None:
             self._become(needed)
-            self.unreached = {self.edges[k] for k, each in enumerate(given) if each is None}
+            self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
             return given
-        return self.made.gradients(walk, self.saved, tensors, [each for each in given if each is not None])
+        return self.made.gradients(walk, self.saved, tensors, [g for g in given if g is not None])
 
     def _become(self, needed: set[Node] | None) -> None:
-        """Let the walk go on through the graph of the function as it is: so sums are taken in the order of that.
+        """Continue the backward pass through the graph of the function itself, with its order of sums.
 
-        The new nodes get numbers right below this one's, as if they had been made by the call.
+        The new nodes get numbers right below that of this one, as if the call had created them.
         """
         first = next(numbers)
         with grad_recording(True):
@@ -277,12 +275,12 @@ class CompiledFunctionBackward(Node):
 
 
 class Spent(Node):
-    """Stands for the graph of a result, which the step has walked through already."""
+    """The node of a result whose graph the compiled step has already gone through and freed."""
 
     __slots__ = ()
 
     def __new__(cls, name: str, shape: Any, kind: Any) -> Spent:
-        """Return a node of a class that has the name of the node that it stands for: it is shown by that."""
+        """Return a node of a class with the name of the node that it stands for."""
         return object.__new__(_spent(name))
 
     def __init__(self, name: str, shape: Any, kind: Any) -> None:
@@ -291,7 +289,7 @@ class Spent(Node):
         self.shape, self.dtype = shape, kind
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
-        """Raise PyTorch's error: what the graph saved is freed."""
+        """Raise PyTorch's error: the saved tensors are freed."""
         raise RuntimeError(FREED)
 
 
@@ -301,7 +299,7 @@ def _spent(name: str) -> Any:
 
 
 class Arrival(Node):
-    """Where the gradient of an input arrives by one of the edges that lead there."""
+    """The end of one edge to an input; gradients that arrive by different edges are kept apart."""
 
     __slots__ = ()
 
@@ -313,10 +311,10 @@ class Arrival(Node):
 
 @contextlib.contextmanager
 def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edge, Edge]]:
-    """Let the edges that lead to some ends lead to an `Arrival` each: what arrives at an end is not summed up yet.
+    """Replace every edge to one of the ends by an edge to an `Arrival`: gradients are not summed yet.
 
     Yields:
-        The edges to these, in the order in which a walk comes there, and those that they take the place of.
+        The new edges, in the order in which a backward pass visits them, with those that they replace.
     """
     nodes = sorted(_walked([edge[0] for edge in roots], ends), key=_number, reverse=True)
     before = [(node, node.edges) for node in [*nodes, *_inner(nodes)]]
@@ -328,7 +326,7 @@ def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edg
             found.update({arrival: end for arrival, end in zip(own, edges, strict=True) if arrival is not end})
             node.edges = tuple(own)
             for inner in _inner([node]):
-                if node.position is not None:  # that of the view, which is the inner step's own
+                if node.position is not None:  # the view's edge belongs to the inner node
                     own[node.position] = inner.edges[node.position]
                 inner.edges = tuple(own)
         yield found
@@ -338,16 +336,16 @@ def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edg
 
 
 def _inner(nodes: list[Any]) -> list[Any]:
-    """Return the steps that are within some others (`CopySlices`)."""
+    """Return the nodes that are nested in others (`CopySlices`)."""
     return [node.inner for node in nodes if getattr(node, "inner", None) is not None]
 
 
 def _walked_back(
     recorder: Recorder, start: Start, ends: list[Edge], others: list[Edge]
 ) -> tuple[list[Call], list[Value | None]]:
-    """Return the calls of a walk to some edges and to others, and the gradients that arrive at the first ones.
+    """Return the calls of a backward pass to `ends` and `others`, and the gradients that arrive at `ends`.
 
-    The recorder forgets it.
+    They are removed from the recorder.
     """
     count, constants = len(recorder.calls), len(recorder.constants)
     with recorder:
@@ -361,26 +359,26 @@ def _walked_back(
 
 
 def _saved(calls: list[Call], after: list[Call], made: list[Value], given: list[Value]) -> list[Value]:
-    """Return what a walk (the calls `after`, which end in `made`) needs of what went before it."""
+    """Return the values that a backward pass (the calls `after`, with the results `made`) reads of earlier calls."""
     written_to = memories_written(calls)
     own = {id(value) for value in given} | {id(value) for call in after for value in call.outputs if value is not None}
     saved: dict[int, Value] = {}
     for value in [*made, *[value for call in after for value in call.inputs()]]:
-        changes = value.constant and value.memory in written_to  # what was drawn at random, say
+        changes = value.constant and value.memory in written_to  # random numbers, for instance
         if id(value) not in own and (changes or not value.constant):
             saved[id(value)] = value
     return list(saved.values())
 
 
 def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[Call]:
-    """Return the calls, once more, that make those of some values that show what is given."""
+    """Return copies of the calls that create those of the saved values that are views of inputs."""
     waiting = [value for value in saved if value.place is None and value.memory in given]
     sources = {id(value.source) for value in waiting}
     for value in waiting:  # grows
-        for each in value.source.inputs() if value.source is not None else ():
-            if each.place is None and each.memory in given and id(each.source) not in sources:
-                sources.add(id(each.source))
-                waiting.append(each)
+        for source in value.source.inputs() if value.source is not None else ():
+            if source.place is None and source.memory in given and id(source.source) not in sources:
+                sources.add(id(source.source))
+                waiting.append(source)
     found = []
     for call in calls:
         if call.kind == VIEW and id(call) in sources:
@@ -391,18 +389,18 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
 
 
 def is_freed(node: Any) -> bool:
-    """Return whether a walk backward from a node would come to one whose saved tensors are freed."""
-    return any(each.saved is None for each in _walked([node], ()))
+    """Return whether a backward pass from a node would reach one whose saved tensors are freed."""
+    return any(inner.saved is None for inner in _walked([node], ()))
 
 
 def _holds_tensors(node: Any) -> bool:
-    """Return whether a walk frees something of a node: a second one would raise an error."""
+    """Return whether a backward pass frees tensors of a node, so that a second one raises an error."""
     release = type(node).release
     return node.plan.holds_tensors if release is OpNode.release else release is not Node.release
 
 
 def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
-    """Return the memory of tensors of which some nodes make sure that nobody has written to them."""
+    """Return the memory of saved tensors whose versions some nodes check."""
     arrays = []
     for node in [*nodes, *_inner(nodes)]:
         for (kind, _), item in zip(getattr(getattr(node, "plan", None), "sources", ()), node.saved or (), strict=False):
@@ -414,11 +412,11 @@ def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
 
 
 def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
-    """Return the nodes that a walk backward from some comes to, not beyond some edges, where it ends."""
+    """Return the nodes that a backward pass reaches, not beyond the edges `ends`."""
     found = list(dict.fromkeys(nodes))
     seen = set(found)
-    for each in found:  # grows
-        for edge in each.edges:
+    for node in found:  # grows
+        for edge in node.edges:
             if edge is not None and edge not in ends and edge[0] not in seen:
                 seen.add(edge[0])
                 found.append(edge[0])

@@ -1,4 +1,4 @@
-"""`TINYTORCH_COMPILE=check`: a call runs the program and the function as it is, and compares all that can be seen."""
+"""`TINYTORCH_COMPILE=check`: a call runs the program and the function itself, and compares their visible effects."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tinytorch.core.tensor import Tensor, wrap
 
 
 class CheckError(RuntimeError):
-    """What a program does is not what its function does."""
+    """A program does not do the same as its function."""
 
 
 class Checked(Compiled):
-    """A compiled function of which each call is checked: what a call leaves is what the function left, run as it is."""
+    """A compiled function of which every call is checked; the effects that remain are those of the function itself."""
 
     _unseen = False
 
@@ -32,7 +32,7 @@ class Checked(Compiled):
         """Return what the function returns.
 
         Raises:
-            CheckError: its program returns something else, or changes something else; it says where.
+            CheckError: its program has another result or effect; the message says which.
         """
         if stance.name != "force_eager" and not recording.count and not self._unseen:
             for variant in self.variants:
@@ -44,7 +44,7 @@ class Checked(Compiled):
         return super().__call__(*args, **kwargs)
 
     def _check(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the function returns, or MISSED if this program is not for the call."""
+        """Return what the function returns, or MISSED if a guard of this program does not hold."""
         try:
             seen = Visible(self.function, args, kwargs)
         except Unseen as reason:
@@ -73,11 +73,11 @@ class Checked(Compiled):
 
 
 class Outcome:
-    """What a call returned or raised, and after it all that can be seen.
+    """The result or error of a call, and the state of all visible objects after it.
 
     Args:
-        call: runs it.
-        inputs: tensors, with respect to which the gradients of what it returns are taken, too.
+        call: runs the call.
+        inputs: tensors with respect to which the gradients of the result are compared, too.
     """
 
     def __init__(self, call: Callable[[], Any], inputs: list[Tensor]) -> None:
@@ -86,15 +86,15 @@ class Outcome:
         self.what: dict[str, Any] = {}
         try:
             self.result = call()
-        except Exception as error:  # every class: it is compared
+        except Exception as error:  # of any class: errors are compared, too
             self.error = error
             self.what["the error"] = f"{type(error).__name__}"
-        if not any(self.result is each for each in (MISSED, LEFT, BUSY)):
+        if not any(self.result is signal for signal in (MISSED, LEFT, BUSY)):
             _enter(self.what, "the result", self.result)
             self._take_gradients(inputs)
 
     def _take_gradients(self, inputs: list[Tensor]) -> None:
-        """Note the gradients of a result that has a graph, which stays."""
+        """Note the gradients of results that have a graph, which is retained."""
         given = {id(x) for x in inputs}
         outputs = [x for x in tensors_of(self.result) if x._edge is not None and id(x) not in given]
         outputs = [x for x in outputs if not isinstance(x._edge[0], Spent)]  # type: ignore[index]
@@ -102,21 +102,21 @@ class Outcome:
             try:
                 found = grad(x, inputs, _some_numbers(x), retain_graph=True, allow_unused=True)
             except RuntimeError as error:
-                if str(error) == FREED:  # the call has walked through it itself
+                if str(error) == FREED:  # the call itself has run backward
                     continue
                 found = type(error).__name__
             _enter(self.what, f"the gradients of the result{f' {k}' * (len(outputs) > 1)}", found)
 
     def look(self, seen: Visible) -> None:
-        """Note all that can be seen."""
+        """Note the state of all visible objects."""
         self.what |= seen.described()
 
     def differences(self, found: Outcome) -> list[str]:
-        """Return where another outcome differs from this one, and how."""
+        """Return descriptions of the differences between this outcome and that of the program."""
         places = dict.fromkeys([*self.what, *found.what])
         missing = "nothing"
-        each = ((where, difference(self.what.get(where, missing), found.what.get(where, missing))) for where in places)
-        return [f"{where} {how}" for where, how in each if how]
+        pairs = [(where, self.what.get(where, missing), found.what.get(where, missing)) for where in places]
+        return [f"{where} {how}" for where, expected, actual in pairs if (how := difference(expected, actual))]
 
 
 def _some_numbers(x: Tensor) -> Tensor:
@@ -125,14 +125,14 @@ def _some_numbers(x: Tensor) -> Tensor:
 
 
 def _enter(what: dict[str, Any], where: str, x: Any) -> None:
-    """Note a result, and what is in it."""
+    """Note a result and its elements."""
     what[where] = described(x)
     if isinstance(x, (list, tuple)):
-        for k, each in enumerate(x):
-            _enter(what, f"{where}[{k}]", each)
+        for k, element in enumerate(x):
+            _enter(what, f"{where}[{k}]", element)
     elif isinstance(x, dict):
-        for key, each in x.items():
-            _enter(what, f"{where}[{key!r}]", each)
+        for key, value in x.items():
+            _enter(what, f"{where}[{key!r}]", value)
 
 
 __all__ = ["CheckError", "Checked"]

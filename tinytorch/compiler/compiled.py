@@ -1,4 +1,4 @@
-"""`Compiled`: a function, the programs that were made of it, and which of them a call may run."""
+"""`Compiled`: a function with the programs that were recorded of it; a call runs the first one whose guards hold."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
 
-#: New objects after which garbage is looked for in a first call: most of what it makes stays until its end.
-FEW = 100_000
+#: Allocations between garbage collections while a call is recorded: most objects live until its end.
+GC_THRESHOLD = 100_000
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
 class CompileError(RuntimeError):
-    """Why a function cannot be compiled, where it must be."""
+    """A function cannot be compiled though `fullgraph` or the stance requires it."""
 
 
 class Stance:
@@ -48,20 +48,20 @@ _all: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 def reset() -> None:
     """Forget all programs."""
-    for each in list(_all):
-        each.variants.clear()
-        each.reasons.clear()
-        each.failed = False
+    for compiled in list(_all):
+        compiled.variants.clear()
+        compiled.reasons.clear()
+        compiled.failed = False
 
 
 class Compiled:
-    """A function that runs as the program that it was seen to be, where that is known to be right.
+    """A function that runs as a program where the guards of one hold.
 
     Attributes:
-        function: what it does.
+        function: the function.
         variants: the programs, one for each signature.
         reasons: why calls could not be compiled.
-        failed: it runs as it is from now on.
+        failed: no further programs are recorded.
     """
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None) -> None:
@@ -69,7 +69,7 @@ class Compiled:
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
         self.failed = False
-        self._left = 0  # how often a program was left
+        self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
         if not isinstance(function, Module):
             functools.update_wrapper(self, function)
@@ -108,29 +108,29 @@ class Compiled:
 
     @property
     def source(self) -> str:
-        """The text of the program that was made last, and of its gradient's."""
+        """The text of the latest program, and of that of its gradient."""
         return self.variants[-1].source if self.variants else ""
 
     def explain(self) -> str:
-        """Return what was compiled, by which guards it is chosen, and why other calls were not compiled."""
+        """Return the programs with their guards, and why other calls were not compiled."""
         lines = [f"{self._name()}: {len(self.variants)} programs"]
         for k, variant in enumerate(self.variants):
-            lines += [f"program {k}: {each.summary()}" for each in variant.programs]
+            lines += [f"program {k}: {program.summary()}" for program in variant.programs]
             lines[-1] += f"; ran {variant.runs} times"
             lines += [f"    if {guard}" for guard in variant.guards]
         return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
-        """Call the function, and return the lines of its program that ran, with how long each took."""
+        """Call the function, and return the lines of its program that ran, each with its time."""
         spent = times_of(self, args, kwargs)
-        programs = [each for variant in self.variants for each in variant.programs]
-        return "\n".join([line for each in programs for line in shown_times(each, spent)])
+        programs = [program for variant in self.variants for program in variant.programs]
+        return "\n".join([line for program in programs for line in shown_times(program, spent)])
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as it is: a truth value is another than when its program was recorded."""
+        """Run the function without its program: a truth value differs from the recorded one."""
         self._left += 1
         if variant.broken or self._left >= self.limit:
             self.variants, self.failed = [], True
@@ -163,11 +163,11 @@ class Compiled:
         if not self.variants:
             reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
             raise CompileError(f"there is no program to be saved{reason}")
-        saved = importlib.import_module("tinytorch.compiler.saved")  # (few need it, and it is large)
+        saved = importlib.import_module("tinytorch.compiler.saved")  # (rarely used, and large)
         saved.save(self.variants[-1], getattr(self.function, "__name__", type(self.function).__name__), path)
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
-        """Call the function, and make a program of that; another one if one is busy in another thread."""
+        """Call the function and record a program; a second one for the same guards if the first is `busy`."""
         self.variants = [variant for variant in self.variants if not variant.retired]
         if sum(variant.extra is busy for variant in self.variants) >= self.limit:
             if busy:
@@ -182,8 +182,8 @@ class Compiled:
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph)
         collected = gc.get_threshold()
-        if 0 < collected[0] < FEW:
-            gc.set_threshold(FEW, *collected[1:])
+        if 0 < collected[0] < GC_THRESHOLD:
+            gc.set_threshold(GC_THRESHOLD, *collected[1:])
         recording.count += 1
         try:
             with recorder:
@@ -194,11 +194,11 @@ class Compiled:
             recording.count -= 1
             tracer.guards.close()
             recorder.close()
-            if 0 < collected[0] < FEW:
+            if 0 < collected[0] < GC_THRESHOLD:
                 gc.set_threshold(*collected)
         if recorder.stopped is not None:
             self.reasons.append(recorder.stopped)
-            self.failed = len(self.reasons) > 1  # (a first call may do what later ones do not)
+            self.failed = len(self.reasons) > 1  # (a first call may differ: it may initialize something)
             if self.fullgraph:
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
         return _without_late(result)
@@ -206,20 +206,20 @@ class Compiled:
     def _enter(
         self, recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any, busy: bool
     ) -> None:  # fmt: skip
-        """Make a program of what was recorded."""
+        """Generate a program of what was recorded."""
         try:
             self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
         except NotRecorded as reason:
             recorder.stop(str(reason))
-        except Exception as error:  # the call has its result: what fails here is ours
+        except Exception as error:  # an error of the compiler: the call has its result
             recorder.stop(f"{type(error).__name__}: {error}")
 
 
 def _without_late(x: Any) -> Any:
-    """Return a result with the numbers in it that were read last."""
+    """Return a result with the numbers in the place of `Late` ones."""
     if type(x) is Late:
         return x.number
-    return tuple([_without_late(each) for each in x]) if type(x) is tuple else x
+    return tuple([_without_late(element) for element in x]) if type(x) is tuple else x
 
 
 __all__ = ["CompileError", "Compiled", "disabled", "recording", "reset", "stance"]

@@ -1,6 +1,6 @@
-"""The function that a call enters a program by: it looks at the guards, runs the program and makes the results.
+"""The entry of a program: a function that checks the guards, runs the program and wraps its results.
 
-It is written as source, too, since it decides how fast a call is.
+It is generated as source, too: its speed is the overhead of a call.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 
-#: What `Entry.enter` returns for a call that is not like the one that was recorded: by its guards, or by a truth value.
+#: What `Entry.enter` returns where a guard does not hold, and where a truth value differs from the recorded one.
 MISSED: Any = object()
 LEFT: Any = object()
-BUSY: Any = object()  # another thread runs the program
+BUSY: Any = object()  # the program is running in another thread
 
 
 class Given(NamedTuple):
-    """What is known of a tensor that a program is given, without the tensor.
+    """The description of an input tensor.
 
     Attributes:
-        where: the text by which a call finds it.
-        stays: it is the same in all calls.
-        shape, dtype, contiguous: what its array is like.
+        where: the expression by which a call finds it.
+        stays: it is the same tensor in all calls.
+        shape, dtype, contiguous: those of its array.
     """
 
     where: str
@@ -50,23 +50,23 @@ class Given(NamedTuple):
 
 
 class Entry:
-    """A program, and the guards of the calls that it is for.
+    """A program with its guards.
 
     Args:
-        function: what is compiled.
-        recorder, guards: have seen a call of it, with `args` and `kwargs`.
-        result: what it returned.
+        function: the compiled function.
+        recorder, guards: the record of a call of it, with `args` and `kwargs`.
+        result: the result of the call.
 
     Attributes:
-        enter: returns what a call returns, or MISSED, given its arguments as a tuple and a dictionary.
+        enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, LEFT or BUSY.
         guards: the conditions, as text.
-        programs: the program, and that of its gradient; `inputs` are the first one's arguments.
-        broken: why the program cannot run, if so.
+        programs: the program, and those of its gradient; `inputs` describe the first one's arguments.
+        broken: why the program cannot run, or an empty string.
         retired: it is not run any more.
-        extra: it is for calls that another program is for, too, while that runs in another thread.
-        returned: the text of what a call returns.
-        source: their texts.
-        runs: how often it was run.
+        extra: it has the same guards as another program, and runs while that is busy in another thread.
+        returned: the expression that wraps the results.
+        source: the text of the programs.
+        runs: the number of calls.
 
     Raises:
         NotRecorded: the call cannot be a program.
@@ -77,7 +77,7 @@ class Entry:
         extra: bool = False,
     ) -> None:  # fmt: skip
         inputs = list(guards.inputs.values())
-        tensors = [each.tensor for each in inputs]
+        tensors = [item.tensor for item in inputs]
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
@@ -87,7 +87,7 @@ class Entry:
             backward = Backward(function, recorder, result, results.differentiable, tensors)
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
-        program = Program(calls, values, [each.stays for each in inputs], shown, results.views)
+        program = Program(calls, values, [item.stays for item in inputs], shown, results.views)
         state = local.state
         modes = [
             f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
@@ -97,11 +97,11 @@ class Entry:
             f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
             f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
             *guards.texts,
-            *[guard for each in inputs if each.stays for guard in _of_kept(guards, each)],
+            *[guard for item in inputs if item.stays for guard in _of_kept(guards, item)],
         ]
-        changing = [line for k, each in enumerate(inputs) if not each.stays for line in _of_given(guards, inputs, k)]
+        changing = [line for k, item in enumerate(inputs) if not item.stays for line in _of_given(guards, inputs, k)]
         changing += _overlaps(recorder, tensors)
-        given = [f"t{k}._array" for k, each in enumerate(inputs) if not each.stays]
+        given = [f"t{k}._array" for k, item in enumerate(inputs) if not item.stays]
         numbers = {id(x): k for k, x in enumerate(tensors)}
         given += [f"t{numbers[id(value.tensor)]}" for value in program.leaves]
         names = "".join([f"r{k}, " for k in range(len(shown))])
@@ -120,11 +120,11 @@ class Entry:
             "    state = local.state",
             "    try:",
             "        if not (",
-            *[f"            {'and ' if k else ''}{each}" for k, each in enumerate([*modes, *_together(self.guards)])],
+            *[f"            {'and ' if k else ''}{guard}" for k, guard in enumerate([*modes, *_together(self.guards)])],
             "        ):",
             "            return MISSED",
             *[f"    {line}" for line in changing],
-            "    except (AttributeError, LookupError, TypeError, ValueError):",  # something is not there any more
+            "    except (AttributeError, LookupError, TypeError, ValueError):",  # an object that a guard reads is gone
             "        return MISSED",
             "    if not LOCK.acquire(False):",
             "        return BUSY",
@@ -136,7 +136,7 @@ class Entry:
             *["        put_back(SOURCES, marks)"] * bool(program.sources),
             "        return LEFT",
             "    except BaseException as error:",
-            # Unless something has been done that can be seen, it runs as it is, and raises its own error.
+            # Before the first visible effect, the function runs without the program, and raises its own error.
             f"        if line_of(error) < {program.effect} and isinstance(error, Exception):",
             "            return MISSED",
             *[f"        t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
@@ -153,9 +153,9 @@ class Entry:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
         else:
             lines.append(f"    return {returned}")
-        self._bind = program.binding([each.tensor._array for each in inputs if each.stays])
+        self._bind = program.binding([item.tensor._array for item in inputs if item.stays])
         scope: dict[str, Any] = {
-            **guards.objects, **{f"t{k}": each.tensor for k, each in enumerate(inputs) if each.stays},
+            **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
@@ -165,30 +165,31 @@ class Entry:
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
         self.programs = [program] if backward is None else [program, *backward.programs]
-        self.source = "\n\n".join([each.finish() for each in self.programs]) + "\n"
+        self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
+        self._scope = scope
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
         self.returned = returned
-        self.inputs = [Given(each.where, each.stays, *_layout(each.tensor._array)) for each in inputs]
+        self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 
     @functools.cached_property
     def step(self) -> Callable[..., Any]:
-        """The program's function; Python compiles it when it is run first."""
+        """The program's function; Python compiles it before the first run."""
         step = self._bind()
         del self._bind
         return step
 
     def _retire(self) -> None:
-        """See to it that the program is not run again: somebody may keep what lies in its buffers."""
+        """Do not run the program again: the user may hold arrays that lie in its buffers."""
         self.retired, self.enter = True, lambda args, kwargs: MISSED
 
     def _first_step(self, *given: Any) -> Any:
-        """Run the program the first time."""
+        """Compile the program, and run it."""
         try:
-            self.enter.__globals__["step"] = self.step
-        except Exception as error:  # the call runs as it is: what fails here is ours
+            self._scope["step"] = self.step
+        except Exception as error:  # an error of the compiler: the function runs without it
             self.broken = f"{type(error).__name__}: {error}"
             raise Left from error
         return self.step(*given)
@@ -199,11 +200,11 @@ def _layout(array: Any) -> tuple[Any, ...]:
 
 
 class Results:
-    """What a call returns, as text that makes it of the arrays `r0`, `r1` ….
+    """The result of a call, as an expression of the arrays `r0`, `r1` and so on.
 
     Attributes:
         values: the arrays, in that order.
-        views: which of them show the memory of an input.
+        views: indices of those that are views of an input.
         differentiable: the results that have a graph.
     """
 
@@ -218,30 +219,30 @@ class Results:
         self._containers: set[int] = set()
 
     def text(self, x: Any) -> str:
-        """Return the text for a result."""
+        """Return the expression of a result."""
         if type(x) is Late:
             value = self._recorder.value(x.tensor._array)
             later = self._recorder.calls[x.at :]
             if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
-                raise NotRecorded("a number that was read from a tensor is returned, and the tensor changes later")
+                raise NotRecorded("a number is returned that was read from a tensor which changes later")
             self.values.append(value)
             return f"r{len(self.values) - 1}.item()"
         if isinstance(x, Tensor):
             return self._tensor(x)
         if type(x) in (list, dict):
             if id(x) in self._containers or not self._guards.made(x):
-                raise NotRecorded("a list or dictionary is returned that was there before, or twice")
+                raise NotRecorded("a list or dictionary is returned that existed before the call, or is returned twice")
             self._containers.add(id(x))
         if type(x) is list:
-            return f"[{', '.join([self.text(each) for each in x])}]"
+            return f"[{', '.join([self.text(element) for element in x])}]"
         if isinstance(x, tuple):
-            parts = "".join([f"{self.text(each)}, " for each in x])
+            parts = "".join([f"{self.text(element)}, " for element in x])
             if type(x) is tuple:
                 return f"({parts})"
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}({parts})"
         if type(x) is dict and all(type(key) is str for key in x):
-            return "{" + ", ".join([f"{key!r}: {self.text(each)}" for key, each in x.items()]) + "}"
+            return "{" + ", ".join([f"{key!r}: {self.text(value)}" for key, value in x.items()]) + "}"
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
             return repr(x)
         raise NotRecorded(f"a {type(x).__name__} is returned")
@@ -260,14 +261,14 @@ class Results:
         of = self._given.get(value.memory)
         if of is not None:
             if x._view is None or needs_grad(x) or x._view.base is not self._inputs[of]:
-                raise NotRecorded("a result shares memory with what is given")
+                raise NotRecorded("a result shares memory with an input")
             self.views.add(k)
             return f"viewed(r{k}, t{of}, state)"
         if value.memory in self._shared:
             raise NotRecorded("two results share memory")
         self._shared.add(value.memory)
         view = x._view
-        # (What shows nobody else's memory may be written to, as if it was none.)
+        # (A view that is the only tensor on its memory may be written to like a tensor that is none.)
         alone = view is None or (
             view.kind == USUAL and x._version == 0 and x._edge is not None and view.base._edge is not None
         )
@@ -289,7 +290,7 @@ class Results:
         return f"node.output(r{k}, {version}, {len(self.differentiable) - 1})"
 
     def _view(self, x: Tensor, k: int) -> str:
-        """Return the text for a view of memory that the call has made."""
+        """Return the expression of a view of memory that the call has allocated."""
         base = self._recorder.find(root(x._array))
         if needs_grad(x) or base is None or base.source is None:
             raise NotRecorded("a view is returned that has a graph")
@@ -298,14 +299,14 @@ class Results:
 
 
 def _together(guards: list[str]) -> list[str]:
-    """Return guards of which those that something is empty, such as hooks, are one."""
+    """Return guards, with those that require an object, such as hooks, to be empty joined into one."""
     empty = [guard.removeprefix("not ") for guard in guards if re.fullmatch(r"not o\d+", guard)]
     others = [guard for guard in guards if not re.fullmatch(r"not o\d+", guard)]
     return [f"not ({' or '.join(empty)})", *others] if empty else others
 
 
 def _of_kept(guards: Guards, x: Input) -> list[str]:
-    """Return the guards of a tensor that stays: it is the same."""
+    """Return the guards of a tensor that is the same in all calls."""
     name = guards.refer(x.tensor)
     return [
         f"{x.where} is {name} and {name}._array is {guards.refer(x.tensor._array)}",
@@ -314,7 +315,7 @@ def _of_kept(guards: Guards, x: Input) -> list[str]:
 
 
 def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
-    """Return the lines that take up a tensor that changes from call to call, and look at its signature."""
+    """Return the lines that find a tensor which changes from call to call, and check its signature."""
     tensor = inputs[k].tensor
     array = tensor._array
     conditions = [
@@ -326,7 +327,7 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
     if tensor._view is None:
         conditions.append(f"t{k}._view is None")
     elif needs_grad(tensor):
-        raise NotRecorded("a view that is given requires grad")
+        raise NotRecorded("an input is a view that requires grad")
     else:
         conditions.append(f"t{k}._view is not None and not needs_grad(t{k})")
     conditions += [
@@ -338,20 +339,20 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
 
 
 def _overlaps(recorder: Recorder, tensors: list[Tensor]) -> list[str]:
-    """Return the lines that make sure that what is written to shares no memory with what else is given."""
+    """Return the lines that check that an input which is written to shares no memory with other inputs."""
     written_to = memories_written(recorder.calls)
     lines = []
     for k, x in enumerate(tensors):
         for j, other in enumerate(tensors) if recorder.value(x._array).memory in written_to else ():
             if j != k:
                 if np.may_share_memory(x._array, other._array):
-                    raise NotRecorded("what is written shares memory with something else that is given")
+                    raise NotRecorded("an input that is written to shares memory with another input")
                 lines += [f"    if np.may_share_memory(t{k}._array, t{j}._array):", "        return MISSED"]
     return lines
 
 
 def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
-    """Return how often a call writes to what it is given, by the first tensor that counts it."""
+    """Return the number of writes to inputs, by the index of the first tensor of each version cell."""
     counts: dict[int, int] = {}
     cells: set[int] = set()
     for k, x in enumerate(tensors):
@@ -375,7 +376,7 @@ def _written_before(error: Exception, lines: list[int]) -> int:
 
 
 def _holds(scope: dict[str, Any], guards: list[str]) -> Callable[..., bool]:
-    """Return a function that tells of a call's arguments whether the guards hold."""
+    """Return a function that checks the guards for a call's arguments."""
     check = eval("lambda args, kwargs: " + " and ".join(guards), scope)
 
     def holds(args: Any, kwargs: Any) -> bool:

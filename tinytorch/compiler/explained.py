@@ -1,4 +1,4 @@
-"""How long each line of a program takes."""
+"""Profiling: the time that each line of a program takes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from tinytorch.compiler.program import FILE, Program
 
-#: Seconds, by the file and the line of a program.
+#: Seconds, by file and line number of a program.
 Times = dict[tuple[str, int], float]
 
 
 def times_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Times:
-    """Return the times of the lines that run in a call of a compiled function."""
+    """Call a compiled function, and return the time of each line that runs in its programs."""
     spent: Times = collections.defaultdict(float)
     place: tuple[str, int] | None = None
     since = 0.0
@@ -42,7 +42,7 @@ def times_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def shown_times(program: Program, spent: Times) -> list[str]:
-    """Return the lines of a program that ran, with how long they took."""
+    """Return the lines of a program that ran, with their times."""
     lines = program.source.splitlines()
     own = [(number, seconds) for (file, number), seconds in spent.items() if file == program.file]
     return [f"    {seconds * 1e6:9.1f} us  {lines[number - 1].strip()}" for number, seconds in sorted(own)]

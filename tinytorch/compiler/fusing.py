@@ -1,7 +1,7 @@
-"""Runs of elementwise steps on large arrays, as one step that does all of them for a block at a time.
+"""Fusion: runs of elementwise steps on large arrays become one step that computes them block by block.
 
-What is computed on the way stays in the cache, and nowhere else: by itself each step would read its operands from main
-memory and write its result there. Each element is computed as before, so the result is the same, bit for bit.
+Intermediate results stay in the cache, where separate steps would read their operands from main memory and write their
+results there. Every element is computed by the same operations, so the result is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinytorch.kernels import parallel
 
 
 class Fused:
-    """Steps that are one, the function of a `Call` whose arguments are what they read and whose outputs stay.
+    """Fused steps: the function of a `Call` whose arguments are what they read, and whose outputs are used later.
 
     Attributes:
         steps: the calls, of elementwise functions.
@@ -28,11 +28,11 @@ class Fused:
 
 
 def fused(calls: list[Call], results: list[Value]) -> list[Call]:
-    """Return the calls, runs of elementwise ones on large arrays of one shape as one.
+    """Return the calls, with runs of elementwise ones on large arrays of one shape fused.
 
     Args:
-        calls: all there are.
-        results: the values that are needed when they are done.
+        calls: those of the program.
+        results: the values that are used after them.
     """
     uses = collections.Counter([value.memory for call in calls for value in call.inputs()])
     uses.update([value.memory for value in results])
@@ -44,7 +44,7 @@ def fused(calls: list[Call], results: list[Value]) -> list[Call]:
 
 
 def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
-    """Return a run as one call, or as it is if no step has to do with another."""
+    """Return a run as one call, or unchanged if no step uses another one's operand or result."""
     within = collections.Counter([value.memory for call in steps for value in call.inputs()])
     made = [value for call in steps for value in call.outputs]
     stays = [value for value in made if uses[value.memory] > within[value.memory]]
@@ -61,18 +61,18 @@ def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
 
 
 def function_of(call: Call) -> tuple[Any, tuple[Any, ...]]:
-    """Return the function that an elementwise step is of, and its arguments."""
+    """Return the function of an elementwise step, and its arguments."""
     return (call.args[0], call.args[1:]) if call.function is parallel.blockwise else (call.function, call.args)
 
 
 def is_elementwise(call: Call) -> bool:
-    """Return whether a step computes each element of its result from those of its operands at the same place."""
+    """Return whether an element of a step's result depends only on the operands' elements at the same index."""
     function = call.function
     return function is parallel.blockwise or isinstance(function, np.ufunc) or hasattr(function, "elementwise")
 
 
 def _shape(call: Call) -> tuple[int, ...] | None:
-    """Return the shape of what an elementwise step takes and makes, if it may be done block by block."""
+    """Return the shape of an elementwise step's operands and result if it may be computed block by block, else None."""
     if call.kind != NEW or call.several or call.random or not is_elementwise(call):
         return None
     out = call.outputs[0]
@@ -83,7 +83,7 @@ def _shape(call: Call) -> tuple[int, ...] | None:
 
 
 def _in_order(x: Value) -> tuple[int, ...]:
-    """Return the strides of an array that is contiguous."""
+    """Return the strides of a contiguous array."""
     sizes = itertools.accumulate(reversed(x.shape[1:]), lambda a, b: a * b, initial=x.dtype.itemsize)
     return tuple(reversed(list(sizes)))
 

@@ -1,4 +1,4 @@
-"""What a program writes for kernels that are short in Python: the calls of NumPy that they make."""
+"""Lowering: kernels that are short in Python are replaced by the calls of NumPy that they consist of."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def transpose(x: Any) -> Any:
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Return `a.dot(b)`, of matrices of any size that is not one number."""
+    """Return `a.dot(b)`, of matrices that have more than one element."""
     return a.dot(b, out=out)
 
 
-#: How functions are written, if not as a call.
+#: Templates of functions that are not written as a call.
 TEXTS: dict[Any, str] = {transpose: "{0}.T", dot: "{0}.dot({1})"}
 
 
 def named(function: Any, name: str) -> str:
-    """Return what a kernel is called in the source."""
+    """Return the name of a kernel in the source."""
     own = getattr(function, "__name__", name)
     return name if own in ("<lambda>", "call", "kernel", "work") else own
 
 
 def has_out(call: Call) -> bool:
-    """Return whether a function has an argument `out`, to write its result into."""
+    """Return whether a call takes an argument `out`, an array for its result."""
     return (may_overwrite(call.function) or call.function in (dot, products.product)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:
-    """Return whether a call may be left out if nobody uses what it makes."""
+    """Return whether a call may be removed if its result is not used."""
     return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.blockwise))
 
 
@@ -49,7 +49,7 @@ def may_overwrite(function: Any) -> bool:
 
 
 def shared_may_overwrite(call: Call) -> bool:
-    """Return whether a call shares the work of a function that may write its result over an operand."""
+    """Return whether a call runs, on several threads, a function that may write its result over an operand."""
     if call.function is not parallel.blockwise or call.kwargs:
         return False
     function = call.args[0]
@@ -113,7 +113,7 @@ def _linear(call: Call) -> list[Call] | None:
     return [turned, made, add]
 
 
-#: What takes a ufunc's place for arrays of float32: its twin, if there is one.
+#: The native twins that replace ufuncs on float32 arrays; the ufuncs themselves without a native library.
 _FOR_FLOATS: dict[Any, Any] = {
     np.add: arithmetic.add, np.subtract: arithmetic.subtract, np.multiply: arithmetic.multiply,
     np.true_divide: arithmetic.divide,
@@ -138,7 +138,7 @@ _RULES: dict[Any, Callable[[Call], list[Call] | None]] = {
 
 
 def lowered(calls: list[Call]) -> list[Call]:
-    """Return the calls, some of them as the calls that they make."""
+    """Return the calls, those with a rule replaced by the calls that they consist of."""
     found: list[Call] = []
     for call in calls:
         rule = _RULES.get(call.function) if call.kind == NEW and not call.kwargs else None

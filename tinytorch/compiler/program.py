@@ -1,7 +1,7 @@
-"""From what was recorded to a program: Python source of calls of kernels, into memory that is made once.
+"""The program: Python source generated from the recorded steps, with buffers that are allocated once.
 
-The source is a function `bind`, which is given the arrays that stay (parameters, constants), makes views and buffers,
-and returns `step`, which is given the arrays that change and returns those of the results.
+The source is a function `bind`, which takes the arrays that stay the same (parameters, constants), allocates buffers
+and views of them, and returns `step`, which takes the arrays that change from call to call and returns the results.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
 from tinytorch.kernels.random import Source
 
-FILE = "<compiled step"  # what the names of programs' files begin with
+FILE = "<compiled step"  # prefix of the file names of programs
 _numbers = itertools.count()
-_gone: list[str] = []  # files of programs that have died, perhaps while `linecache` goes through its entries
-LARGE = 2**16  # bytes of arrays that are let go of as soon as nobody uses them
+_gone: list[str] = []  # files of programs that have died; `linecache` may be iterating over its entries at that time
+LARGE = 2**16  # bytes from which on an array is deleted after its last use
 
 
 class Program:
-    """The source of a recorded call, and what it needs to run.
+    """The source of a recorded call, and the objects that it refers to.
 
     Args:
         calls: the steps.
-        inputs: the values that come from outside; `bound` says of each whether it stays between calls.
+        inputs: the values that exist before the call; `bound` says for each whether it is the same in all calls.
         results: the values to return.
-        views: which of them show the memory of an input, as they shall.
+        views: indices of results that are meant to be views of an input.
 
     Attributes:
         source: the text.
-        file: the name by which tracebacks find it.
-        bytes: how much the buffers take.
-        peak: how much they and what is made in a call take at most.
-        lends: gradients that are not there at the end may lie in buffers: after an error somebody may keep them.
+        file: the file name under which tracebacks find it.
+        bytes: the size of the buffers.
+        peak: the largest size of the buffers and of arrays allocated in a call.
+        lends: gradients that are replaced before the end may lie in buffers; after an error the user may hold them.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Program:
         self.calls = self._all = lowering.lowered(calls)
         self.count = len(self.calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
-        self.scope["__name__"] = __name__  # of the house, which has NumPy be silent (`kernels.silence`)
+        self.scope["__name__"] = __name__  # NumPy's warnings are off in the package
         self._names: dict[int, str] = {}  # by id of values, or of other objects
         self._taken: set[str] = set(keyword.kwlist) | {"bind", "slice", "step", *self.scope}
-        self._counts: collections.Counter[str] = collections.Counter()  # of names that begin alike
+        self._counts: collections.Counter[str] = collections.Counter()  # suffixes in use, by name
         self._held: list[Any] = []
         self.bytes = self.peak = 0
         self.lends = False
-        self.leaves: list[Value] = []  # inputs of which the tensor itself is needed, too
+        self.leaves: list[Value] = []  # inputs whose tensor is needed besides the array
         self.constants: list[Value] = []
         self._find_constants()
         self._drop_unused()
@@ -108,7 +108,7 @@ class Program:
                 self.constants.append(value)
 
     def _drop_unused(self) -> None:
-        """Leave out calls whose results nobody uses; not those that may raise, or draw numbers."""
+        """Remove calls whose results are not used, unless they may raise an error or draw random numbers."""
         used = {id(value) for value in self.results}
         kept = []
         for call in reversed(self.calls):
@@ -119,7 +119,7 @@ class Program:
         self.calls = kept[::-1]
 
     def _keep_gradients(self) -> None:
-        """Let leaves take over gradients that nobody else holds."""
+        """Assign gradients that are used nowhere else to leaves without a copy."""
         copies = [call for call in self.calls if call.function is laid_out]
         if not copies:
             return
@@ -138,19 +138,19 @@ class Program:
         self.results = replaced(self.results, same)
 
     def _treat_large(self) -> None:
-        """Compute what is elementwise on large arrays block by block, and again rather than keep it."""
+        """Fuse elementwise steps on large arrays, and recompute some instead of keeping their results."""
         gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
         stay = [*self.results, *gradients]
         self.calls = recomputed(self.calls, {value.memory for value in [*stay, *self.inputs, *self.constants]})
         self.calls = fusing.fused(self.calls, stay)
 
     def _group(self) -> None:
-        """Find out which values share memory, when each memory is used last, and which leave the program."""
-        self._last: dict[Memory, int] = {}  # the step that uses it last
+        """Find the last use of each block of memory, and the memory that is visible after the call."""
+        self._last: dict[Memory, int] = {}  # the index of the last step that uses it
         for number, call in enumerate(self.calls):
             for value in [*call.inputs(), *[value for value in call.outputs if value is not None]]:
                 self._last[value.memory] = number
-        held: dict[int, Memory] = {}  # by leaf, the memory of its gradient, which is used until it gets another one
+        held: dict[int, Memory] = {}  # by leaf, the memory of its current gradient
         for number, call in enumerate(self.calls):
             if call.kind == GRADIENT:
                 before = held.pop(id(call.function), None)
@@ -163,21 +163,21 @@ class Program:
         self._outside = {value.memory for value in self.inputs}
         self._leaving = {value.memory for k, value in enumerate(self.results) if k not in self.views}
         self._written = memories_written(self.calls)
-        # The gradients that are there at the end leave with their leaves.
+        # The last gradients of leaves stay alive after the call.
         self.final = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
         for call in self.final.values():
             if call.args[0] is not None:
                 self._leaving.add(call.args[0].memory)
         fixed = {v.memory for v in self.constants if v.memory not in self._written}
         fixed |= {v.memory for v, stays in zip(self.inputs, self.bound, strict=True) if stays}
-        self._fixed = fixed - self._leaving  # memory that is there before a step begins
+        self._fixed = fixed - self._leaving  # memory that exists before a step begins
         if set(held.values()) & {value.memory for value in self.results}:
-            raise NotRecorded("a gradient is returned that a leaf holds, too")
+            raise NotRecorded("a gradient is returned that is also the `.grad` of a leaf")
         if self._leaving & self._outside:
-            raise NotRecorded("a result shares memory with what comes from outside")
+            raise NotRecorded("a result shares memory with an input")
 
     def is_fixed(self, value: Value) -> bool:
-        """Return whether a value's memory is there before a step begins."""
+        """Return whether a value's memory exists before a step begins."""
         return value.memory in self._fixed
 
     # Writing --------------------------------------------------------------------------------------
@@ -201,12 +201,12 @@ class Program:
         name = wish
         while name in self._taken:
             self._counts[wish] += 1
-            name = f"{wish}_{self._counts[wish] + 1}"  # (the second is _2)
+            name = f"{wish}_{self._counts[wish] + 1}"  # (the second one gets the suffix _2)
         self._taken.add(name)
         return name
 
     def _object(self, x: Any, wish: str) -> str:
-        """Return the name of an object that is no array, among what the source sees."""
+        """Return the name of an object that is no array, among the globals of the source."""
         found = self._names.get(id(x))
         if found is None:
             found = self._names[id(x)] = self._new_name(wish)
@@ -218,9 +218,9 @@ class Program:
         if isinstance(x, Value):
             return self._names.get(id(x)) or self.name(x)
         if type(x) is tuple:
-            return f"({', '.join([self._shown(each) for each in x])}{',' if len(x) == 1 else ''})"
+            return f"({', '.join([self._shown(element) for element in x])}{',' if len(x) == 1 else ''})"
         if type(x) is list:
-            return f"[{', '.join([self._shown(each) for each in x])}]"
+            return f"[{', '.join([self._shown(element) for element in x])}]"
         if x is None or x is Ellipsis or type(x) in (bool, int, str):
             return repr(x)
         if type(x) is float and x - x == 0:
@@ -245,11 +245,11 @@ class Program:
         return f"{name}({', '.join(args)})"
 
     def _fused(self, call: Call, steps: list[Call]) -> str:
-        """Write the function that does some steps for a block, and return the text that calls it."""
+        """Write the function that computes fused steps for a block, and return the text of its call."""
         last = {value.memory: number for number, step in enumerate(steps) for value in step.inputs()}
         given = [value for value in call.args if value.shape]
         stays = {id(value) for value in call.outputs}
-        free: dict[Any, list[str]] = {}  # names of what is computed on the way that nobody uses any more, by dtype
+        free: dict[Any, list[str]] = {}  # names of intermediate results that are not used any more, by dtype
         within: dict[str, Any] = {}
         lines: list[str] = []
         line = call.line
@@ -276,36 +276,36 @@ class Program:
                 lines.append(f"{name}[...] = {text}({', '.join(shown)})")
         block = self._new_name("block")
         taken = [self.name(value) for value in (*given, *call.outputs)] + [*within]
-        self._definitions += [f"def {block}({', '.join(taken)}):", *[f"    {each}" for each in lines]]
+        self._definitions += [f"def {block}({', '.join(taken)}):", *[f"    {text_line}" for text_line in lines]]
         texts = [
             [self.name(value) for value in given],
             [self._object(value.dtype, value.dtype.name) for value in call.outputs],
             [self._object(dtype, dtype.name) for dtype in within.values()],
         ]
-        shown = [f"({', '.join(each)}{',' if len(each) == 1 else ''})" for each in texts]
+        shown = [f"({', '.join(names)}{',' if len(names) == 1 else ''})" for names in texts]
         return f"{self._object(parallel.in_blocks, 'in_blocks')}({block}, {', '.join(shown)})"
 
     def _write(self) -> list[str]:
         """Return the lines of the source."""
         for value in self.inputs:
             self.name(value)
-        self._before: list[str] = []  # in `bind`
-        self._lines: list[str] = []  # in `step`
-        self._definitions: list[str] = []  # of functions of blocks
-        self._ends = _inverted(self._last)  # by step, the memory that it uses last
-        self._there = set(self._fixed)  # memory that is there when `bind` is done
-        #: Values that are the same in every step.
+        self._before: list[str] = []  # lines of `bind`
+        self._lines: list[str] = []  # lines of `step`
+        self._definitions: list[str] = []  # lines of functions of blocks
+        self._ends = _inverted(self._last)  # by step, the memory whose last use it is
+        self._there = set(self._fixed)  # memory that exists after `bind`
+        #: Ids of values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
-        self._free: dict[Any, list[str]] = {}  # buffers that nobody uses, by shape and dtype
-        self._buffers: dict[Memory, tuple[Any, str]] = {}  # those in use, by memory: shape and dtype, and name
-        self._made: dict[Memory, int] = {}  # what calls made that is alive, and how many bytes it is
-        self._alive = 0  # bytes of that
-        self._large: dict[Memory, list[str]] = {}  # names of what is large of that, and of its views
+        self._free: dict[Any, list[str]] = {}  # unused buffers, by shape and dtype
+        self._buffers: dict[Memory, tuple[Any, str]] = {}  # buffers in use, by memory: shape and dtype, and name
+        self._made: dict[Memory, int] = {}  # live memory that calls have allocated, with its size
+        self._alive = 0  # running total of these sizes
+        self._large: dict[Memory, list[str]] = {}  # names of large arrays in it, and of their views
         effect: int | None = None
-        #: What draws numbers before the program may be left.
+        #: Sources of random numbers drawn before the last check of a truth value.
         self.sources: list[Source] = []
         drawing: list[Source] = []
-        #: By memory, the lines that write to it, from 0 in `step`.
+        #: By memory, the indices of the lines of `step` that write to it.
         writes: dict[Memory, list[int]] = {}
         for value in self.constants:
             if not self.is_fixed(value):
@@ -337,7 +337,7 @@ class Program:
         given = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if not stays]
         given += [f"{self.name(value)}_tensor" for value in self.leaves]
         first = len(self._before) + 4  # line of `step`, from 1
-        #: The line of the source from which on something can be seen from outside.
+        #: The first line of the source with an effect that is visible from outside.
         self.effect = first + (len(self._lines) if effect is None else effect)
         #: By memory, the lines that write to it.
         self.writes = {memory: [first + line for line in lines] for memory, lines in writes.items()}
@@ -352,7 +352,7 @@ class Program:
         ]
 
     def _make_anew(self, value: Value) -> None:
-        """Write how a constant that is written to, or leaves, is made in each step."""
+        """Write how a constant that is written to, or returned, is created in each step."""
         name, array = self.name(value), value.array
         initial = array if value.initial is None else value.initial
         if not value.fills and np.empty_like(initial).strides == array.strides:
@@ -360,24 +360,24 @@ class Program:
             return
         dtype = self._object(array.dtype, array.dtype.name)
         made = f"np.empty({array.shape}, {dtype})"
-        if array.strides != np.empty(array.shape, array.dtype).strides:  # (of dimensions of size 1, too)
+        if array.strides != np.empty(array.shape, array.dtype).strides:  # (also in dimensions of size 1)
             made = f"np.ndarray({array.shape}, {dtype}, strides={array.strides})"
         if not value.fills:
             self._lines += [f"{name} = {made}", f"{name}[...] = {self._object(initial, 'initial')}"]
         elif value.memory in self._leaving:
             self._lines.append(f"{name} = {made}")
-        else:  # (filled at random, before anything else: what it holds does not matter)
+        else:  # (a random fill comes first, so its content does not matter)
             self._before.append(f"{name} = {made}")
             self._there.add(value.memory)
 
     def _write_call(self, number: int, call: Call) -> None:
-        """Write a step; what does not change from call to call is written before."""
+        """Write a step: into `bind` if its result is the same in all calls, else into `step`."""
         if call.kind == GRADIENT:
             self._lines += self._gradient(call)
         elif call.kind == STATE:
             self._lines.append(f"{self._object(call.function, call.name)}()")
         elif call.kind == WRITE:
-            # (An elementwise function writes its result over its first operand.)
+            # (An elementwise function overwrites its first operand.)
             over = lowering.may_overwrite(call.function)
             self._lines.append(self._call(call, self.name(call.args[0]) if over else None))
         elif call.kind == TRUTH:
@@ -405,12 +405,12 @@ class Program:
             self._lines.append(f"del {', '.join(names)}")
 
     def _taken_definitions(self) -> list[str]:
-        """Return the functions that a call needs, which stand before it."""
+        """Return the lines of functions that the next call needs, and clear them."""
         found, self._definitions = self._definitions, []
         return found
 
     def _note_made(self, value: Value) -> None:
-        """Note an array that a call makes anew, or another view of it."""
+        """Note an array that a call allocates, or another view of it."""
         if value.memory not in self._outside and value.memory not in self._there:
             if value.memory not in self._made:
                 self._made[value.memory] = value.size * value.dtype.itemsize
@@ -420,7 +420,7 @@ class Program:
                 self._large.setdefault(value.memory, []).append(self.name(value))
 
     def _is_made_once(self, call: Call) -> bool:
-        """Return whether what a call makes is the same in every step: it follows from constants, say."""
+        """Return whether the result of a call is the same in every step, since it follows from constants."""
         folded = not call.random and self._folded.issuperset(map(id, call.inputs()))
         made = [v for v in call.outputs if v is not None] if folded else []
         if call.kind == VIEW:
@@ -436,7 +436,7 @@ class Program:
         return True
 
     def _target(self, number: int, call: Call) -> str | None:
-        """Return the name of the memory that a call shall write its result into, or None if it makes its own."""
+        """Return the name of the array that a call writes its result into, or None if it allocates one."""
         if call.kind != NEW or call.several or not (lowering.has_out(call) or lowering.shared_may_overwrite(call)):
             return None
         value = call.outputs[0]
@@ -447,7 +447,7 @@ class Program:
         return name
 
     def _operand(self, number: int, call: Call, value: Value) -> str | None:
-        """Return the name of an operand that nobody else uses, and have an elementwise function write over it."""
+        """Return the name of an operand that an elementwise function may overwrite, or None."""
         if not value.whole or not (lowering.may_overwrite(call.function) or lowering.shared_may_overwrite(call)):
             return None
         for x in call.inputs():
@@ -466,7 +466,7 @@ class Program:
         return None
 
     def _buffer(self, call: Call, value: Value) -> str | None:
-        """Return the name of a buffer for what a call makes, if it may be one."""
+        """Return the name of a buffer for the result of a call, or None if it must not lie in one."""
         if value.memory in self._leaving or not value.whole or not lowering.has_out(call):
             return None
         key = value.shape, value.dtype
@@ -482,7 +482,7 @@ class Program:
         return name
 
     def _can_be_seen(self, call: Call) -> bool:
-        """Return whether a call changes what is seen outside of the program, but where random numbers come from."""
+        """Return whether a call has an effect that is visible outside, besides drawing random numbers."""
         return call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in self._outside)
 
     def _assigned(self, call: Call) -> str:
@@ -500,7 +500,7 @@ class Program:
         return f"{self.name(value)} = {text}"
 
     def _leaf(self, leaf: Tensor) -> str | None:
-        """Return the name of a leaf that comes from outside."""
+        """Return the name of the tensor of a leaf that is an input, or None."""
         for value, stays in zip(self.inputs, self.bound, strict=True):
             if value.tensor is leaf:
                 if stays:
@@ -524,11 +524,11 @@ class Program:
         return [f"{leaf}._grad = {made}"]
 
     def summary(self) -> str:
-        """Return how large it is."""
+        """Return a line about its size."""
         return f"{self.count} calls, {self.bytes:,} bytes of buffers, {self.peak:,} bytes at most"
 
     def finish(self) -> str:
-        """Let go of what was recorded and how it was written, and return the source."""
+        """Drop all data besides the source, and return the source."""
         for call in self._all:
             call.clear()
         for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak"}:
@@ -536,10 +536,10 @@ class Program:
         return self.source
 
     def binding(self, arrays: list[Any]) -> Callable[[], Callable[..., Any]]:
-        """Return a function that returns `step`; until then Python has not compiled it, which takes its time.
+        """Return a function that compiles the source and returns `step`: compiling takes time, and may not be needed.
 
         Args:
-            arrays: of the inputs that stay.
+            arrays: those of the bound inputs.
         """
         source, file, scope = self.source, self.file, self.scope
         arrays = arrays + [value.array for value in self.constants if self.is_fixed(value)]
@@ -552,7 +552,7 @@ class Program:
 
 
 def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
-    """Return what is used last by each step."""
+    """Return the memory whose last use is in each step."""
     found: dict[int, list[Memory]] = {}
     for memory, number in last.items():
         found.setdefault(number, []).append(memory)
@@ -560,19 +560,19 @@ def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
 
 
 def _out(function: Any, name: str) -> str:
-    """Return the argument by which a function is told where to write its result."""
-    by_place = isinstance(function, np.ufunc) and function not in (np.maximum, np.minimum)  # (these are asked not to)
+    """Return the argument `out` of a call."""
+    by_place = isinstance(function, np.ufunc) and function not in (np.maximum, np.minimum)  # (they warn of that)
     return name if by_place else f"out={name}"
 
 
 def _shapes(call: Call) -> str:
-    """Return a comment with the shapes of what a call makes."""
+    """Return a comment with the shapes of a call's results."""
     shapes = [str(value.shape) for value in call.outputs if value is not None and value.shape]
     return f"  # {', '.join(shapes)}" if shapes else ""
 
 
 def written(array: Any, version: int) -> Tensor:
-    """Return a tensor that was written to that many times."""
+    """Return an array as a tensor with a version."""
     made: Tensor = wrap(array)
     if made._cell is not None:
         made._cell[0] = version

@@ -1,7 +1,7 @@
-"""What is computed again on the way backward rather than kept for it: large elementwise results of what is kept anyway.
+"""Recomputation: large elementwise results are computed again in the backward pass instead of being kept for it.
 
-A GELU's input is needed for its own gradient, its result for that of the layer after it: to compute the result a second
-time costs less than the memory that it would take while most is in use. It is the same, bit for bit.
+A GELU's input is needed for its own gradient, its result for that of the next layer: computing the result a second time
+costs less than the memory that it would take at the peak. The result is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tinytorch.kernels import parallel
 
 
 def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
-    """Return the calls, some of them twice.
+    """Return the calls, with some of them repeated in the backward pass.
 
     Args:
-        calls: all there are.
-        stays: memory that is needed before and after them.
+        calls: those of the program.
+        stays: memory that is used before or after them.
     """
     last: dict[Memory, int] = {}
     uses: dict[int, list[int]] = collections.defaultdict(list)  # by id of values, the calls that read them
-    shown: dict[Memory, list[tuple[int, Value]]] = collections.defaultdict(list)  # what calls show of it, and where
+    shown: dict[Memory, list[tuple[int, Value]]] = collections.defaultdict(list)  # values in it
     for number, call in enumerate(calls):
         for value in call.inputs():
             last[value.memory] = number
@@ -34,22 +34,22 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
                 shown[value.memory].append((number, value))
     top = _top(calls, last, stays)
     written = memories_written(calls)
-    changes = [number for number, call in enumerate(calls) if call.kind == STATE]  # of what was there before, that is
+    changes = [number for number, call in enumerate(calls) if call.kind == STATE]  # optimizers' steps
     kept = set(stays) | written
-    again: dict[int, list[Call]] = collections.defaultdict(list)  # by the call before which it is needed
+    again: dict[int, list[Call]] = collections.defaultdict(list)  # by the index of the call that needs it first
     for number, call in enumerate(calls[:top]):
         if call.kind != NEW or call.several or call.random or not _is_cheap(call):
             continue
         value = call.outputs[0]
         if value.size < parallel.LARGE or not value.whole or value.memory in kept:
             continue
-        views = [(at, each) for at, each in shown[value.memory] if each is not value]
+        views = [(at, view) for at, view in shown[value.memory] if view is not value]
         later = [at for at in uses[id(value)] if at > top]
         if not later or later == uses[id(value)]:
             continue
-        if any(at <= top and max(uses[id(each)], default=0) > top for at, each in views):
+        if any(at <= top and max(uses[id(view)], default=0) > top for at, view in views):
             continue
-        changed = any(number < each < later[0] for each in changes)
+        changed = any(number < change < later[0] for change in changes)
         if any(
             x.memory in written or (changed if x.memory in stays else last[x.memory] < later[0]) for x in call.inputs()
         ):
@@ -60,23 +60,23 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
         copy.outputs.append(made)
         for reader in calls[top + 1 :]:
             reader.replace({id(value): made})
-        for at, each in views:
+        for at, view in views:
             if at > top:
-                each.memory = made.memory
+                view.memory = made.memory
         kept |= {x.memory for x in call.inputs()}
         last[value.memory] = top
         again[later[0]].append(copy)
-    return [each for number, call in enumerate(calls) for each in (*again[number], call)]
+    return [step for number, call in enumerate(calls) for step in (*again[number], call)]
 
 
 def _is_cheap(call: Call) -> bool:
-    """Return whether a step is elementwise, and neither a power nor another function that takes long."""
+    """Return whether a step is elementwise and inexpensive: no power, for instance."""
     function, _ = function_of(call)
     return is_elementwise(call) and (function in parallel.CHEAP or hasattr(function, "elementwise"))
 
 
 def _top(calls: list[Call], last: dict[Memory, int], stays: Collection[Memory]) -> int:
-    """Return the number of the call while which most memory is in use."""
+    """Return the index of the call during which most memory is in use."""
     change = [0] * (len(calls) + 2)
     for number, call in enumerate(calls):
         for value in call.outputs if call.kind != VIEW else ():

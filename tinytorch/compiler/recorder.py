@@ -1,8 +1,8 @@
-"""What a call of a function does, written down at the level of arrays: kernels, and where their arguments come from.
+"""The recorder: a mode that notes which kernels a call runs, and which arrays they read and return.
 
-A `Recorder` is a mode, so that it sees every op, those of formulas on the way backward among them. An array's identity
-tells where it came from, as long as it is alive: it is not held on to, so that recording takes no more memory than the
-call itself.
+As a mode it sees every op, including those in formulas during the backward pass. An array is identified by its `id`
+while it is alive; the recorder holds no reference to arrays that the call creates, so that recording takes no more
+memory than the call itself.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from tinytorch.kernels import parallel
 from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.random import Source
 
-#: What a call does: it makes new memory; shows memory in another way; writes into the first of its arguments; sets the
-#: gradient of a leaf; calls something that changes Python's objects; makes sure that a truth value is as it was.
+#: Kinds of steps: one allocates its result; returns a view; writes into its first argument; sets the `.grad` of a
+#: leaf; calls a function that changes Python objects; checks that a truth value is the one that was recorded.
 NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
 
-PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments that are no arrays, and hold none
+PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments that are no arrays and contain none
 
 
 class NotRecorded(Exception):
-    """Why something cannot be written down: a call that it has ends, and is run as it is."""
+    """Why a call cannot be recorded; it runs without a program."""
 
 
 class Value:
-    """An array of the program: what of it is known without its numbers.
+    """An array of the program: what is known of it without its elements.
 
     Attributes:
-        shape, dtype, strides: as NumPy has them.
-        memory: what it shows; the same for all that shows it, too.
-        whole: whether it shows all of its memory, in the order of C.
-        source: the call that made it, or None; `output` is which of its results it is, None for its only one.
-        place: of what comes from outside, its place among the inputs; None for constants and results.
-        name: a wish for its name.
-        array: itself, if it is there before the call; what a call makes is not held on to.
-        tensor: of what comes from outside, the tensor that it was given as.
-        initial: of a constant that is written to, what it held before; `fills` if it is filled at random first.
+        shape, dtype, strides: as in NumPy.
+        memory: the memory that it lies in; views of one array have the same.
+        whole: whether it covers all of its memory, in C order.
+        source: the call that returns it, or None; `output` is its index among the results, None for a single one.
+        place: of an input, its index among the inputs; None for constants and results.
+        name: the preferred name of its variable.
+        array: the array of an input or constant; None for the result of a call.
+        tensor: of an input, the tensor.
+        initial: of a constant that is written to, its content before; `fills` if a random fill overwrites that first.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Value:
 
     @property
     def constant(self) -> bool:
-        """Whether it is there before the call, and is no input."""
+        """Whether it exists before the call, and is no input."""
         return self.source is None and self.place is None
 
 
@@ -85,12 +85,12 @@ class Call:
 
     Attributes:
         kind: NEW, VIEW, …
-        function: what is called; `args` and `kwargs` have a `Value` for each array.
-        name: what it is called where it is shown.
-        outputs: what it makes; `several` if it returns a tuple, of which None are not used.
-        random: it draws numbers.
-        counts: of a write, whether it counts as one.
-        line: the user's, where the call was made: file and number.
+        function: the function that is called; `args` and `kwargs` have a `Value` for each array.
+        name: the preferred name of its result.
+        outputs: the results; `several` if it returns a tuple, with None for results that are not used.
+        random: it draws random numbers.
+        counts: of a write, whether it increments the version of the tensor.
+        line: file and line number of the user's code.
     """
 
     __slots__ = (
@@ -99,30 +99,30 @@ class Call:
 
     def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
         self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
-        self.outputs: list[Any] = []  # a `Value` for each, None for one that is not used
+        self.outputs: list[Any] = []  # a `Value`, or None for a result that is not used
         self.several = self.random = False
         self.counts = True
         self.line: tuple[str, int] | None = None
         self._inputs: list[Value] | None = None
 
     def inputs(self) -> list[Value]:
-        """Return the arrays that it reads, or writes."""
+        """Return the arrays that it reads or writes."""
         if self._inputs is None:
             self._inputs = _values(self.kwargs.values(), _values(self.args, []))
         return self._inputs
 
     def clear(self) -> None:
-        """Let go of arrays: they know the call that they came from, so both would wait for the garbage collector."""
+        """Drop the values, which refer back to the call: the cycle would keep both alive."""
         self.args, self.kwargs, self.outputs, self._inputs = (), {}, [], None
 
     def replace(self, by: dict[int, Value]) -> None:
-        """Let it have other arrays, by the ids of their values."""
+        """Replace values among the arguments, by the ids of the old ones."""
         if any(id(value) in by for value in self.inputs()):
             self.args, self.kwargs, self._inputs = replaced(self.args, by), replaced(self.kwargs, by), None
 
 
 def replaced(x: Any, by: dict[int, Value]) -> Any:
-    """Return an argument with other values in the place of some, by their ids."""
+    """Return an argument with values replaced, by the ids of the old ones."""
     if isinstance(x, Value):
         return by.get(id(x), x)
     if type(x) in (tuple, list):
@@ -133,12 +133,12 @@ def replaced(x: Any, by: dict[int, Value]) -> Any:
 
 
 def memories_written(calls: Iterable[Call]) -> set[Memory]:
-    """Return the memories that calls write to."""
+    """Return the memory that calls write to."""
     return {call.args[0].memory for call in calls if call.kind == WRITE}
 
 
 def _values(x: Iterable[Any], found: list[Value]) -> list[Value]:
-    """Add the values in arguments to a list, and return it."""
+    """Append the values in arguments, also within containers, to a list, and return the list."""
     for each in x:
         if type(each) is Value:
             found.append(each)
@@ -150,7 +150,7 @@ def _values(x: Iterable[Any], found: list[Value]) -> list[Value]:
 
 
 class Memory:
-    """What arrays show; `places` are those where the ones lie that were seen."""
+    """A block of memory; `places` are the locations of the arrays in it that were seen."""
 
     __slots__ = ("places",)
 
@@ -159,7 +159,7 @@ class Memory:
 
 
 def root(array: Any) -> Any:
-    """Return the array that owns the memory of another, as far as NumPy knows."""
+    """Return the array that owns the memory of an array, as far as NumPy knows."""
     while True:
         base = array.base
         if type(base) is not np.ndarray:
@@ -170,7 +170,7 @@ def root(array: Any) -> Any:
 
 
 def _graph_of(x: Tensor) -> tuple[Any, ...]:
-    """Return what tells whether a tensor is still the same in the graph."""
+    """Return what identifies the state of a tensor in the autograd graph."""
     return x._requires_grad, None if x._edge is None else id(x._edge[0]), id(x._array), id(x._view), id(x._hooks)
 
 
@@ -188,25 +188,25 @@ def tensors_of(x: Any) -> list[Tensor]:
 
 
 def is_ours(kind: type) -> bool:
-    """Return whether a class of tensors is the house's: others answer operations themselves."""
+    """Return whether a class of tensors is defined in this package: others may override operations."""
     return kind.__module__.partition(".")[0] == "tinytorch"
 
 
 class Recorder(DispatchMode):
-    """Writes down what runs while it is on.
+    """Records the steps that run while it is on.
 
     Attributes:
         calls: the steps, in order.
-        line: the user's line that runs now; the tracer sets it.
-        stopped: why it cannot be written down, or None.
-        constants: what was made where its numbers follow from what is guarded.
-        released: nodes that a walk backward has been at.
-        leaves: by id, those whose `.grad` is the call's own affair; `meets` is told of each before.
-        changed_state: whether something changed Python's objects.
-        reads: whether reading a tensor's values is the end.
-        trusts: it is the house's own code that runs as it is: what it does besides operations follows from what it is
-            given; so what it creates is a constant, and its truth values may be looked at by the program.
-        versions: by place, those of inputs: before the call, and what is not the program's to count.
+        line: the line of the user's code that runs now; the tracer sets it.
+        stopped: why the call cannot be recorded, or None.
+        constants: tensors created by the call whose elements follow from what is guarded.
+        released: nodes that a backward pass has visited.
+        leaves: by id, leaves whose `.grad` the call reads or sets; `meets` is called with a leaf before that.
+        changed_state: whether a step has changed Python objects.
+        reads: whether reading a tensor's values ends the recording.
+        trusts: a trusted function of the package runs: its effects follow from its arguments, so tensors that it
+            creates are constants, and the program may check the truth values that it looks at.
+        versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
         tensors: by place, the inputs.
     """
 
@@ -225,26 +225,26 @@ class Recorder(DispatchMode):
         self.trusts = False
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
-        self._first = next(numbers)  # of the nodes that the call makes
-        self._graphs: dict[int, Any] = {}  # by place, what inputs were in the graph before the call
-        self._changed: set[int] = set()  # by id, tensors that calls of Python's objects change
-        self._sums: dict[int, int] = {}  # by place, a sum over what inputs held before
-        self._values: dict[int, Value] = {}  # by id of arrays that are alive
-        self._places: dict[Any, Value] = {}  # by where they lie, of memory that is alive
-        self._memories: dict[int, Memory] = {}  # by id of arrays that own them
-        self._creations: set[int] = set()  # by id, arrays that are alive, and constants if they are used
+        self._first = next(numbers)  # number of a node; nodes that the call creates have higher ones
+        self._graphs: dict[int, Any] = {}  # by place, the state of inputs in the autograd graph before the call
+        self._changed: set[int] = set()  # by id, tensors that optimizers' steps change
+        self._sums: dict[int, int] = {}  # by place, a checksum of inputs before the call
+        self._values: dict[int, Value] = {}  # by id of live arrays
+        self._places: dict[Any, Value] = {}  # by location in live memory
+        self._memories: dict[int, Memory] = {}  # by id of the array that owns it
+        self._creations: set[int] = set()  # ids of live arrays that become constants when they are used
         self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
-        self._outputs: dict[tuple[int, int], Value] = {}  # of nodes, by id and place: for names
+        self._outputs: dict[tuple[int, int], Value] = {}  # results of nodes, by id and index
 
     def stop(self, reason: str) -> None:
-        """Note why this cannot be compiled: the first reason stays."""
+        """Note why the call cannot be compiled; the first reason is kept."""
         if self.stopped is None:
             self.stopped = reason
 
     def close(self) -> None:
-        """Let go of all that was seen."""
+        """Drop all references."""
         for call in self.calls:
-            if call.args or call.outputs:  # (a program may have let go of them)
+            if call.args or call.outputs:  # (a program may have cleared it)
                 call.clear()
         self.meets = lambda leaf: None
         self.calls, self.constants = [], []
@@ -274,20 +274,20 @@ class Recorder(DispatchMode):
         return value
 
     def _new_memory(self, owner: Any) -> Memory:
-        """Return the memory that an array owns, which has not been seen yet."""
+        """Return a new record of the memory that an array owns."""
         found = self._memories[id(owner)] = Memory()
         self._watch(owner)
         return found
 
     def _watch(self, array: Any) -> None:
-        """See to it that an array is forgotten when it dies."""
+        """Forget an array when it dies."""
         number = id(array)
         if number not in self._deaths:
             death = self._deaths[number] = _Death(array, self._forget_array)
             death.number = number
 
     def _forget_array(self, death: _Death) -> None:
-        """Forget an array that has died: others will be where it was."""
+        """Forget an array that has died: its `id` and memory may be used again."""
         number = death.number
         self._deaths.pop(number, None)
         self._values.pop(number, None)
@@ -298,27 +298,27 @@ class Recorder(DispatchMode):
                 self._places.pop(where, None)
 
     def take(self, x: Tensor, name: str) -> None:
-        """Note a tensor that comes from outside."""
+        """Note a tensor that exists before the call."""
         place = len(self.tensors)
         self.enter(x._array, place=place, name=name).tensor = x
         self.tensors[place], self.versions[place] = x, x._version
         self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
 
     def check(self) -> None:
-        """Raise NotRecorded if something was written to that was given, and it is not known how."""
+        """Raise NotRecorded if an input was changed by something else than recorded steps."""
         written = memories_written(self.calls)
         for place, x in self.tensors.items():
             if self._graphs[place] != _graph_of(x):
-                raise NotRecorded("what is given gets another graph, or other memory")
+                raise NotRecorded("an input gets another graph or other memory")
             value = self.value(x._array)
             known = id(x) in self._changed or value.memory in written
             if not known and (value.place != place or self._sums[place] != _sum(x._array)):
-                raise NotRecorded("what is given is written to past the operations")
+                raise NotRecorded("an input is written to by something else than a traced operation")
         if any(leaf._grad is not None and leaf._grad._requires_grad for leaf in self.leaves.values()):
             raise NotRecorded("a gradient has a graph")
 
     def known(self, x: Any) -> None:
-        """Note that a tensor's numbers follow from what is guarded: it is a constant."""
+        """Note that a tensor's elements follow from what is guarded: it is a constant."""
         for tensor in tensors_of(x):
             array = tensor._array
             if self.find(array) is None and id(root(array)) not in self._memories:
@@ -327,13 +327,13 @@ class Recorder(DispatchMode):
                 self.constants.append(value)
 
     def made(self, x: Any) -> None:
-        """See a tensor created: if by the house's own code, it is a constant as soon as it is used."""
+        """See a tensor created; created by a trusted function, it becomes a constant when it is used."""
         if self.trusts:
             self._creations.add(id(x._array))
             self._watch(x._array)
 
     def find(self, array: Any) -> Value | None:
-        """Return the value of an array that has been seen, by itself or by another array of the same elements."""
+        """Return the value of a known array, or of a known array of the same elements; else None."""
         found = self._values.get(id(array))
         if found is not None or not array.size:
             return found
@@ -347,14 +347,17 @@ class Recorder(DispatchMode):
         if found is not None:
             return found
         if id(root(array)) in self._memories:
-            raise NotRecorded("something views memory past the operations")
+            raise NotRecorded("a view was not produced by a traced operation")
         if id(array) in self._creations:
             self.known(wrap(array))
             return self._values[id(array)]
-        raise NotRecorded("numbers were worked out past the operations")
+        raise NotRecorded(
+            "numbers were not produced by a traced operation (NumPy code, or a creation function that the tracer does "
+            "not know)"
+        )
 
     def _taken(self, x: Any) -> Any:
-        """Return an argument with a value for each array and tensor in it."""
+        """Return an argument with arrays and tensors in it replaced by their values."""
         if isinstance(x, np.ndarray):
             return self._values.get(id(x)) or self.value(x)
         kind = type(x)
@@ -369,7 +372,7 @@ class Recorder(DispatchMode):
     # Steps ----------------------------------------------------------------------------------------
 
     def add(self, kind: int, function: Any, args: tuple[Any, ...], name: str, kwargs: Any = None) -> Call:
-        """Return a new step."""
+        """Record a step, and return it."""
         taken = tuple([x if type(x) in PLAIN else self._taken(x) for x in args])
         call = Call(kind, function, taken, self._taken(kwargs) if kwargs else {}, name)
         call.line = self.line
@@ -481,7 +484,7 @@ class Recorder(DispatchMode):
             self.calls.remove(call)
 
     def off(self) -> tuple[Any, Any]:
-        """Turn it off; return this thread's state, and its modes to be put back."""
+        """Switch the recorder off; return this thread's state, and its modes, which the caller restores."""
         state = local.state
         before = state.modes
         state.modes = tuple([mode for mode in before or () if mode is not self]) or None
@@ -490,23 +493,23 @@ class Recorder(DispatchMode):
     # What goes past the ops -----------------------------------------------------------------------
 
     def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """See an array filled with random numbers."""
+        """Record a fill with random numbers."""
         if self.stopped is None:
             with self._noting("a random fill"):
-                last = self.calls.pop()  # the zeros that it held
+                last = self.calls.pop()  # the op that fills it with zeros first
                 value = self.value(x._array)
                 assert last.kind == WRITE and last.args[0] is value
                 value.fills |= value.constant and value.array.base is None and not self._is_used(value)
                 self.add(WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """See a write that is not counted."""
+        """Record a write that increments no version."""
         if self.stopped is None:
             with self._noting("a write"):
                 self.add(WRITE, function, (array, *args), function.__name__.strip("_")).counts = False
 
     def copied(self, array: Any, copy: Any) -> None:
-        """See an array copied."""
+        """Record the copy of an array."""
         if self.stopped is None:
             with self._noting("a copy"):
                 call = self.add(NEW, np.copy, (array,), "copy")
@@ -514,7 +517,7 @@ class Recorder(DispatchMode):
 
     @contextlib.contextmanager
     def _noting(self, what: str) -> Iterator[None]:
-        """Stop where something cannot be written down."""
+        """Stop the recording on NotRecorded."""
         try:
             yield
         except NotRecorded as reason:
@@ -524,7 +527,7 @@ class Recorder(DispatchMode):
         return any(each is value for call in self.calls for each in call.inputs())
 
     def read(self, x: Any, truth: bool = False) -> None:
-        """See Python read a tensor's values; where the house reads a truth value it is a step that looks at it."""
+        """See Python read a tensor's values; a truth value that trusted code reads becomes a step that checks it."""
         if truth and self.trusts and self.stopped is None:
             with self._noting("a truth value"):
                 self.add(TRUTH, holds, (x._array, bool(x._array.item())), "holds")
@@ -533,15 +536,15 @@ class Recorder(DispatchMode):
             self.stop(f"{where}a tensor's value is read by Python")
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
-        """See a step of a walk backward; what leaves take up is one."""
+        """See a node of a backward pass; the accumulation into a leaf's `.grad` is one, too."""
         self.released.add(node)
         if self.stopped is not None:
             return run()
         if node.hooks is not None:
-            self.stop("a hook sees gradients")
+            self.stop("a node has hooks")
             return run()
-        if 0 < node.number < self._first:  # (a second walk would find it freed)
-            self.stop("a graph is walked that was there before the call")
+        if 0 < node.number < self._first:  # (its saved tensors are freed in the first call)
+            self.stop("backward goes through a graph that existed before the call")
             return run()
         g, _, needed = _of(run)
         if not isinstance(node, AccumulateGrad):
@@ -558,7 +561,7 @@ class Recorder(DispatchMode):
         return grads
 
     def _formula(self, node: Any, run: Callable[[], Any], g: Any, needed: Any) -> Any:
-        """See a node's formula. One that computes past the ops is a step by itself."""
+        """Record a node's formula; one that computes outside of ops becomes a step itself."""
         count, constants = len(self.calls), len(self.constants)
         saved, op = node.saved, getattr(node, "op", None)
         grads = run()
@@ -567,7 +570,7 @@ class Recorder(DispatchMode):
             self._name_gradients(node, grads)
             return grads
         if any(each._requires_grad for each in found):
-            self.stop("a formula computes past the operations, and its own derivatives are wanted")
+            self.stop("a formula computes outside of operations, and create_graph is set")
             return grads
         self.stopped = None
         self.take_back(count, constants)
@@ -585,7 +588,7 @@ class Recorder(DispatchMode):
         return grads
 
     def _name_gradients(self, node: Any, grads: Any) -> None:
-        """Name gradients by what they are the gradients of."""
+        """Name gradients after their tensors."""
         for edge, g in zip(node.edges, grads, strict=False):
             of = None if edge is None or g is None else self._outputs.get((id(edge[0]), edge[1]))
             value = None if of is None else self.find(g._array)
@@ -593,7 +596,7 @@ class Recorder(DispatchMode):
                 value.name = f"{of.name}_grad"
 
     def take_back(self, count: int, constants: int) -> None:
-        """Forget the last calls and constants."""
+        """Remove the last calls and constants."""
         gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
         self._places = {key: value for key, value in self._places.items() if id(value) not in gone}
@@ -607,13 +610,13 @@ class Recorder(DispatchMode):
         self.set_gradient(leaf)
 
     def meet(self, leaf: Tensor) -> None:
-        """Notice that the `.grad` of a leaf matters."""
+        """Note that the call reads or sets the `.grad` of a leaf."""
         if id(leaf) not in self.leaves:
             self.leaves[id(leaf)] = leaf
             self.meets(leaf)
 
     def set_gradient(self, leaf: Tensor) -> None:
-        """Note what the `.grad` of a leaf is now."""
+        """Record the assignment of a leaf's `.grad`."""
         grad = leaf._grad
         self.leaves[id(leaf)] = leaf
         value = None if grad is None else self.value(grad._array)
@@ -625,7 +628,7 @@ class Recorder(DispatchMode):
         self.calls.append(call)
 
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
-        """Note a call that changes Python's objects, and some tensors."""
+        """Record a call that changes Python objects, and the tensors `written`."""
         self._changed.update(id(x) for x in written)
         call = Call(STATE, function, (), {}, name)
         call.line = self.line
@@ -633,7 +636,7 @@ class Recorder(DispatchMode):
 
 
 def _of(run: Any) -> tuple[Any, ...]:
-    """Return the arguments of the node's own step, which may be wrapped for several modes."""
+    """Return the arguments of a node's step, which may be wrapped by several modes."""
     while getattr(run.func, "__name__", "") == "step":
         run = run.args[-1]
     found: tuple[Any, ...] = run.args
@@ -652,7 +655,7 @@ class Formula:
         self.__name__ = node.name().removesuffix("Backward0").lower()
 
     def __call__(self, g: Any, items: list[Any]) -> list[Any]:
-        """Return the gradients that there are, given that of the output and what the node saved."""
+        """Return the gradients of the inputs that need one, from those of the outputs and from what the node saved."""
         node = self.kind()
         node.plan, node.edges, node.shape, node.dtype, node.hooks = self.plan, self.edges, self.shape, self.dtype, None
         if not node.op.outputs:
@@ -667,7 +670,7 @@ class Formula:
         return [each._array for each in grads if each is not None]
 
     def rules(self) -> list[tuple[Any, tuple[bool, ...] | None, tuple[int, ...]]]:
-        """Return the functions that it calls, with which gradients are needed if they are told, and places of items."""
+        """Return the formulas, with which gradients are needed (of a joint formula) and the indices of their items."""
         if not self.plan.joint:
             return [(formula, None, indices) for _, formula, indices in self.plan.rules]
         _, formula, indices = self.plan.rules[0]
@@ -689,7 +692,7 @@ WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class _Death(weakref.ref[Any]):
-    """A weak reference that knows the id that the array had."""
+    """A weak reference that remembers the array's id."""
 
     __slots__ = ("number",)
     number: int
@@ -700,16 +703,16 @@ def _where(array: Any) -> tuple[Any, ...]:
 
 
 def _sum(array: Any) -> int:
-    """Return a sum over the bytes of an array, of which there is no copy if they lie in order."""
+    """Return a checksum of an array; a contiguous array is not copied."""
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 class Left(Exception):
-    """A truth value is another than when the program was recorded: it is left, and the function runs as it is."""
+    """A truth value differs from the recorded one: the program is left, and the function runs without it."""
 
 
 def holds(x: Any, expected: bool) -> None:
-    """Raise Left if the truth value of a number is not the one that was seen."""
+    """Raise Left if the truth value of a number is not the recorded one."""
     if bool(x.item()) is not expected:
         raise Left
 
@@ -726,7 +729,7 @@ def _copy(array: Any, x: Any) -> None:
 
 
 def laid_out(g: Any, leaf: Any) -> Any:
-    """Return a copy of a gradient, laid out as its leaf is."""
+    """Return a copy of a gradient with the memory layout of its leaf."""
     made = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
     made[...] = g
     return made

@@ -1,4 +1,4 @@
-"""The changed form of a function: its own source, in which all that it reads and calls goes by a reader."""
+"""The rewritten form of a function: in its source, attributes, calls and truth values go through the tracer."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from typing import Any
 
 from tinytorch.compiler.sources import code_of, definition, source_of
 
-#: What the changed form closes over, and a name of its own.
+#: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
-_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # what they return depends on the caller
+_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # their results depend on the calling frame
 
 
 class Unreadable(Exception):
-    """Why a function cannot be run in the changed form."""
+    """Why a function cannot be rewritten."""
 
 
 @functools.lru_cache(1024)
 def rewritten(code: types.CodeType, name: str) -> types.CodeType:
-    """Return the code of a function in the changed form."""
+    """Return the code of a function in its rewritten form."""
     node: Any = source_of(code, TRACER in code.co_freevars)
     if node is None:
-        raise Unreadable(f"the source of {name} is not to be found, or has changed")
+        raise Unreadable(f"the source of {name} is not found, or has changed")
     if isinstance(node, ast.Lambda):
         returned = ast.copy_location(ast.Return(node.body), node.body)
         node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
     node = _Rewriter().visit(node)
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-    node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
-    free = [each for each in code.co_freevars if each != TRACER]  # (a function within one that runs has it)
+    node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
+    free = [variable for variable in code.co_freevars if variable != TRACER]  # (an inner function already has it)
     return code_of(node, [*free, TRACER], code).replace(co_name=code.co_name)
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Lets what a function does go by the reader."""
+    """Replaces expressions and statements by calls of the tracer's methods."""
 
     def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
         function = ast.Attribute(ast.Name(TRACER, ast.Load()), name, ast.Load())
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
-        for each in body:
-            made = self.visit(each)
-            found += made if isinstance(made, list) else [made]
-        return found
+        statements: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            statements += result if isinstance(result, list) else [result]
+        return statements
 
     def refuse(self, node: ast.AST) -> Any:
-        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not followed")
+        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not supported")
 
     visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
-    visit_Try = visit_TryStar = refuse  # an error that is caught decides what is done
+    visit_Try = visit_TryStar = refuse  # a caught error decides what is done
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if node.decorator_list:
@@ -74,7 +74,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id.startswith("__") and not node.id.endswith("__"):
-            self.refuse(node)  # a class changes such names
+            self.refuse(node)  # names in a class are mangled
         return node
 
     def visit_List(self, node: ast.List) -> Any:
@@ -82,7 +82,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
 
     def display(self, node: Any) -> Any:
-        """Let the reader know of what a list, set or dictionary in the program makes."""
+        """Tell the tracer of a list, set or dictionary that an expression creates."""
         self.generic_visit(node)
         return self.hook("make", node, node)
 
@@ -94,9 +94,9 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def result(self, node: Any) -> Any:
-        """Change what is returned: `x.item()` in it may be read later."""
+        """Rewrite what is returned: the program reads `x.item()` in it when it returns."""
         if isinstance(node, ast.Tuple):
-            node.elts = [self.result(each) for each in node.elts]
+            node.elts = [self.result(element) for element in node.elts]
             return node
         function = getattr(node, "func", None)
         if isinstance(function, ast.Attribute) and function.attr == "item" and not (node.args or node.keywords):
@@ -120,15 +120,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Slice(self, node: ast.Slice) -> Any:
         parts = [node.lower, node.upper, node.step]
-        return self.hook("slice", node, *[ast.Constant(None) if each is None else self.visit(each) for each in parts])
+        return self.hook("slice", node, *[ast.Constant(None) if part is None else self.visit(part) for part in parts])
 
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
             if node.func.id != "super" or node.args:
                 self.refuse(node)
             return node
-        args = [self.visit(each) for each in node.args]
-        keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        args = [self.visit(argument) for argument in node.args]
+        keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
         call = self.hook("call", node, ast.Constant(node.lineno), self.visit(node.func), *args)
         call.keywords = keywords
         return call
@@ -145,21 +145,21 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        sides = [self.visit(each) for each in (node.left, *node.comparators)]
+        sides = [self.visit(side) for side in (node.left, *node.comparators)]
         if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each is asked whether it holds)
-            sides = [self.hook(kind, node, each) for each in sides]
+            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each truth value decides)
+            sides = [self.hook(kind, node, side) for side in sides]
         node.left, *node.comparators = sides
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         *others, last = node.values
-        node.values = [*[self.hook("decides", each, self.visit(each)) for each in others], self.visit(last)]
+        node.values = [*[self.hook("decides", operand, self.visit(operand)) for operand in others], self.visit(last)]
         return node
 
     def test(self, node: ast.expr) -> Any:
         if isinstance(node, ast.BoolOp):
-            node.values = [self.test(each) for each in node.values]
+            node.values = [self.test(value) for value in node.values]
             return node
         return self.hook("truth", node, self.visit(node))
 
@@ -192,18 +192,18 @@ class _Rewriter(ast.NodeTransformer):
             self.refuse(node)
         node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
         self.check_target(node.target)
-        node.ifs = [self.test(each) for each in node.ifs]
+        node.ifs = [self.test(condition) for condition in node.ifs]
         return node
 
     def check_target(self, target: ast.AST) -> None:
-        for each in ast.walk(target):
-            if isinstance(each, (ast.Attribute, ast.Subscript)):
-                self.refuse(each)
+        for part in ast.walk(target):
+            if isinstance(part, (ast.Attribute, ast.Subscript)):
+                self.refuse(part)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        for each in ast.walk(node):
-            if isinstance(each, ast.FormattedValue) and each.value is not None:
-                each.value = self.hook("shown", node, self.visit(each.value))
+        for part in ast.walk(node):
+            if isinstance(part, ast.FormattedValue) and part.value is not None:
+                part.value = self.hook("shown", node, self.visit(part.value))
         return node
 
     def visit_Starred(self, node: ast.Starred) -> Any:
@@ -213,10 +213,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         value = self.visit(node.value)
-        if len(node.targets) > 1 and any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in node.targets):
+        if len(node.targets) > 1 and any(isinstance(name, (ast.Attribute, ast.Subscript)) for name in node.targets):
             first = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], value), node)
-            others = [ast.copy_location(ast.Assign([each], ast.Name(VALUE, ast.Load())), node) for each in node.targets]
-            return [first, *[self.visit(each) for each in others]]
+            value = ast.Name(VALUE, ast.Load())
+            others = [ast.copy_location(ast.Assign([name], value), node) for name in node.targets]
+            return [first, *[self.visit(assignment) for assignment in others]]
         if len(node.targets) == 1:
             target = node.targets[0]
             if isinstance(target, ast.Name):

@@ -1,4 +1,4 @@
-"""Where the source of a function is, and whether it still is what runs: files are edited while programs run."""
+"""The source of a function as a syntax tree, and whether it still belongs to its code: files may have been edited."""
 
 from __future__ import annotations
 import __future__
@@ -18,22 +18,22 @@ from typing import Any
 
 _FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _FUTURE = functools.reduce(operator.or_, _FEATURES)
-FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # the package's
+FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # of the package
 
 
 def source_of(code: types.CodeType, inner: bool) -> Any:
-    """Return the definition of a function or lambda as a tree; None if it is not found, or is no longer that.
+    """Return the definition of a function or lambda as a syntax tree, or None if there is none that matches the code.
 
     Args:
         code: of the function.
-        inner: it was made of such a tree itself: it stands within a function in the changed form.
+        inner: it was compiled from such a tree itself: the function is defined within a rewritten one.
     """
     found = _lambdas(code, inner) if code.co_name == "<lambda>" else _functions(code)
     return next((node for node in found if inner or _is_of(code, node)), None)
 
 
 def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
-    """Return what may be the definition of a function: the lines that its code has, or the block that begins there."""
+    """Yield candidates for the definition of a function: the lines of its code, or the block that starts there."""
     first = code.co_firstlineno
     lines = linecache.getlines(code.co_filename)[first - 1 :]
     for count in (_last_line(code) - first + 1, None):
@@ -49,24 +49,24 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
 
 
 def _last_line(code: types.CodeType) -> int:
-    """Return the last line of a code, of those within it too."""
+    """Return the last line of a code object, including nested ones."""
     own = max([span[1] or span[0] or 0 for span in code.co_positions()], default=code.co_firstlineno)
-    return max([own, *[_last_line(each) for each in codes_in(code)]])
+    return max([own, *[_last_line(inner) for inner in codes_in(code)]])
 
 
 def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
-    """Return the lambdas that begin in a code's line; of those of an inner one that which has its place."""
+    """Yield the lambdas that start in the code's first line; for an inner one, that at its column."""
     source = linecache.getlines(code.co_filename)
     spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
     for trees in (_around(source, code.co_firstlineno), lambda: _of_file("".join(source)).lambdas):
-        for each in trees():
-            place = each.body.lineno, each.body.col_offset
-            if each.lineno == code.co_firstlineno and (not inner or place in spans):
-                yield copy.deepcopy(each)
+        for node in trees():
+            place = node.body.lineno, node.body.col_offset
+            if node.lineno == code.co_firstlineno and (not inner or place in spans):
+                yield copy.deepcopy(node)
 
 
 def _around(lines: list[str], line: int) -> Any:
-    """Return what finds the lambdas in the statement of the file that has a line: most often it is enough."""
+    """Return a function that finds the lambdas in the top-level statement around a line: usually it suffices."""
 
     def found() -> list[ast.Lambda]:
         begins = [k for k, text in enumerate(lines, 1) if re.match(r"[^\W\d]", text)]
@@ -83,21 +83,21 @@ def _around(lines: list[str], line: int) -> Any:
 
 
 def _lambdas_in(tree: ast.AST) -> list[ast.Lambda]:
-    return [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
 
 
 class _File:
-    """What is looked for in a file: the tree of the whole takes a hundred times its text.
+    """The parts of a file's syntax tree that are used; the whole tree takes a hundred times the memory of the text.
 
     Attributes:
-        imports: what it imports, but from the future.
-        lambdas: all in it.
+        imports: its import statements, except those from `__future__`.
+        lambdas: all lambdas in it.
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        top = [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
-        imports = [x for each in top for x in ast.walk(each) if isinstance(x, (ast.Import, ast.ImportFrom))]
-        self.imports: list[ast.stmt] = [each for each in imports if getattr(each, "module", None) != "__future__"]
+        top = [statement for statement in tree.body if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))]
+        imports = [x for statement in top for x in ast.walk(statement) if isinstance(x, (ast.Import, ast.ImportFrom))]
+        self.imports: list[ast.stmt] = [node for node in imports if getattr(node, "module", None) != "__future__"]
         self.lambdas = _lambdas_in(tree)
 
 
@@ -111,7 +111,7 @@ def _of_file(source: str) -> _File:
 
 @functools.lru_cache(64)
 def _plain_imports(source: str) -> list[ast.stmt]:
-    """Return what a file imports in lines of their own."""
+    """Return the import statements of a file that take one line."""
     try:
         return _File(ast.parse("\n".join(re.findall(r"^(?:import|from) [^(\n]*$", source, re.MULTILINE)))).imports
     except SyntaxError:
@@ -126,32 +126,32 @@ def definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
 
 
 def code_of(node: Any, free: list[str], like: types.CodeType, imports: list[ast.stmt] | None = None) -> types.CodeType:
-    """Return the code of a function or lambda that closes over some names, and stands in the same file as another."""
-    names = ast.arguments([], [ast.arg(each) for each in free], None, [], [], None, [])
+    """Compile a function or lambda with free variables, as in the file of another code object."""
+    names = ast.arguments([], [ast.arg(variable) for variable in free], None, [], [], None, [])
     body = [ast.Expr(node)] if isinstance(node, ast.Lambda) else [node]
     if isinstance(node, ast.FunctionDef):
-        node.name = "<lambda>"  # so that a function that calls itself finds what has its name
+        node.name = "<lambda>"  # a recursive function finds itself by its name in the closure
     outer = ast.copy_location(definition("outer", names, body), node)
     module = ast.fix_missing_locations(ast.Module([*(imports or []), outer], []))
     future = like.co_flags & _FUTURE
     whole = compile(module, like.co_filename, "exec", flags=future, dont_inherit=True)
     (of_outer,) = codes_in(whole)
-    return next(each for each in codes_in(of_outer) if each.co_name == "<lambda>")
+    return next(inner for inner in codes_in(of_outer) if inner.co_name == "<lambda>")
 
 
 def _is_of(code: types.CodeType, node: Any) -> bool:
-    """Return whether a source is that of a code."""
+    """Return whether a syntax tree is the source of a code object."""
     rewritten = any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames))  # by pytest
     if rewritten or code.co_filename.startswith(FOLDER):
         return True
     source = "".join(linecache.getlines(code.co_filename))
-    # (How names are called depends on what a file imports: most often in lines of their own.)
+    # (How names are called depends on what a file imports, usually in statements of one line.)
     found = (imports(source) for imports in (_plain_imports, lambda source: _of_file(source).imports))
-    return any(_alike(code, code_of(node, list(code.co_freevars), code, each)) for each in found)
+    return any(_alike(code, code_of(node, list(code.co_freevars), code, candidates)) for candidates in found)
 
 
 def _alike(code: types.CodeType, other: types.CodeType) -> bool:
-    """Return whether two codes do the same."""
+    """Return whether two code objects do the same."""
     if (code.co_code, code.co_names, code.co_varnames) != (other.co_code, other.co_names, other.co_varnames):
         return False
     pairs = zip(code.co_consts, other.co_consts, strict=True)
@@ -159,8 +159,8 @@ def _alike(code: types.CodeType, other: types.CodeType) -> bool:
 
 
 def codes_in(code: types.CodeType) -> list[types.CodeType]:
-    """Return the codes of functions and classes that are defined within one."""
-    return [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    """Return the code objects of functions and classes that are defined within one."""
+    return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
 __all__ = ["FOLDER", "code_of", "codes_in", "definition", "source_of"]

@@ -1,7 +1,7 @@
-"""What a function can see, and so change: all of it found, put back to what it was, and described.
+"""The objects that a function can reach, and so change: they can be saved, restored and compared.
 
-It starts at the arguments, at what the function closes over and at the globals that it names, and goes through lists,
-dictionaries and objects: so it finds parameters, their gradients, the states of optimizers, schedulers' counters.
+The search starts at the arguments, the closure and the globals that the function names, and goes through containers and
+attributes of objects: it finds parameters, their gradients, the states of optimizers and the counters of schedulers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MOST = 100_000  # objects
 _LIBRARIES = frozenset([*sys.stdlib_module_names, "tinytorch", "torch", "numpy"]) - {"__main__"}
 _FIELDS = ("_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad", "_view")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-#: What a module keeps its own things in: their names are the module's attributes.
+#: Dictionaries of a module whose keys are names of its attributes.
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 
 class Unseen(Exception):
-    """Why it cannot be said what a function sees."""
+    """Why the objects that a function can reach are not known."""
 
 
 class Numbers(NamedTuple):
-    """What can be seen of a tensor or an array."""
+    """The visible state of a tensor or array."""
 
     array: Any
     version: int | None = None
@@ -39,17 +39,17 @@ class Numbers(NamedTuple):
 
 
 class Visible:
-    """What a call of a function sees.
+    """The objects that a call of a function can reach.
 
     Args:
-        function: what is called.
-        args, kwargs: with these.
+        function: the function.
+        args, kwargs: the arguments of the call.
 
     Attributes:
-        found: objects by a name that says where they are, such as "model.fc1.weight".
+        found: the objects, by their path, such as "model.fc1.weight".
 
     Raises:
-        Unseen: it is too much.
+        Unseen: there are too many.
     """
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Visible:
                 if id(x) in self._ids:
                     continue
                 self._ids.add(id(x))
-            while where in self.found:  # two functions have something of one name
+            while where in self.found:  # two functions have a variable of the same name
                 where += "'"
             self.found[where] = x
             if len(self.found) > MOST:
@@ -77,21 +77,21 @@ class Visible:
             waiting += reversed(list(_inside(where, x)))
 
     def tensors(self) -> list[Tensor]:
-        """Return the tensors that gradients may be taken with respect to."""
+        """Return the tensors that require grad."""
         return [x for x in self.found.values() if isinstance(x, Tensor) and x._requires_grad]
 
     def keep(self) -> Callable[[], None]:
-        """Return what puts everything back to what it is now."""
+        """Return a function that restores the present state of all objects."""
         kept = [put_back for x in self.found.values() if (put_back := _kept(x)) is not None]
 
         def put_back_all() -> None:
-            for each in kept:
-                each()
+            for put_back in kept:
+                put_back()
 
         return put_back_all
 
     def described(self) -> dict[str, Any]:
-        """Return what everything is now: copies."""
+        """Return copies of the present state of all objects."""
         return {where: described(x) for where, x in self.found.items()}
 
 
@@ -103,7 +103,7 @@ def _named(path: str, name: str) -> str:
 
 
 def _inside(path: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what is in an object, with names."""
+    """Yield the objects that an object contains, with their paths."""
     if isinstance(x, (*_PLAIN, type, types.ModuleType, np.ndarray, np.generic, Generator, _Attributes)):
         return
     if isinstance(x, Tensor):
@@ -112,8 +112,8 @@ def _inside(path: str, x: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(x, dict):
         yield from _items(path, x, False)
     elif isinstance(x, (list, tuple, collections.deque, set, frozenset)):
-        for k, each in enumerate(x):
-            yield f"{path}[{k}]", each
+        for k, item in enumerate(x):
+            yield f"{path}[{k}]", item
     elif isinstance(x, (types.FunctionType, types.MethodType, functools.partial)) or _is_compiled(x):
         yield from _of_function(path, x)
     elif type(x).__module__.partition(".")[0] not in _LIBRARIES - {"tinytorch"} and hasattr(x, "__dict__"):
@@ -138,7 +138,7 @@ def _items(path: str, items: dict[Any, Any], attributes: bool) -> Iterator[tuple
 
 
 class _Attributes(NamedTuple):
-    """The attributes of an object, whose values are looked at by themselves."""
+    """The attributes of an object, whose values are visited separately."""
 
     items: dict[Any, Any]
 
@@ -152,13 +152,13 @@ def _of_function(path: str, x: Any) -> Iterator[tuple[str, Any]]:
         yield path, x.func
         yield from _inside(path, list(x.args))
         yield from _items(path, x.keywords, True)
-    elif not isinstance(x, types.FunctionType):  # it was compiled itself
+    elif not isinstance(x, types.FunctionType):  # a compiled function
         yield path, x._torchdynamo_orig_callable
     elif (x.__module__ or "").partition(".")[0] not in _LIBRARIES:
         for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
             try:
                 yield _named(path, name), cell.cell_contents
-            except ValueError:  # it has none yet
+            except ValueError:  # nothing is assigned yet
                 continue
         for name in sorted(_names(x.__code__) & x.__globals__.keys()):
             yield _named(path, name), x.__globals__[name]
@@ -172,7 +172,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _of_class(path: str, kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the methods of a user's class: what they name is seen."""
+    """Yield the methods of a user's class, whose closures and globals are visible, too."""
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] not in _LIBRARIES:
             for name, x in vars(base).items():
@@ -185,7 +185,7 @@ def _of_class(path: str, kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _kept(x: Any) -> Callable[[], None] | None:
-    """Return what puts one object back, or None if it cannot change."""
+    """Return a function that restores an object, or None if it cannot change."""
     if isinstance(x, Tensor):
         fields = {name: getattr(x, name) for name in _FIELDS}
         return functools.partial(_put_back, x, fields, _version(x), x._array.copy("K"))
@@ -223,7 +223,7 @@ def _fill(array: Any, numbers: Any) -> None:
 
 
 def _refill(into: Any, items: Any) -> None:
-    """Let a container have what it had, if that has changed."""
+    """Restore the elements of a container, if they have changed."""
     if _identities(into) == _identities(items):
         return
     into.clear()
@@ -231,14 +231,14 @@ def _refill(into: Any, items: Any) -> None:
 
 
 def _identities(x: Any) -> list[int]:
-    return [id(each) for each in ([*x, *x.values()] if isinstance(x, dict) else x)]
+    return [id(item) for item in ([*x, *x.values()] if isinstance(x, dict) else x)]
 
 
 # Describing ---------------------------------------------------------------------------------------
 
 
 def described(x: Any) -> Any:
-    """Return what something is now, by itself."""
+    """Return a copy of the present state of one object."""
     if isinstance(x, Tensor):
         return Numbers(x._array.copy("K"), _version(x), x._requires_grad)
     if isinstance(x, np.ndarray):
@@ -251,9 +251,9 @@ def described(x: Any) -> Any:
 
 
 def difference(expected: Any, found: Any) -> str:
-    """Return how a description differs from the one that is expected; an empty string if it does not."""
+    """Return how a state differs from the expected one; an empty string if it does not."""
     if not (isinstance(expected, Numbers) and isinstance(found, Numbers)):
-        what = [each if isinstance(each, str) else "a tensor" for each in (found, expected)]
+        what = [description if isinstance(description, str) else "a tensor" for description in (found, expected)]
         return "" if what[0] == what[1] else f"is {what[0]} and not {what[1]}"
     a, b = expected.array, found.array
     for name in ("shape", "dtype"):
@@ -271,7 +271,7 @@ def difference(expected: Any, found: Any) -> str:
 
 
 def _numbers_differ(a: Any, b: Any) -> str:
-    a, b = (np.ascontiguousarray(each).reshape(-1) for each in (a, b))
+    a, b = (np.ascontiguousarray(array).reshape(-1) for array in (a, b))
     other = (a.view(np.uint8) != b.view(np.uint8)).reshape(a.size, -1).any(1)
     most = ""
     if a.dtype.kind in "fiuc":

@@ -1,4 +1,4 @@
-"""`Op`: what the declaration of an op says, how its arguments are bound, and how its calls are recorded."""
+"""`Op`: the facts that an op is declared with, the binding of its arguments, and the recording of its calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MISSING: Any = object()
 
 
 class Op:
-    """A kernel, its formulas, and what is known about calling it.
+    """A kernel, the formulas of its gradients, and the other facts that the op is declared with.
 
     Attributes:
         name: the public name ("sum"); `node_class.__name__` is PyTorch's ("SumBackward0").
@@ -100,7 +100,7 @@ class Op:
             formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
         ]
         self.plans: dict[Any, Plan] = {}
-        #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
+        #: Per formula the names of its parameters after `g` (and `needs`), inspected once.
         self.wants = {key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None}
         if joint is not None:
             self.wants["joint"] = _parameter_names(joint)[2:]
@@ -121,14 +121,14 @@ class Op:
         return self.bound((*by_place, *self.defaults[len(by_place) :]), more, kwargs)
 
     def bound(self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in the signature's order, of a call that Python alone did not understand.
+        """Return the arguments in the signature's order, for a call that Python cannot bind to the signature.
 
-        PyTorch's `input`, `other`, and NumPy's `axis`, `keepdims` are understood for `x`, `y`, `dim`, `keepdim`.
+        PyTorch's names `input` and `other`, and NumPy's `axis` and `keepdims`, stand for `x`, `y`, `dim` and `keepdim`.
 
         Args:
-            values: the arguments, defaults filled in, `MISSING` for those that there are not.
-            more: those by place that are too many.
-            kwargs: those by names that may be other ones.
+            values: the arguments with defaults filled in; `MISSING` for absent arguments without a default.
+            more: positional arguments beyond those of the signature.
+            kwargs: keyword arguments whose names are not in the signature.
         """
         name, found = self.name, list(values)
         if more:
@@ -149,7 +149,7 @@ class Op:
     def given(
         self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments of a call, as Python has bound them, by place and by name."""
+        """Return the positional and the keyword arguments of a call that Python has bound to the signature."""
         count = self.positional
         args = tuple([value for value in values[:count] if value is not MISSING])
         named = zip(self.arguments[count:], values[count:], strict=True)
@@ -169,13 +169,13 @@ class Op:
         return arrays
 
     def checked(self, value: Any, i: int) -> Any:
-        """Return a number given for a tensor as it is, and the array of PyTorch's tensors; refuse anything else."""
+        """Return a number unchanged and the array of a PyTorch tensor; raise TypeError for anything else."""
         return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
 
     def adopted(self, value: Any, i: int) -> Tensor:
-        """Return PyTorch's tensor, which torchvision's data sets give, as one of ours on the same memory.
+        """Return a tensor of PyTorch, as torchvision's data sets return, as a tinytorch tensor on the same memory.
 
-        Raises PyTorch's TypeError for anything else.
+        Raises PyTorch's TypeError for any other value.
         """
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             adopted: Tensor = wrap(value.detach().numpy())
@@ -183,7 +183,7 @@ class Op:
         self.refuse(value, i)
 
     def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
-        """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
+        """Raise PyTorch's error for a value that is not a tensor: argument `i`, or its element `k`."""
         if k is not None:
             raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
         argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
@@ -198,7 +198,7 @@ class Op:
         return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
-        """Raise PyTorch's error if its kernel has no code for unsigned integers wider than a byte, and one is given."""
+        """Raise PyTorch's error if its kernel has no code for the unsigned integers, wider than a byte, of an array."""
         wide = [array.dtype for array in arrays if is_wide_unsigned(array)]
         index = self.position.get("index")
         if not wide or (index is not None and is_wide_unsigned(arrays[index])):  # (the kernel checks the index itself)
@@ -218,7 +218,7 @@ class Op:
     # Recording ------------------------------------------------------------------------------------
 
     def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
-        """Return the inputs' edges, None where no gradient flows; None when nothing is to be recorded."""
+        """Return the edges of the inputs, None for an input without gradient; None if no input requires grad."""
         found = False
         edges: list[Edge | None] = []
         for tensor in tensors:
@@ -247,9 +247,9 @@ class Op:
         Args:
             edges: the inputs' edges.
             values: the arguments.
-            outs: the arrays that came out; `cell` the version cell of the first.
-            residuals: what the kernel keeps for the formulas.
-            written_to: the first input, when the op wrote to it in place; `before` is a copy of what it held.
+            outs: the output arrays; `cell` is the version cell of the first.
+            residuals: further arrays that the kernel returned for the formulas.
+            written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
         """
         if self.many is not None:
             key: Any = None  # one formula serves all
@@ -269,8 +269,8 @@ class Op:
                 return None
         node = self.node(key, edges, values, outs, cell, residuals)
         if written_to is not None:
-            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
-            # are saved as of before the write, so that backward finds them modified.
+            # The memory of the first input now holds the output, so the copy of its former elements is saved. Other
+            # tensors on that memory are saved with the version before the write, so that backward detects the write.
             saved = node.saved
             for k, (kind, position) in enumerate(node.plan.sources):
                 if kind != INPUT:
@@ -327,7 +327,7 @@ class Op:
         return plan
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
-        """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
+        """Return the plan for the inputs in `needs`, which need gradients (`given`: which inputs are tensors)."""
         plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
@@ -345,12 +345,12 @@ class Op:
             if needs[k] and formula is not None:
                 names = self.wants[self.arguments[i]]
                 plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
-        # A number given for a tensor counts as one: PyTorch makes it one.
+        # A number in the place of a tensor counts as a tensor, since PyTorch converts it to one.
         plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
         return plan
 
     def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
-        """Return what a formula's parameter stands for."""
+        """Return the source (kind, position) that a parameter of a formula stands for."""
         if name in self.position:
             i = self.position[name]
             if name == self.many:
@@ -376,7 +376,7 @@ class Op:
 NUMPY_DIMS = {"axis": "dim", "keepdims": "keepdim"}
 #: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
 NUMPY = {"a": "input", "x": "input", "x1": "input", "x2": "other", "self": "input"} | NUMPY_DIMS
-#: What kernels call the arguments of public functions.
+#: By PyTorch's name of an argument, the name that kernels give it.
 _OWN = {
     "input": "x", "tensor": "x", "tensors": "xs",
     "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
@@ -385,7 +385,7 @@ _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
 
 
 def own_name(name: str) -> str:
-    """Return what kernels call an argument, given by PyTorch's or NumPy's name of it."""
+    """Return the name that kernels give an argument, from PyTorch's or NumPy's name of it."""
     public = NUMPY.get(name, name)
     return _OWN.get(public, public)
 
@@ -395,7 +395,7 @@ NUMBERS = (int, float, bool, np.number, np.bool_)
 
 @functools.cache
 def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
-    """Return the function that takes a dtype or shapes out of the arguments (cached, so that plans share it)."""
+    """Return the function that reads a dtype or shapes from the arguments (cached, so that plans share it)."""
     if what == "dtype":
         return lambda values: values[position]._array.dtype
     if what == "shape":

@@ -1,8 +1,8 @@
-"""What a thread's operations look at: whether they are recorded, and the modes that see them.
+"""The state of a thread (is a graph recorded? which modes are on?), and `DispatchMode`, the base of modes.
 
-The state is one small object per thread, `local.state`; an operation reads it once. What else wants to see operations
-(forward mode, hooks on saved tensors, anomaly detection, the profiler) is a `DispatchMode`, and costs nothing while
-it is off.
+The state is one small object per thread, `local.state`; an op reads it once per call. Every feature that observes ops
+(forward mode, hooks on saved tensors, anomaly detection, the profiler, the compiler's recorder) is a `DispatchMode`,
+and costs nothing while it is off.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 
 class State:
-    """What a thread's operations look at.
+    """The state of a thread that ops read.
 
     Attributes:
         grad: a graph is recorded.
         inference: new tensors are inference tensors.
-        asked: what `enable_grad` and `no_grad` last said inside inference mode, where no graph is recorded anyway.
-        autocast: how the thread autocasts (an `Autocast`); None while it does not.
-        modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
-        callbacks: what is to be called when the walk backward that runs has ended; None while none runs.
+        asked: the last setting of `enable_grad` or `no_grad` inside inference mode, where no graph is recorded.
+        autocast: the `Autocast` mode of the thread; None while autocasting is off.
+        modes: the `DispatchMode`s that are on, the innermost last; None if there are none.
+        callbacks: functions to call when the running backward pass has ended; None while none runs.
         witness: the mode that is told what a call computes, while a witnessed function runs (`Caller.witnessed`).
     """
 
@@ -43,7 +43,7 @@ class State:
 
 
 _threads = itertools.count()
-alone = True  # whether one thread only has run operations: then nothing need be locked
+alone = True  # whether only one thread has run ops: then no lock is needed
 
 
 class _Local(threading.local):
@@ -58,18 +58,19 @@ local = _Local()
 
 
 class DispatchMode:
-    """What sees every call of an op, and every step backward, in the thread that entered it (a context manager).
+    """A context manager that observes every call of an op, and every node of a backward pass, in its thread.
 
-    While it works on a call it is off, so that what it does itself goes to the modes around it: modes nest as levels.
+    While a mode handles a call it is off, so that the ops which it calls are seen by the modes around it: modes nest as
+    levels.
     """
 
-    differentiates = False  # whether it takes derivatives of what it sees
-    keeps_residuals = False  # whether formulas are given what a kernel has kept for them
+    differentiates = False  # whether it computes derivatives of the calls that it sees
+    keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
     def __enter__(self) -> Any:
         state = local.state
         modes = state.modes or ()
-        # Autocasting stays the innermost: the others see what it makes of a call.
+        # Autocasting stays the innermost mode: the other modes see the arguments that it has converted.
         inner = len(modes) - (state.autocast is not None and state.autocast in modes[-1:])
         state.modes = (*modes[:inner], self, *modes[inner:])
         return self
@@ -101,36 +102,36 @@ class DispatchMode:
         """
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
-        """Return `run()`, the gradients of the inputs of `node`, which a walk backward has come to."""
+        """Return `run()`, the gradients of the inputs of `node`, which a backward pass has reached."""
         return run()
 
     def tangent(self, x: Any) -> Any:
-        """Return the tangent that this mode knows of a tensor, or None."""
+        """Return the tangent of a tensor at this level, or None."""
         return None
 
     def before_write(self, x: Any) -> None:
-        """Notice that a tensor will be written to, but not by an op."""
+        """Notice that something other than an op will write into a tensor."""
 
     def read(self, x: Any, truth: bool = False) -> None:
         """Notice that Python reads a tensor's values, or its truth value alone."""
 
     def known(self, x: Any) -> None:
-        """Notice a tensor whose numbers follow from shapes and dtypes alone."""
+        """Notice a tensor whose elements depend on shapes and dtypes alone."""
 
     def made(self, x: Any) -> None:
-        """Notice a tensor that a creation function makes, of what it is given."""
+        """Notice a tensor that a creation function has made from its arguments."""
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """Notice that `function(array, *args)` writes into an array, but is no op."""
+        """Notice that `function(array, *args)`, which is not an op, writes into an array."""
 
     def copied(self, array: Any, copy: Any) -> None:
-        """Notice an array that was copied, but not by an op."""
+        """Notice that something other than an op has copied an array."""
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
 
     def forget(self, x: Any) -> None:
-        """Notice that a tensor is cut off from what made it (`detach_`)."""
+        """Notice that a tensor is detached from the graph in place (`detach_`)."""
 
 
 def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -146,20 +147,20 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def tell_of_reading(x: Any, truth: bool = False) -> None:
-    """Tell the modes that Python reads a tensor's values, or its truth value alone."""
+    """Notify the modes that Python reads the values of a tensor, or its truth value alone."""
     for mode in local.state.modes or ():
         mode.read(x, truth)
 
 
 def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:
-    """Run a step backward in sight of all modes; the ops in it are seen as any others."""
+    """Run the backward of a node under all modes, which see the ops in it like any others."""
     for mode in local.state.modes or ():
         run = functools.partial(mode.step, node, run)
     return run()
 
 
 def set_grad(mode: bool) -> bool:
-    """Set what `is_grad_enabled` says, and return what it said before; inside inference mode that is all it does."""
+    """Set the value of `is_grad_enabled` and return the previous one; in inference mode it has no other effect."""
     state = local.state
     if state.inference:
         before, state.asked = state.asked, mode
@@ -170,7 +171,7 @@ def set_grad(mode: bool) -> bool:
 
 @contextmanager
 def recording(on: bool) -> Iterator[None]:
-    """Inside, a graph is recorded, or is not: `no_grad` and `enable_grad` for the ops themselves."""
+    """Record a graph inside, or do not: `no_grad` and `enable_grad` for the ops themselves."""
     before = set_grad(on)
     try:
         yield

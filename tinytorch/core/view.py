@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tinytorch.core.mode import State
     from tinytorch.core.tensor import Tensor
 
-# How a view was made. Those of the other kinds cannot be written to where that is to be recorded.
+# How a view was made. A recorded write into a view of any kind but USUAL is an error.
 USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
 
 
 class View:
-    """What makes a tensor a view.
+    """The base of a view, and its place in the memory of the base.
 
     Attributes:
         base: the tensor that owns the memory; never a view itself.
         array: the view's elements, in the base's memory.
         seen: the version of the memory that the view's edge describes.
         kind: how it was made (USUAL, SEVERAL, …).
-        own: `requires_grad` was set on the view itself; otherwise it is its base's, unless the view has an edge.
+        own: `requires_grad` was set on the view itself; otherwise that of the base holds, unless the view has an edge.
     """
 
     __slots__ = ("array", "base", "kind", "own", "seen")
@@ -42,12 +42,12 @@ class View:
     seen: int
 
     def places(self) -> tuple[places.Place, places.Place]:
-        """Return where the view and its base lie, as seen from the first element of the base."""
+        """Return the places of the view and of its base, relative to the first element of the base."""
         whole = self.base._array
         return places.place(self.array, whole), places.place(whole, whole)
 
     def replay(self, base: Tensor) -> Tensor:
-        """Return the same view of another tensor, whose memory is laid out as the base's."""
+        """Return the same view of another tensor, whose memory has the layout of the base."""
         view: Tensor = supplied("strided")(base, *self.places())
         return view
 
@@ -79,7 +79,7 @@ def make_view(made: Tensor, source: Tensor, state: State, kind: int = USUAL) -> 
 
 
 def needs_grad(tensor: Tensor) -> bool:
-    """Return whether a tensor requires grad as PyTorch sees it before it looks for writes to the memory."""
+    """Return whether a tensor requires grad, before writes into its memory are taken into account (as PyTorch does)."""
     view = tensor._view
     if view is None:
         return tensor._requires_grad
@@ -87,7 +87,7 @@ def needs_grad(tensor: Tensor) -> bool:
 
 
 def refresh(tensor: Tensor) -> None:
-    """Bring the edge of a view up to date with what was written to the memory that it shares."""
+    """Bring the edge of a view up to date with the writes into the memory that it shares."""
     view = tensor._view
     if view is None or (
         view.seen == tensor._cell[0]  # type: ignore[index]
@@ -110,7 +110,7 @@ def refresh(tensor: Tensor) -> None:
 
 
 def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]) -> None:
-    """Give a view its edge from what its base has become: a step by place."""
+    """Give a view its edge from the current node of its base: a view by place."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
     with recording(True):
         edge = supplied("strided")(view.base, *places)._edge
@@ -120,7 +120,7 @@ def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]
 
 
 class Nowhere(Node):
-    """Where the gradient of a view ends that requires grad only because its base does: nothing takes it up."""
+    """The end of the gradient of a view that requires grad only because its base does: the gradient is dropped."""
 
     __slots__ = ("_name",)
 
@@ -132,7 +132,7 @@ class Nowhere(Node):
         self._name = name
 
     def name(self) -> str:
-        """Return the name of the step that has led nowhere."""
+        """Return the name of the node that PyTorch has here."""
         return self._name
 
     def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> tuple[()]:
@@ -187,7 +187,7 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
 
 
 def announce(tensor: Tensor) -> None:
-    """Tell the modes of a write that goes past the ops."""
+    """Notify the modes of a write that is not an op."""
     for mode in local.state.modes or ():
         mode.before_write(tensor)
 
@@ -210,7 +210,7 @@ def check_inference() -> None:
 
 
 def expanded(array: Any) -> bool:
-    """Return whether several elements share a place in memory by a stride of 0."""
+    """Return whether several elements share one memory location through a stride of 0."""
     return (
         0 in array.strides
         and array.size > 0

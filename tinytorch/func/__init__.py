@@ -1,4 +1,4 @@
-"""`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely."""
+"""`torch.func`: composable transforms of functions, such as `grad(f)`, `jacrev(f)` and `vmap(f)`."""
 
 from tinytorch.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from tinytorch.func.rearrange import rearrange

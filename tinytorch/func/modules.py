@@ -15,7 +15,6 @@ def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
 
     The stacked parameters are new leaves.
 
-
     Returns:
         (parameters by name, buffers by name).
 
@@ -52,9 +51,9 @@ def _stacked(states: list[Tensors]) -> Tensors:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let each batch normalization in `root` use the statistics of its batch only, in place, and return `root`.
+    """Let all batch normalizations in `root` use the statistics of the batch only, in place, and return `root`.
 
-    A transform of a module in training mode needs this: what is written to running statistics inside would leave it.
+    Needed before a module in training mode is transformed: its writes to running statistics would leave the transform.
 
     Example:
         >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None

@@ -1,7 +1,7 @@
-"""Containers of containers, taken apart into their leaves and put together again: `torch.utils._pytree`.
+"""Trees of nested containers, flattened to their leaves and restored: `torch.utils._pytree`.
 
-Lists, tuples, named tuples, dictionaries, deques and what `register_pytree_node` made known are containers; all else,
-None too, is a leaf.
+Lists, tuples, named tuples, dictionaries, deques and classes registered by `register_pytree_node` are containers; all
+other objects, None too, are leaves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The place of an item in a list or tuple.
+    """The index of an item of a list or tuple.
 
     Example:
         >>> torch.utils._pytree.SequenceKey(1).get([5, 6])
@@ -43,7 +43,7 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class MappingKey:
-    """The key of an item in a dictionary.
+    """The key of an item of a dictionary.
 
     Example:
         >>> torch.utils._pytree.MappingKey("a").get({"a": 5})
@@ -62,7 +62,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The name of an item in a named tuple.
+    """The name of an item of a named tuple.
 
     Example:
         >>> torch.utils._pytree.GetAttrKey("values").get(torch.tensor([1, 3]).max(0))
@@ -94,11 +94,11 @@ def keystr(kp: tuple[Any, ...]) -> str:
 
 
 class _Kind(NamedTuple):
-    """How containers of one type are taken apart and put together."""
+    """How containers of one type are flattened and restored."""
 
-    flatten: Callable[[Any], tuple[list[Any], Any]]  # to the items, and what else is to be known
+    flatten: Callable[[Any], tuple[list[Any], Any]]  # to the items and the context
     unflatten: Callable[[list[Any], Any], Any]
-    keys: Callable[[Any, Any], list[Any]] | None  # from the container and what flatten told
+    keys: Callable[[Any, Any], list[Any]] | None  # from the container and the context
 
     @property
     def flatten_fn(self) -> Callable[[Any], tuple[list[Any], Any]]:
@@ -111,11 +111,11 @@ class _Kind(NamedTuple):
         return self.unflatten
 
 
-def _places(container: Any, context: Any) -> list[Any]:
+def _sequence_keys(container: Any, context: Any) -> list[Any]:
     return [SequenceKey(i) for i in range(len(container))]
 
 
-def _mapping(kind: Callable[[Any], Any]) -> _Kind:
+def _mapping_kind(kind: Callable[[Any], Any]) -> _Kind:
     return _Kind(
         lambda x: (list(x.values()), list(x)),
         lambda items, keys: kind(zip(keys, items, strict=True)),
@@ -124,17 +124,17 @@ def _mapping(kind: Callable[[Any], Any]) -> _Kind:
 
 
 _kinds: dict[Any, _Kind] = {
-    list: _Kind(lambda x: (x, None), lambda items, _: items, _places),
-    tuple: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
-    Size: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
-    dict: _mapping(dict),
-    OrderedDict: _mapping(OrderedDict),
+    list: _Kind(lambda x: (x, None), lambda items, _: items, _sequence_keys),
+    tuple: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _sequence_keys),
+    Size: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _sequence_keys),
+    dict: _mapping_kind(dict),
+    OrderedDict: _mapping_kind(OrderedDict),
     defaultdict: _Kind(
         lambda x: (list(x.values()), [x.default_factory, list(x)]),
-        lambda items, made_of: defaultdict(made_of[0], zip(made_of[1], items, strict=True)),
-        lambda _, made_of: [MappingKey(key) for key in made_of[1]],
+        lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+        lambda _, context: [MappingKey(key) for key in context[1]],
     ),
-    deque: _Kind(lambda x: (list(x), x.maxlen), lambda items, most: deque(items, maxlen=most), _places),
+    deque: _Kind(lambda x: (list(x), x.maxlen), lambda items, most: deque(items, maxlen=most), _sequence_keys),
     namedtuple: _Kind(
         lambda x: (list(x), type(x)),
         lambda items, kind: kind(*items),
@@ -142,7 +142,7 @@ _kinds: dict[Any, _Kind] = {
     ),
 }
 
-#: Whose keys count, not their order, when trees are walked side by side.
+#: The types whose keys are compared without their order when two trees are traversed together.
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -156,18 +156,18 @@ def register_pytree_node(
     from_dumpable_context: Callable[[Any], Any] | None = None,
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
-    """Make a class known as a container, also to `torch.func`.
+    """Register a class as a container, also for `torch.func`.
 
     Args:
         cls: the class; its subclasses are leaves.
-        flatten_fn: from an instance to its items, and what else is needed.
-        unflatten_fn: from the items, and what else was told, to an instance.
-        serialized_type_name: its name in what `torch.utils._pytree.treespec_dumps` writes.
-        to_dumpable_context, from_dumpable_context: to what JSON can write from what else was told, and back.
+        flatten_fn: from an instance to its items and a context, which holds what else is needed to restore it.
+        unflatten_fn: from the items and the context to an instance.
+        serialized_type_name: the name of the class in the JSON of `torch.utils._pytree.treespec_dumps`.
+        to_dumpable_context, from_dumpable_context: convert the context to an object that JSON can represent, and back.
         flatten_with_keys_fn: as `flatten_fn`, with pairs of key and item.
 
     Raises:
-        ValueError: the class is known, or there is a way to JSON but none back.
+        ValueError: the class is registered already, or only one of the two conversions is passed.
 
     Example:
         >>> from tinytorch.utils import _pytree as pytree
@@ -184,7 +184,7 @@ def register_pytree_node(
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     keys = None
     if flatten_with_keys_fn is not None:
-        with_keys = flatten_with_keys_fn  # (so that it is known not to be None)
+        with_keys = flatten_with_keys_fn  # (for the type checker: not None)
 
         def keys(container: Any, context: Any) -> list[Any]:
             return [key for key, _ in with_keys(container)[0]]
@@ -193,18 +193,18 @@ def register_pytree_node(
     serialized[cls] = serialized_type_name, to_dumpable_context, from_dumpable_context
 
 
-#: By type, what was registered for `treespec_dumps`.
+#: By type, its serialized name and the conversions of its context, for `treespec_dumps`.
 serialized: dict[Any, tuple[str | None, Callable[[Any], Any] | None, Callable[[Any], Any] | None]] = {}
 
 
 def _kind_of(tree: Any) -> Any:
-    """Return the type that says how a tree is taken apart, or None for a leaf."""
+    """Return the key of `_kinds` for a container, or None for a leaf."""
     kind = type(tree)
     if kind in _kinds:
         return kind
     if issubclass(kind, tuple):
         if issubclass(kind, _Result):
-            _kinds[kind] = _Kind(lambda x: (list(x), None), lambda items, _: kind(items), _places)
+            _kinds[kind] = _Kind(lambda x: (list(x), None), lambda items, _: kind(items), _sequence_keys)
             return kind
         if hasattr(kind, "_fields"):
             return namedtuple
@@ -219,7 +219,7 @@ class TreeSpec:
 
     Args:
         type: the type of the container, `collections.namedtuple` for named tuples, None for a leaf.
-        context: what else is needed to put it together: keys, for instance.
+        context: what else is needed to restore it: keys, for instance.
         children_specs: the structures of its items.
     """
 
@@ -271,7 +271,7 @@ class TreeSpec:
         """Return the tree of this structure with other leaves.
 
         Raises:
-            ValueError: there are more or fewer than it has.
+            ValueError: the number of leaves is another than that of the structure.
 
         Example:
             >>> leaves, structure = torch.utils._pytree.tree_flatten({"a": (1, 2)})
@@ -287,10 +287,10 @@ class TreeSpec:
         return _build(iter(leaves), self)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return the parts of `tree` that are where this structure has leaves.
+        """Return the subtrees of `tree` at the places where this structure has leaves.
 
         Raises:
-            ValueError: `tree` has another structure above them.
+            ValueError: above them `tree` has another structure.
 
         Example:
             >>> _, structure = torch.utils._pytree.tree_flatten([0, 0])
@@ -310,8 +310,8 @@ class TreeSpec:
             items = [tree[key] for key in keys]
         else:
             if kind is not self.type:
-                found = type(tree) if kind is None else kind
-                raise ValueError(f"Node type mismatch; expected {self.type}, but got {found}.")
+                actual = type(tree) if kind is None else kind
+                raise ValueError(f"Node type mismatch; expected {self.type}, but got {actual}.")
             items, context = _kinds[kind].flatten(tree)
             if len(items) != self.num_children:
                 raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(items)}.")
@@ -352,7 +352,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of `tree`, in order, and its structure.
 
     Args:
-        is_leaf: takes a container too for a leaf where this returns True.
+        is_leaf: a container for which this returns True is treated as a leaf.
 
     Example:
         >>> torch.utils._pytree.tree_flatten([1, {"a": 2}])
@@ -360,24 +360,24 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
           TreeSpec(dict, ['a'], [*])]))
     """
     leaves: list[Any] = []
-    return leaves, _take_apart(tree, is_leaf, leaves)
+    return leaves, _flatten_into(tree, is_leaf, leaves)
 
 
-def _take_apart(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
+def _flatten_into(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
     kind = _kind_of(tree)
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
     items, context = _kinds[kind].flatten(tree)
-    return TreeSpec(kind, context, [_take_apart(item, is_leaf, leaves) for item in items])
+    return TreeSpec(kind, context, [_flatten_into(item, is_leaf, leaves) for item in items])
 
 
 def unflatten(leaves: Iterable[Any], structure: TreeSpec) -> Any:
     """Return the tree of a structure with other leaves.
 
     Raises:
-        TypeError: `structure` is none.
-        ValueError: there are more or fewer leaves than it has.
+        TypeError: `structure` is no TreeSpec.
+        ValueError: the number of leaves is another than that of the structure.
 
     Example:
         >>> from tinytorch.func.pytree import flatten, unflatten
@@ -397,7 +397,7 @@ def _build(leaves: Iterator[Any], structure: TreeSpec) -> Any:
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return `tree` with `func` of each leaf, and of what `rests` have in its place, in its place.
+    """Return `tree` with each leaf replaced by `func` of it and of the subtrees that `rests` have in its place.
 
     Example:
         >>> torch.utils._pytree.tree_map(lambda x, y: x + y, [1, {"a": 2}], [10, {"a": 20}])
@@ -408,7 +408,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` as `tree_map` does, and return `tree` itself.
+    """Call `func` as `tree_map` does, but return `tree` itself.
 
     Example:
         >>> tree = [torch.ones(1), torch.zeros(1)]
@@ -421,33 +421,33 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 
 
 def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Return a decorator for functions that are to change only values of a type, or those that a function accepts.
+    """Return a decorator that applies a function only to values of a type, or for which a predicate holds.
 
     Raises:
-        TypeError: it is neither a type, a tuple of types nor a function.
+        TypeError: the argument is neither a type, a tuple of types nor a callable.
 
     Example:
         >>> torch.utils._pytree.tree_map(torch.utils._pytree.map_only(int)(lambda x: x + 1), [1, "a"])
         [2, 'a']
     """
-    kinds = type_or_types_or_pred
-    if isinstance(kinds, (type, tuple)) or not callable(kinds):
-        if not isinstance(kinds, (type, tuple)) and not hasattr(kinds, "__args__"):
+    types = type_or_types_or_pred
+    if isinstance(types, (type, tuple)) or not callable(types):
+        if not isinstance(types, (type, tuple)) and not hasattr(types, "__args__"):
             raise TypeError("Argument must be a type, a tuple of types, or a callable.")
 
-        def chosen(value: Any) -> bool:
-            return isinstance(value, kinds)
+        def matches(value: Any) -> bool:
+            return isinstance(value, types)
     else:
-        chosen = kinds
+        matches = types
 
     def decorate(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda value: func(value) if chosen(value) else value
+        return lambda value: func(value) if matches(value) else value
 
     return decorate
 
 
 def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return `tree` with `func` of each leaf of a type (or that a function accepts) in its place.
+    """Return `tree` with `func` applied to the leaves of a type, or for which a predicate holds.
 
     Example:
         >>> torch.utils._pytree.tree_map_only(int, lambda x: x + 1, [1, "a", (2.5, 3)])
@@ -457,7 +457,7 @@ def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tre
 
 
 def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` as `tree_map_only` does, and return `tree` itself.
+    """Call `func` as `tree_map_only` does, but return `tree` itself.
 
     Example:
         >>> tree = [torch.ones(1), 2]
@@ -469,7 +469,7 @@ def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tr
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
-    """Give the leaves of a tree.
+    """Return an iterator over the leaves of a tree.
 
     Example:
         >>> list(torch.utils._pytree.tree_iter({"a": (1, 2), "b": 3}))
@@ -519,7 +519,7 @@ def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` holds for a leaf.
+    """Return whether `pred` holds for any leaf.
 
     Example:
         >>> torch.utils._pytree.tree_any(lambda x: x > 2, {"a": (1, 2), "b": 3})
@@ -539,7 +539,7 @@ def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
 
 
 def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` holds for a leaf of a type.
+    """Return whether `pred` holds for any leaf of a type.
 
     Example:
         >>> torch.utils._pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
@@ -555,7 +555,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
     """Return pairs of path and leaf.
 
     Raises:
-        ValueError: a container is of a class that was registered without keys.
+        ValueError: the class of a container was registered without `flatten_with_keys_fn`.
 
     Example:
         >>> from tinytorch.utils._pytree import keystr, tree_leaves_with_path
@@ -591,7 +591,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tupl
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`.
+    """Return `tree` with each leaf replaced by `func(path, leaf, …)`; see `tree_map`.
 
     Example:
         >>> torch.utils._pytree.tree_map_with_path(lambda path, x: torch.utils._pytree.keystr(path), {"a": (5, 6)})

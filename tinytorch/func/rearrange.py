@@ -1,4 +1,4 @@
-"""`torch.func.rearrange`: dimensions permuted, split and merged, as a pattern says.
+"""`torch.func.rearrange`: permutes, splits and merges dimensions by a pattern.
 
 Source of the notation: A. Rogozhnikov, "Einops: Clear and Reliable Tensor Manipulations with Einstein-like Notation",
 ICLR 2022.
@@ -13,28 +13,28 @@ from collections.abc import Sequence
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.join import stack
 
-#: The names of each dimension: several where it is a product, none where it has size 1.
+#: Per dimension the names in it: several for a product, none for a dimension of size 1.
 Side = list[list[str]]
 
 
 class DimensionBindError(Exception):
-    """A pattern's dimensions do not fit the tensor's sizes."""
+    """The dimensions of a pattern do not fit the sizes of the tensor."""
 
 
 def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int) -> Tensor:
-    """Return a tensor's elements in the dimensions that a pattern names, as `einops.rearrange` does.
+    """Return a tensor with its dimensions rearranged by a pattern, as `einops.rearrange` does.
 
     Args:
         tensor: the tensor, or a sequence of them, to be stacked first.
         pattern: the names of its dimensions, `->`, and of the result's. `(a b)` is one dimension of a * b elements,
             `...` stands for any number of dimensions, `1` and `()` for one of size 1.
-        **axes_lengths: sizes by name, where they do not follow from the tensor's.
+        **axes_lengths: sizes by name, for names whose sizes do not follow from the tensor's.
 
     Returns:
-        The result: a view of the tensor where its strides allow that.
+        The result, a view of the tensor if its strides allow that.
 
     Raises:
-        ValueError: the pattern is not well formed, or does not fit the number of dimensions.
+        ValueError: the pattern is malformed, or does not fit the number of dimensions.
         DimensionBindError: the sizes do not fit.
 
     Example:
@@ -51,15 +51,15 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
     sizes = _bound(left, tensor.shape, dict(axes_lengths))
     names = [name for group in left for name in group]
     order = [names.index(name) for group in right for name in group]
-    spread = tensor.reshape([sizes[name] for name in names]).permute(order)
-    return spread.reshape([math.prod(sizes[name] for name in group) for group in right])
+    permuted = tensor.reshape([sizes[name] for name in names]).permute(order)
+    return permuted.reshape([math.prod(sizes[name] for name in group) for group in right])
 
 
 def _parsed(pattern: str, ndim: int) -> tuple[Side, Side]:
-    """Return the two sides of a pattern for a tensor of `ndim` dimensions; those of an ellipsis are named …0, …1.
+    """Return the two sides of a pattern for a tensor of `ndim` dimensions; the ellipsis becomes the names …0, …1 etc.
 
     Raises:
-        ValueError: it is not well formed, or has another number of dimensions.
+        ValueError: the pattern is malformed, or has another number of dimensions.
     """
     if pattern.count("->") != 1:
         raise ValueError("Pattern must contain a single '->' separator")
@@ -67,26 +67,28 @@ def _parsed(pattern: str, ndim: int) -> tuple[Side, Side]:
     if any("." in text or text.count("…") > 1 for text in parts):
         raise ValueError("Expression may contain dots only inside ellipsis (...)")
     left, right = [_side(text) for text in parts]
-    ours, theirs = [{name for group in side for name in group} for side in (left, right)]
-    if "…" in theirs - ours:
+    left_names, right_names = [{name for group in side for name in group} for side in (left, right)]
+    if "…" in right_names - left_names:
         raise ValueError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
     if re.search(r"\([^)]*…", parts[0]):
         raise ValueError(f"Ellipsis is parenthesis in the left side is not allowed: {pattern}")
-    if ours != theirs:
-        raise ValueError(f"Identifiers only on one side of rearrange expression (should be on both): {ours ^ theirs}")
-    free = ndim - sum(group != ["…"] for group in left)
-    if free < 0 or (free and "…" not in ours):
+    if left_names != right_names:
+        raise ValueError(
+            f"Identifiers only on one side of rearrange expression (should be on both): {left_names ^ right_names}"
+        )
+    ellipsis_dims = ndim - sum(group != ["…"] for group in left)
+    if ellipsis_dims < 0 or (ellipsis_dims and "…" not in left_names):
         raise ValueError(
             f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the tensor "
             f"({ndim})"
         )
-    unnamed = " ".join(f"…{k}" for k in range(free))
+    unnamed = " ".join(f"…{k}" for k in range(ellipsis_dims))
     left, right = [_side(text.replace("…", f" {unnamed} ")) for text in parts]
     return left, right
 
 
 def _side(text: str) -> Side:
-    """Return one side of a pattern."""
+    """Parse one side of a pattern."""
     side: Side = []
     seen: set[str] = set()
     inside = False
@@ -122,7 +124,7 @@ def _side(text: str) -> Side:
 
 
 def _bound(left: Side, shape: Sequence[int], sizes: dict[str, int]) -> dict[str, int]:
-    """Return the sizes of all names.
+    """Return the sizes of all names; `sizes` has those passed by the user.
 
     Raises:
         DimensionBindError: they do not fit the shape.

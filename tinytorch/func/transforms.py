@@ -1,9 +1,9 @@
 """The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
 
 Forward transforms are levels of forward mode (`autograd/forward_ad.py`). Reverse transforms share one graph: each run
-of a function gets inputs of its own, leaves on the same memory whose node, `_Input`, leads on to where they came from.
-So a gradient with respect to them stops there, one level of nesting cannot be taken for another, and what the run
-returns is part of the graph around it. What is not tracked around it leaves without a graph.
+of a function gets new leaves on the memory of its inputs, whose node, `_Input`, has the edges of the original inputs.
+So a gradient with respect to these leaves stops there, levels of nesting cannot be confused, and the results of the run
+are part of the surrounding graph. Results that depend on nothing tracked in the surroundings are detached.
 Source: PyTorch's `torch.func` (functorch).
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from tinytorch.autograd import api as engine
 from tinytorch.autograd.forward_ad import Level, _DualLevel
-from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
+from tinytorch.autograd.functional import forward_jacobian, reverse_jacobian, tangent_of
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
@@ -33,7 +33,7 @@ Function = Callable[..., Any]
 
 @contextmanager
 def _no_inference_mode() -> Iterator[None]:
-    """Switch inference mode off, and nothing else: transforms work inside of it too (a context and a decorator)."""
+    """Switch inference mode off, so that transforms work inside of it too (a context manager and a decorator)."""
     state = local.state
     if not state.inference:
         yield
@@ -49,13 +49,13 @@ def _no_inference_mode() -> Iterator[None]:
 
 
 class _Phase:
-    """Whether a run is active: nodes hold this rather than the run, which holds them."""
+    """Whether a run is active. Nodes refer to this rather than to the run, which refers to them."""
 
     active = False
 
 
 class _Input(Node):
-    """The node of a run's input: an identity, from where the input came to its use in the run."""
+    """The node of a run's input: an identity, whose own input is the original input of the run."""
 
     __slots__ = ("phase",)
 
@@ -64,7 +64,7 @@ class _Input(Node):
         self.edges, self.hooks, self.number = (edge,), Hooks(), next(numbers)
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Hand the gradient on to where the input came from."""
+        """Return the gradient unchanged."""
         if needed is None and self.phase.active:
             raise RuntimeError(
                 "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
@@ -77,10 +77,10 @@ class _Run:
     """One run of a function that is differentiated in reverse mode.
 
     Attributes:
-        start: a creation number: nodes of the run have greater ones.
+        start: a creation number; the nodes of the run have greater ones.
         phase: whether the function is still running.
         recording: whether the surroundings record; if not, the run is not connected to them.
-        inputs: by id of the run's inputs, these and the tensors that they stand for.
+        inputs: by id of a leaf of the run, this leaf, the original input, and the leaf's node.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Run:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Record, whatever the surroundings do: a transform's result does not depend on `no_grad` around it."""
+        """Switch recording on: the result of a transform does not depend on `no_grad` around it."""
         self.phase.active = True
         try:
             with _no_inference_mode(), enable_grad():
@@ -100,7 +100,7 @@ class _Run:
             self.phase.active = False
 
     def enter(self, x: Any) -> Tensor:
-        """Return a leaf on the memory of `x` that stands for it in the run."""
+        """Return a new leaf on the memory of `x`, which replaces it in the run."""
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         edge = None
@@ -115,9 +115,9 @@ class _Run:
         return inner
 
     def share(self, x: Any) -> Any:
-        """Return what the run gets for an argument that is not differentiated.
+        """Return the object that replaces an argument which is not differentiated: of a tensor, one on its memory.
 
-        It may write to a tensor in place, in terms of what is differentiated: to one of its own, on the same memory.
+        The function may write to that tensor in place, with values that depend on differentiated arguments.
         """
         if not isinstance(x, Tensor) or x.requires_grad:
             return x
@@ -126,8 +126,8 @@ class _Run:
         return inner
 
     def inner(self, args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the run's own arguments, and those of them at `positions`, which are differentiated."""
-        inner = tuple([tree_map(self.enter if k in positions else self.share, each) for k, each in enumerate(args)])
+        """Return the arguments of the run, and those of them at `positions`, which are differentiated."""
+        inner = tuple([tree_map(self.enter if k in positions else self.share, arg) for k, arg in enumerate(args)])
         return inner, tuple([inner[k] for k in positions])
 
     def gradients(
@@ -143,11 +143,11 @@ class _Run:
         if not pairs or not xs:
             return [zeros_like(x) for x in xs]
         starts, vectors = zip(*pairs, strict=True)
-        found = engine.grad(starts, xs, vectors, retain_graph, create_graph, allow_unused=True)
-        return [zeros_like(x) if g is None else g for g, x in zip(found, xs, strict=True)]
+        grads = engine.grad(starts, xs, vectors, retain_graph, create_graph, allow_unused=True)
+        return [zeros_like(x) if g is None else g for g, x in zip(grads, xs, strict=True)]
 
     def is_connected(self, tensors: Sequence[Any]) -> bool:
-        """Return whether what is around the run may want to differentiate gradients that depend on these tensors."""
+        """Return whether the surroundings may differentiate gradients that depend on these tensors."""
         if not self.recording:
             return False
         around = _Surroundings()
@@ -157,18 +157,18 @@ class _Run:
                 around.track(x) or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
             )
 
-        return any(tracked(each, _levels()) for each in tensors)
+        return any(tracked(tensor, _levels()) for tensor in tensors)
 
     def leave(self, tree: Any) -> Any:
-        """Return what the run returns as its caller gets it: without a graph where nothing around is tracked.
+        """Return the results of the run for its caller: detached unless they depend on tracked surroundings.
 
         Raises:
             RuntimeError: a leaf of the tree is no Tensor.
         """
         around = _Surroundings() if self.recording else None
-        return tree_map(lambda x: self._left(x, around, _levels()), tree)
+        return tree_map(lambda x: self._detached_result(x, around, _levels()), tree)
 
-    def _left(self, x: Any, around: _Surroundings | None, levels: list[Level]) -> Tensor:
+    def _detached_result(self, x: Any, around: _Surroundings | None, levels: list[Level]) -> Tensor:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
         if id(x) in self.inputs and x.is_leaf:
@@ -177,22 +177,22 @@ class _Run:
         ours = x.requires_grad and x._edge is not None and x._edge[0].number > self.start
         out = _without_graph(x) if ours and (around is None or not around.track(x)) else x
         for k, (level, tangent) in enumerate(zip(levels, tangents, strict=True)):
-            if tangent is not None:  # a tangent may have been computed from the run's inputs too
-                left = self._left(tangent, around, levels[:k])
+            if tangent is not None:  # a tangent, too, may depend on the run's inputs
+                left = self._detached_result(tangent, around, levels[:k])
                 if left is not tangent:
                     out = level.dual(out, left)
         return out
 
 
 class _Surroundings:
-    """What is tracked around a run: leaves (unless told otherwise), and the inputs of runs that are active."""
+    """The tracked tensors around a run: leaves (unless `leaves` is False), and the inputs of active runs."""
 
     def __init__(self, leaves: bool = True) -> None:
         self._known: dict[Node, bool] = {}
         self._leaves = leaves
 
     def track(self, x: Tensor) -> bool:
-        """Return whether the graph of `x` leads there."""
+        """Return whether `x` depends on a tracked tensor."""
         if not x.requires_grad:
             return False
         root = (x._edge or leaf_edge(x))[0]
@@ -207,49 +207,49 @@ class _Surroundings:
             if not known[node]:
                 new.append(node)
                 stack += [edge[0] for edge in node.edges if edge is not None]
-        for node in sorted(new, key=lambda node: node.number):  # what a node depends on comes first
+        for node in sorted(new, key=lambda node: node.number):  # in topological order
             known[node] = any(known[edge[0]] for edge in node.edges if edge is not None)
         return known[root]
 
 
 def _levels() -> list[Level]:
-    """Return the levels of forward mode that are on, the outermost first."""
+    """Return the active levels of forward mode, the outermost first."""
     return [mode for mode in local.state.modes or () if isinstance(mode, Level)]
 
 
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
     for level in _levels():
-        level.tangent(x)  # when asked, the level notes that of a view, which it has from its base
-    made: Tensor = wrap(x._array)
-    made._cell = x._cell
-    return made
+        level.tangent(x)  # so that the level computes the tangent of a view from that of its base
+    tensor: Tensor = wrap(x._array)
+    tensor._cell = x._cell
+    return tensor
 
 
 # Arguments ----------------------------------------------------------------------------------------
 
 
-def _chosen(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
-    """Return the positions in `args` that `argnums` names."""
+def _positions(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
+    """Return the positions in `args` that `argnums` selects, none of them negative."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
-    several = (argnums,) if isinstance(argnums, int) else argnums
-    if not several:
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not numbers:
         raise RuntimeError("argnums must be non-empty")
-    found = []
-    for each in several:
-        if not isinstance(each, int):
-            raise RuntimeError(f"argnum must be int, got: {type(each)}")
-        if not -len(args) <= each < len(args):
-            raise RuntimeError(f"Got argnum={each}, but only {len(args)} positional inputs")
-        found.append(each % len(args))
-    if len(set(found)) != len(found):
-        raise RuntimeError(f"argnums elements must be unique, got {tuple(found)}")
-    return tuple(found)
+    positions = []
+    for number in numbers:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
+        if not -len(args) <= number < len(args):
+            raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
+        positions.append(number % len(args))
+    if len(set(positions)) != len(positions):
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(positions)}")
+    return tuple(positions)
 
 
-def _with_aux(result: Any, has_aux: bool, caller: str) -> tuple[Any, Any]:
-    """Return what a function returned as (output, aux)."""
+def _output_and_aux(result: Any, has_aux: bool, caller: str) -> tuple[Any, Any]:
+    """Return the result of a function as (output, aux)."""
     if not has_aux:
         return result, ()
     if not (isinstance(result, tuple) and len(result) == 2):
@@ -262,10 +262,10 @@ def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
     leaves, structure = flatten(output)
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
         raise RuntimeError(f"{caller}: Expected f to be a function that has non-empty output (got output = {leaves})")
-    for each in leaves:
-        if not isinstance(each, Tensor):
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
             raise RuntimeError(
-                f"{caller}: expected f(*primals) to return only tensors, got unsupported type {type(each)}"
+                f"{caller}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
             )
     return leaves, structure
 
@@ -276,16 +276,17 @@ def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
 def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Return the function that computes the gradient of a scalar function.
 
-    It nests: `grad(grad(f))` is the second derivative. `no_grad` inside of `func` is respected, around it is not. The
-    result requires grad only if something around it is tracked.
+    It nests: `grad(grad(f))` is the second derivative. `no_grad` has its effect inside `func`, but not around the call.
+    The result requires grad only if it depends on a tensor outside that requires grad.
 
     Args:
         func: takes tensors, or containers of tensors; returns a 0-d Tensor.
-        argnums: the position, or positions, of the arguments to differentiate by.
+        argnums: the position, or a tuple of the positions, of the arguments to differentiate by.
         has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
 
     Returns:
-        A function of the same arguments that returns a gradient structured as the argument; a tuple for several.
+        A function of the same arguments that returns the gradient, with the structure of the argument; if `argnums` is
+        a tuple, a tuple of gradients.
 
     Raises:
         RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
@@ -301,8 +302,8 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
 
     return gradient
 
@@ -329,10 +330,10 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
     def gradient_and_value(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         run = _Run()
         with run():
-            positions = _chosen(args, argnums)
-            inner, chosen = run.inner(args, positions)
+            positions = _positions(args, argnums)
+            inner, differentiated = run.inner(args, positions)
             result = func(*inner, **tree_map(run.share, kwargs))
-            output, aux = _with_aux(result, has_aux, name)
+            output, aux = _output_and_aux(result, has_aux, name)
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
@@ -340,19 +341,19 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
                     f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
                     "you wanted to use the vjp or jacrev APIs instead?"
                 )
-            xs, structure = flatten(chosen[0] if isinstance(argnums, int) else chosen)
+            xs, structure = flatten(differentiated[0] if isinstance(argnums, int) else differentiated)
             run.phase.active = False
             connected = run.is_connected([output])
-            # (What `aux` holds may still need what the graph saved.)
-            found = run.gradients([output], xs, [None], connected, connected or has_aux)
-            found, output, aux = run.leave((found, output, aux))
-        return unflatten(found, structure), (output, aux) if has_aux else output
+            # (Tensors in `aux` may still need the saved tensors of the graph.)
+            gradients = run.gradients([output], xs, [None], connected, connected or has_aux)
+            gradients, output, aux = run.leave((gradients, output, aux))
+        return unflatten(gradients, structure), (output, aux) if has_aux else output
 
     return gradient_and_value
 
 
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return `func(*primals)`, and the function that multiplies vectors with its Jacobian from the left.
+    """Return `func(*primals)`, and the function that computes vector-Jacobian products there.
 
     Args:
         func: takes tensors, or containers of tensors; returns tensors, or containers of them.
@@ -372,25 +373,25 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
         >>> vjp_fn(torch.tensor([1.0, 10.0]))
         (tensor([ 2., 40.]),)
     """
-    pulled = _Pullback(func, primals, tuple(range(len(primals))), has_aux)
-    return (pulled.output, pulled.vjp, pulled.aux) if has_aux else (pulled.output, pulled.vjp)
+    pullback = _Pullback(func, primals, tuple(range(len(primals))), has_aux)
+    return (pullback.output, pullback.vjp, pullback.aux) if has_aux else (pullback.output, pullback.vjp)
 
 
 class _Pullback:
-    """A function that has run, and what its gradients are computed from.
+    """The result of a run of a function, with the graph from which its gradients are computed.
 
     Attributes:
-        output, aux: what it returned, as the caller gets it.
+        output, aux: the results for the caller.
         outs: the leaves of the output in the graph of the run.
-        xs, structure: the leaves of the inputs that are differentiated, and the structure of the tuple of these inputs.
+        xs, structure: the leaves of the differentiated arguments, and the structure of the tuple of these arguments.
     """
 
     def __init__(self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool) -> None:
         name = "vjp(f, *primals)"
         self.run = run = _Run()
         with run():
-            inner, chosen = run.inner(args, positions)
-            output, aux = _with_aux(func(*inner), has_aux, name)
+            inner, differentiated = run.inner(args, positions)
+            output, aux = _output_and_aux(func(*inner), has_aux, name)
             self.outs, self.output_structure = _tensor_leaves(output, name)
             for out in self.outs:
                 if not out.is_floating_point():
@@ -398,14 +399,14 @@ class _Pullback:
                         "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
                         f"dtype {out.dtype}"
                     )
-            self.xs, self.structure = flatten(chosen)
+            self.xs, self.structure = flatten(differentiated)
             run.phase.active = False
             self.connected = run.is_connected(self.outs)
             self.output, self.aux = run.leave((output, aux))
 
     @_no_inference_mode()
     def vjp(self, cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
-        """Return the gradients for `cotangents`, which have the structure of the output."""
+        """Return the vector-Jacobian product of `cotangents`, which have the structure of the output."""
         weights, structure = flatten(cotangents)
         if structure != self.output_structure:
             raise RuntimeError(
@@ -414,11 +415,11 @@ class _Pullback:
             )
         if create_graph is None:
             create_graph = local.state.grad and (self.connected or self.run.is_connected(weights))
-        found = self.run.gradients(self.outs, self.xs, weights, create_graph, retain_graph)
-        return self.run.leave(unflatten(found, self.structure))
+        gradients = self.run.gradients(self.outs, self.xs, weights, create_graph, retain_graph)
+        return self.run.leave(unflatten(gradients, self.structure))
 
-    def row(self, out: Tensor, unit: Tensor) -> list[Tensor]:
-        """Return the gradients of one element of an output, still in the graph of the run."""
+    def row(self, _: int, out: Tensor, unit: Tensor) -> list[Tensor]:
+        """Return a row of the Jacobian: the gradients of one element of an output, in the graph of the run."""
         connected = self.connected and local.state.grad
         return self.run.gradients([out], self.xs, [unit], connected)
 
@@ -433,12 +434,12 @@ def jacrev(
 ) -> Function:
     """Return the function that computes the Jacobian of a function by reverse mode.
 
-    There is one walk backward for each element of the output: for more outputs than inputs `jacfwd` is faster.
+    It takes one backward pass per element of the output: for more outputs than inputs `jacfwd` is faster.
 
     Args:
         func, argnums: as for `vjp` and `grad`.
         has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
-        chunk_size: accepted; rows are computed one by one.
+        chunk_size: accepted, without effect: rows are computed one by one.
 
     Returns:
         A function of the same positional arguments. Its result has the structure of the output, in which each leaf is
@@ -459,22 +460,18 @@ def jacrev(
     @functools.wraps(func)
     @_no_inference_mode()
     def jacobian(*args: Any) -> Any:
-        positions = _chosen(args, argnums)
-        pulled = _Pullback(func, args, positions, has_aux)
-        blocks = []
-        for out in pulled.outs:
-            rows = [pulled.row(out, unit) for unit in unit_tensors(out)]
-            columns: Any = zip(*rows, strict=True) if rows else [()] * len(pulled.xs)
-            blocks.append([jacobian_block(column, 0, out, x) for column, x in zip(columns, pulled.xs, strict=True)])
-        found = pulled.run.leave(blocks)
-        result = _of_blocks(found, pulled.output_structure, pulled.structure, argnums)
-        return (result, pulled.aux) if has_aux else result
+        positions = _positions(args, argnums)
+        pullback = _Pullback(func, args, positions, has_aux)
+        blocks = reverse_jacobian(pullback.row, pullback.outs, pullback.xs)
+        result_blocks = pullback.run.leave(blocks)
+        result = _jacobian_tree(result_blocks, pullback.output_structure, pullback.structure, argnums)
+        return (result, pullback.aux) if has_aux else result
 
     return jacobian
 
 
-def _of_blocks(blocks: Sequence[Sequence[Tensor]], outputs: TreeSpec, inputs: TreeSpec, argnums: Any) -> Any:
-    """Return the blocks `[i][j]` of a Jacobian in the structure of the outputs, and in it that of the inputs."""
+def _jacobian_tree(blocks: Sequence[Sequence[Tensor]], outputs: TreeSpec, inputs: TreeSpec, argnums: Any) -> Any:
+    """Return the blocks `[i][j]` of a Jacobian as a tree: the structure of the inputs in that of the outputs."""
     parts = [unflatten(row, inputs) for row in blocks]
     return unflatten([part[0] for part in parts] if isinstance(argnums, int) else parts, outputs)
 
@@ -486,19 +483,19 @@ _JVP = "jvp(f, primals, tangents)"
 
 @_no_inference_mode()
 def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return `func(*primals)` and its Jacobian times `tangents`, by forward mode.
+    """Return `func(*primals)` and the Jacobian-vector product with `tangents`, by forward mode.
 
     Args:
-        primals: the tuple of its arguments.
+        primals: the tuple of the arguments.
         tangents: of the structure and shapes of `primals`.
-        strict: raise an error for an output that does not depend on the inputs, rather than return zeros.
+        strict: raise an error for an output that does not depend on the inputs, instead of returning zeros.
         func, has_aux: as for `vjp`.
 
     Returns:
         `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
 
     Raises:
-        RuntimeError: `primals` is no tuple; `tangents` has another form; `func` returns no tensors; see `strict`.
+        RuntimeError: `primals` is no tuple; `tangents` has another structure; `func` returns no tensors; see `strict`.
 
     Example:
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
@@ -518,25 +515,25 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
     for name, leaves in (("primals", xs), ("tangents", vs)):
         if not leaves:
             raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
-        for each in leaves:
-            if not isinstance(each, Tensor):
-                raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}")
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(leaf)}")
     if any(isinstance(level, _DualLevel) for level in _levels()):
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
-        output, aux = _with_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
+        output, aux = _output_and_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
         outs, structure = _tensor_leaves(output, _JVP)
         if strict and any(level.tangent(out) is None for out in outs):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                 "allowed with strict=True."
             )
-        found = (
+        result = (
             unflatten([level.unpack(out).primal for out in outs], structure),
             unflatten([tangent_of(level, out) for out in outs], structure),
         )
-        return (*found, _primals(level, aux)) if has_aux else found
+        return (*result, _primals(level, aux)) if has_aux else result
 
 
 def _primals(level: Level, tree: Any) -> Any:
@@ -553,15 +550,15 @@ def jacfwd(
 ) -> Function:
     """Return the function that computes the Jacobian of a function by forward mode.
 
-    `func` is called once for each element of its inputs: for more inputs than outputs `jacrev` is faster.
+    It calls `func` once per element of the inputs: for more inputs than outputs `jacrev` is faster.
 
     Args:
         func, has_aux: see `jacrev`.
-        argnums: see `jacrev`; None stands for all arguments.
-        randomness: accepted; each call of `func` draws numbers of its own.
+        argnums: see `jacrev`; None for all arguments.
+        randomness: accepted, without effect: each call of `func` draws new random numbers.
 
     Returns:
-        A function of the same positional arguments; its result is that of `jacrev`.
+        A function of the same positional arguments, with the result that `jacrev` describes.
 
     Raises:
         RuntimeError: (when called) `func` does not return tensors; `argnums` does not fit the arguments.
@@ -576,23 +573,23 @@ def jacfwd(
     @functools.wraps(func)
     @_no_inference_mode()
     def jacobian(*args: Any) -> Any:
-        positions = tuple(range(len(args))) if argnums is None else _chosen(args, argnums)
+        positions = tuple(range(len(args))) if argnums is None else _positions(args, argnums)
         xs, inputs = flatten(tuple([args[k] for k in positions]))
         outputs = LEAF
         auxes: list[Any] = []
 
-        def flat(level: Level | None, *duals: Tensor) -> list[Tensor]:
+        def flat_func(level: Level | None, *duals: Tensor) -> list[Tensor]:
             nonlocal outputs
-            new = dict(zip(positions, unflatten(duals, inputs), strict=True))
-            result = func(*[new.get(k, each) for k, each in enumerate(args)])
-            output, aux = _with_aux(result, has_aux, _JVP)
+            duals_at = dict(zip(positions, unflatten(duals, inputs), strict=True))
+            result = func(*[duals_at.get(k, arg) for k, arg in enumerate(args)])
+            output, aux = _output_and_aux(result, has_aux, _JVP)
             outs, outputs = _tensor_leaves(output, _JVP)
             if not auxes:
                 auxes.append(aux if level is None else _primals(level, aux))
             return outs
 
-        blocks = forward_jacobian(flat, xs)
-        result = _of_blocks(blocks, outputs, inputs, argnums)
+        blocks = forward_jacobian(flat_func, xs)
+        result = _jacobian_tree(blocks, outputs, inputs, argnums)
         return (result, auxes[0]) if has_aux else result
 
     return jacobian
@@ -617,7 +614,7 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
 
 
 class _Recorded(DispatchMode):
-    """Records inside of `no_grad`, too: the derivatives are to be forward mode's, which does not ask for recording."""
+    """Records inside of `no_grad`, too, since forward mode, whose derivatives these are, does not need recording."""
 
     def call(self, op: Any, caller: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with enable_grad():
@@ -625,9 +622,9 @@ class _Recorded(DispatchMode):
 
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
-    """Return `func(*primals)`, and the function that multiplies its Jacobian there with tangents.
+    """Return `func(*primals)`, and the function that computes Jacobian-vector products there.
 
-    `func` runs once, and the graph is kept: for many tangents that takes less time than `jvp`, and more memory.
+    `func` runs once, and its graph is kept: for many tangents this takes less time than `jvp`, and more memory.
 
     Args:
         func, *primals: as for `vjp`.
@@ -648,7 +645,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         with enable_grad():
             with _Recorded():
                 output, vjp_fn = vjp(func, *primals)
-            # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
+            # vjp_fn is linear, v -> J^T v: the transpose of its Jacobian is J, at any point.
             _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
         if not recording:
             output = tree_map(Tensor.detach, output)
@@ -656,10 +653,11 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     expected = [(x.shape, x.device, x.dtype) for x in xs]
 
     def jvp_fn(*tangents: Any) -> Any:
-        vs, found = flatten(tangents)
-        if found != structure:
+        vs, tangent_structure = flatten(tangents)
+        if tangent_structure != structure:
             raise RuntimeError(
-                f"Expected the tangents {describe(found)} to have the same argspec as the primals {describe(structure)}"
+                f"Expected the tangents {describe(tangent_structure)} to have the same argspec as the primals "
+                f"{describe(structure)}"
             )
         for k, v in enumerate(vs):
             for what, have, want in zip(
@@ -678,22 +676,23 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
 def vmap(
     func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Function:
-    """Return `func` of each element of a batch, its results stacked.
+    """Return the function that applies `func` to each element of a batch and stacks the results.
 
-    There is no vectorization: `func` runs once per element, and takes as much longer. Values and derivatives are those
-    of a loop over the batch, also inside of other transforms and with others inside.
+    There is no vectorization: `func` runs once per element, which takes proportionally longer. Values and derivatives
+    are those of a loop over the batch, also inside of other transforms and with others inside.
 
     Args:
-        in_dims: the dimension of the batch in the arguments: one for all, or a tuple with one per argument, nested as
-            far as dimensions differ; None where the whole is given to each run, as keyword arguments are.
-        out_dims: where it goes in the results; None (which takes the first run's) where they do not depend on it.
-        randomness: "same" starts each run with the generator's state of the first. With "error" and "different"
-            each run draws its own numbers; PyTorch raises an error for "error".
-        chunk_size: accepted; the elements are computed one at a time anyway.
+        in_dims: the batch dimension of the arguments: one for all, or a tuple with one per argument, which may be
+            nested as the argument is; None for an argument that each run receives whole, as it does keyword arguments.
+        out_dims: the batch dimension of the results; None for a result that does not depend on the batch (that of the
+            first run is returned).
+        randomness: with "same" each run starts with the generator's state at the first. With "error" and "different"
+            each run draws new numbers; PyTorch raises an error for "error".
+        chunk_size: accepted, without effect: the elements are computed one at a time.
 
     Raises:
-        NotImplementedError: the batch is empty, so that there is no run to tell what comes out.
-        ValueError: the batches' sizes differ; a dimension is not there; what is mapped is no tensor.
+        NotImplementedError: the batch is empty, so that no run tells the shape of the result.
+        ValueError: the batch sizes differ; a dimension does not exist; a mapped argument is no tensor.
 
     Example:
         >>> batch = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -719,9 +718,9 @@ def vmap(
                 "vmap over a function with no inputs. The latter is unsupported."
             )
         leaves, structure = flatten(args, _is_collection)
-        dims = _per_leaf(in_dims, args, "in_dims")
+        dims = _dims_of_leaves(in_dims, args, "in_dims")
         where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
-        sizes = [_mapped_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
+        sizes = [_batch_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
         if not sizes:
             raise ValueError("vmap: Expected at least one Tensor to vmap over: all `in_dims` are None")
         if len(set(sizes)) > 1:
@@ -731,38 +730,38 @@ def vmap(
             )
         if not sizes[0]:
             raise NotImplementedError("vmap over an empty batch: tinytorch runs the function once per element")
-        state = get_rng_state() if randomness == "same" else None
+        random_state = get_rng_state() if randomness == "same" else None
         results: list[list[Any]] = []
         for k in range(sizes[0]):
-            if state is not None:
-                set_rng_state(state)
-            picked = [_element(leaf, dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
-            out = func(*unflatten(picked, structure), **kwargs)
-            found, shape = flatten(out, _is_collection)
-            for each in found:
-                if not isinstance(each, Tensor) and not _is_collection(each):
+            if random_state is not None:
+                set_rng_state(random_state)
+            elements = [_element(leaf, dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
+            out = func(*unflatten(elements, structure), **kwargs)
+            out_leaves, out_structure = flatten(out, _is_collection)
+            for leaf in out_leaves:
+                if not isinstance(leaf, Tensor) and not _is_collection(leaf):
                     raise ValueError(
-                        f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. "
+                        f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(leaf)}. "
                         "Did you mean to set out_dims= to None for output?"
                     )
-            results.append(found)
-        placed = _per_leaf(out_dims, out, "out_dims")
+            results.append(out_leaves)
+        dims_of_out = _dims_of_leaves(out_dims, out, "out_dims")
         stacked = [
             column[0] if dim is None else functions["stack"](column, dim)
-            for column, dim in zip(zip(*results, strict=True), placed, strict=True)
+            for column, dim in zip(zip(*results, strict=True), dims_of_out, strict=True)
         ]
-        return unflatten(stacked, shape)
+        return unflatten(stacked, out_structure)
 
     return mapped
 
 
-# Beside the transforms ----------------------------------------------------------------------------
+# Other functions ----------------------------------------------------------------------------------
 
 
 def functionalize(func: Function, *, remove: str = "mutations") -> Function:
-    """Return a function that computes what `func` computes, in which compilers find no writes in place.
+    """Return a function without writes in place that computes the same as `func`, for tracing compilers.
 
-    No tracing compiler would look here: it is `func` itself under its name, and what it writes to arguments it writes.
+    Here there is no such compiler: the result calls `func` unchanged, including its writes to arguments.
 
     Args:
         remove: "mutations", or "mutations_and_views".
@@ -788,12 +787,12 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """Return the plain value of a tensor inside of a transform: without graph and tangents. For debuggers.
+    """Return the value of a tensor inside of a transform without graph and tangents, for debuggers.
 
-    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run got.
+    Inside of a transform it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element of this run.
 
     Args:
-        recurse: accepted; the reverse transforms around share one graph, and all of them go at once.
+        recurse: accepted, without effect: the graph is shared by all transforms, so all of them are unwrapped at once.
 
     Example:
         >>> def f(x):
@@ -805,42 +804,42 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """
     around = _Surroundings(leaves=False)
     if around.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
-        return wrap(tensor._array.copy())  # a tangent would stay with the array
+        return wrap(tensor._array.copy())  # (a tangent belongs to the array)
     return tensor
 
 
 def _is_collection(tree: Any) -> bool:
-    """Return whether something is mapped as a tensor is, though it is none: what has PyTorch's hook (tensordict's)."""
+    """Return whether an object has PyTorch's method by which `vmap` maps collections of tensors (tensordict's)."""
     return hasattr(type(tree), "_add_batch_dim")
 
 
 def _element(leaf: Any, dim: int | None, k: int) -> Any:
-    """Return what run `k` gets; of a collection, which the run may enter its results in, one of its own."""
+    """Return element `k` of a leaf; of a collection, to which the run may write, a new one."""
     if not _is_collection(leaf):
         return leaf if dim is None else leaf.select(dim, k)
     return leaf.clone(False) if dim is None else leaf.unbind(dim)[k]
 
 
-def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
-    """Return a dimension for each leaf of a tree, given one for all, or a tree of them that is as deep or less."""
+def _dims_of_leaves(dims: Any, tree: Any, what: str) -> list[Any]:
+    """Return a dimension for each leaf of a tree, from one for all leaves, or a tree of dimensions at most as deep."""
     leaves, _ = flatten(tree, _is_collection)
     if dims is None or isinstance(dims, int):
         return [dims] * len(leaves)
     if isinstance(tree, dict) and isinstance(dims, dict) and dims.keys() == tree.keys():
-        return [dim for key in tree for dim in _per_leaf(dims[key], tree[key], what)]
+        return [dim for key in tree for dim in _dims_of_leaves(dims[key], tree[key], what)]
     if isinstance(tree, (tuple, list)) and isinstance(dims, (tuple, list)):
         if len(dims) == len(tree):
             pairs = zip(dims, tree, strict=True)
-            return [dim for own, part in pairs for dim in _per_leaf(own, part, what)]
-    elif isinstance(dims, tuple) and len(dims) == 1:  # of one output
-        return _per_leaf(dims[0], tree, what)
+            return [dim for own, part in pairs for dim in _dims_of_leaves(own, part, what)]
+    elif isinstance(dims, tuple) and len(dims) == 1:  # for a single output
+        return _dims_of_leaves(dims[0], tree, what)
     raise ValueError(
         f"vmap: {what} is not compatible with the structure of the "
         f"{'inputs' if what == 'in_dims' else 'outputs'}: {dims}"
     )
 
 
-def _mapped_size(leaf: Any, dim: int, where: str) -> int:
+def _batch_size(leaf: Any, dim: int, where: str) -> int:
     if not isinstance(leaf, Tensor) and not _is_collection(leaf):
         raise ValueError(
             f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "

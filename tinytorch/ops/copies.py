@@ -37,14 +37,15 @@ def _copy_class(view_class: type[OpNode], name: str | None) -> type[OpNode]:
     return type(name or f"{view_class.__name__}_copy", (view_class,), {"__slots__": ()})
 
 
-def _node_of_copies(node: Any, name: str | None) -> OpNode:
+def _node_of_copies(node: Any, name: str | None) -> Any:
     """Return a node like that of a view op, for copies of the op's outputs."""
-    copy: Any = _copy_class(type(node), name)()
+    view_class: Any = type(node)
+    copy: Any = _copy_class(view_class, name)()
     copy.edges, copy.plan, copy.saved = node.edges, node.plan, node.saved
     copy.shape, copy.dtype, copy.hooks, copy.number = node.shape, node.dtype, None, next(numbers)
     if not node.op.outputs:
         copy.outputs = node.outputs
-    return copy  # type: ignore[no-any-return]
+    return copy
 
 
 def _copied(view: Tensor, name: str | None = None) -> Tensor:
