@@ -1,4 +1,4 @@
-"""Train PyTorch's quickstart model on FashionMNIST, save it, and predict the classes of ten pictures.
+"""Train the model of PyTorch's quickstart tutorial on FashionMNIST, save it, and classify ten images.
 
     python train_fashion_mnist.py
     python train_fashion_mnist.py --epochs 10 --momentum 0.9
@@ -6,11 +6,11 @@
     python train_fashion_mnist.py --evaluate model.pth
     python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
 
-The dataset is downloaded (30 MB) to --data if it is missing. If the download fails, a synthetic dataset is
-used instead: see --dataset. --torchvision reads the data through torchvision, without PyTorch, or, if it is
-not installed, through tinytorch's version of it. After each epoch a checkpoint is written beside the model,
-for --resume; Ctrl-C stops at once and leaves the files intact. Several processes divide each batch among
-them, with the same result as one process.
+The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images are used
+(--dataset). --torchvision reads the data through torchvision, which needs no PyTorch, or through
+tinytorch's replacement if torchvision is not installed. After each epoch a checkpoint for --resume is
+written beside the model; Ctrl-C stops at once and leaves the files intact. Several processes share each
+batch; the result is that of one process.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tinytorch.utils.data import DataLoader, DistributedSampler
 
 
 class NeuralNetwork(nn.Module):
-    """A classifier of pictures of 28 x 28 pixels, with ten classes."""
+    """A classifier of images of 28 x 28 pixels, which returns a score for each of ten classes."""
 
     def __init__(self):
         super().__init__()
@@ -40,13 +40,13 @@ class NeuralNetwork(nn.Module):
         )
 
     def forward(self, x):
-        """Return the logits, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        """Return the scores, (B, 10), of the images `x`, (B, 1, 28, 28)."""
         x = self.flatten(x)  # (B, 1, 28, 28) -> (B, 784)
         return self.linear_relu_stack(x)  # (B, 10)
 
 
 def join():
-    """Return the rank of this process and the number of processes, which is one unless torchrun started several."""
+    """Return the rank of this process and the number of processes: one, unless torchrun has started several."""
     if "WORLD_SIZE" not in os.environ:
         return 0, 1
     dist.init_process_group()
@@ -56,14 +56,14 @@ def join():
 
 
 def mean(x):
-    """Return the mean of `x` over all processes."""
+    """Return the mean of a tensor over all processes."""
     if dist.is_initialized():
         dist.all_reduce(x, dist.ReduceOp.AVG)
     return x
 
 
-def make_step(model, loss_fn, optimizer):
-    """Return a function that makes a training step on a batch, and returns the loss and the logits."""
+def stepping(model, loss_fn, optimizer):
+    """Return a function that takes a training step on a batch, and returns the loss and the predictions."""
 
     def step(X, y):
         pred = model(X)
@@ -98,7 +98,7 @@ def train(dataloader, model, step, device, processes, no_progress):
 
 
 def test(dataloader, model, loss_fn, device):
-    """Print the accuracy and the mean loss on the test set."""
+    """Print the accuracy and the mean loss on the test data."""
     model.eval()
     test_loss, correct = 0.0, 0.0
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test(dataloader, model, loss_fn, device):
 
 
 def predict(data, model, device):
-    """Print the predicted and the actual classes of the first ten pictures."""
+    """Print the predicted and the actual classes of the first ten images."""
     model.eval()
     X, y = next(iter(DataLoader(data, batch_size=10)))
     with torch.no_grad():
@@ -122,10 +122,10 @@ def predict(data, model, device):
 
 
 def load_data(args):
-    """Return the training set (None for --evaluate) and the test set."""
+    """Return the training data (None for --evaluate) and the test data."""
     if args.torchvision:
         if "torch" not in sys.modules:
-            torch.compat.install()  # torchvision then imports tinytorch as torch
+            torch.compat.install()  # so that torchvision imports tinytorch as torch
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
@@ -141,7 +141,7 @@ def load_data(args):
 
 
 def first_process_first(rank, function):
-    """Return `function()`, called by the first process before the others, since it may download files."""
+    """Return `function()`, which the other processes call after the first one, since it may download files."""
     if rank:
         dist.barrier()
     result = function()
@@ -151,37 +151,39 @@ def first_process_first(rank, function):
 
 
 def resume(path, model, optimizer):
-    """Load a checkpoint into the model and the optimizer; return its epoch."""
+    """Load the states of the model and the optimizer from a checkpoint, and return its epoch."""
     checkpoint = torch.load(path)
     if not (isinstance(checkpoint, dict) and {"epoch", "model", "optimizer"} <= checkpoint.keys()):
-        raise ValueError("this is no checkpoint; use --evaluate for a saved model")
+        raise ValueError("this is no checkpoint; a saved model goes with --evaluate")
     model.load_state_dict(checkpoint["model"])
     optimizer.load_state_dict(checkpoint["optimizer"])
     return checkpoint["epoch"]
 
 
 def parse(argv):
-    """Return the parsed command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
     option(
         "--dataset",
         choices=("auto", "fashion", "drawn"),
         default="auto",
-        help="fashion: FashionMNIST; drawn: a synthetic dataset; auto: the synthetic one if "
-        "FashionMNIST is missing and cannot be downloaded (auto)",
+        help="fashion: FashionMNIST; drawn: generated images; auto: generated images if "
+        "FashionMNIST is not in the folder and cannot be downloaded (auto)",
     )
-    option("--epochs", type=int, default=5, help="number of epochs (5)")
-    option("--batch-size", type=int, default=64, help="pictures per step (64)")
+    option("--epochs", type=int, default=5, help="the number of epochs (5)")
+    option("--batch-size", type=int, default=64, help="images per step (64)")
     option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
     option("--momentum", type=float, default=0.0, help="momentum (0)")
     option("--compile", action="store_true", help="compile the training step (torch.compile)")
-    option("--seed", type=int, default=0, help="seed of the initial weights (0)")
+    option("--seed", type=int, default=0, help="the seed of the initial weights (0)")
     option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    option("--save", metavar="FILE", help="file of the model (model.pth; in a new folder if this one is not writable)")
+    option(
+        "--save", metavar="FILE", help="the file of the model (model.pth, in a new folder if this one is not writable)"
+    )
     option("--resume", metavar="FILE", help="resume from this checkpoint, up to --epochs")
-    option("--evaluate", metavar="FILE", help="do not train: test this saved model")
+    option("--evaluate", metavar="FILE", help="test this saved model instead of training")
     option(
         "--torchvision",
         action="store_true",
@@ -196,7 +198,7 @@ def parse(argv):
 
 @contextlib.contextmanager
 def or_exit(doing):
-    """Turn an error in the user's input into a one-line message and exit status 2."""
+    """Report an error in the user's input by one message and exit status 2."""
     try:
         yield
     except Exception as error:
@@ -205,7 +207,7 @@ def or_exit(doing):
 
 
 def main(argv=None):
-    """Run the program."""
+    """Run the command line."""
     args = parse(argv)
     rank, processes = join()
     if args.save is None:
@@ -228,7 +230,7 @@ def main(argv=None):
             raise ValueError(f"{processes} processes cannot share a batch of {args.batch_size}")
     loss_fn = nn.CrossEntropyLoss()
 
-    notice = getattr(test_data, "notice", None)  # the synthetic dataset has a notice
+    notice = getattr(test_data, "notice", None)  # that the images are generated
     if notice:
         print(notice)
     print(f"Using {device} device")
@@ -244,7 +246,7 @@ def main(argv=None):
         return
 
     with or_exit(f"cannot save to {args.save!r}"):
-        os.stat(os.path.dirname(args.save) or ".")  # fail before the training, not after it
+        os.stat(os.path.dirname(args.save) or ".")  # fail now instead of after the training
     first_epoch = 0
     if args.resume:
         with or_exit(f"cannot resume from {args.resume!r}"):
@@ -255,14 +257,14 @@ def main(argv=None):
     if processes > 1:
         sampler, trained = DistributedSampler(training_data, shuffle=False), DistributedDataParallel(model)
     train_dataloader = DataLoader(training_data, batch_size=args.batch_size // processes, sampler=sampler)
-    step = make_step(trained, loss_fn, optimizer)
+    step = stepping(trained, loss_fn, optimizer)
     if args.compile:
         step = torch.compile(step)
     for epoch in range(first_epoch, args.epochs):
         print(f"Epoch {epoch + 1}\n-------------------------------")
         train(train_dataloader, trained, step, device, processes, args.no_progress or rank > 0)
         if rank:
-            continue  # the next epoch waits for the first process
+            continue  # only the first process tests and saves
         test(test_dataloader, model, loss_fn, device)
         state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
         with or_exit(f"cannot save to {checkpoint_file!r}"):
@@ -288,7 +290,7 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        # tqdm does not erase a bar that it was drawing for the first time.
+        # (tqdm does not erase a bar that it was drawing for the first time.)
         erase = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if sys.stderr.isatty() else "\n"
-        print(f"{erase}Interrupted. Saved files are kept; --resume continues from the checkpoint.", file=sys.stderr)
+        print(f"{erase}Interrupted. Saved files stay; --resume continues from the last checkpoint.", file=sys.stderr)
         sys.exit(130)
