@@ -13,7 +13,7 @@ __all__ = ["linear", "product"]
 
 Array = Any
 
-#: Multiplications below which a product of matrices is computed by BLAS (`LEAST` in native/products.c).
+#: Multiplications below which a product of matrices is left to BLAS; equal to MIN_PRODUCT of native/native.h.
 SMALL = 1 << 15
 
 

@@ -26,8 +26,6 @@ static inline int64_t round_to_lines(int64_t floats) { return ceil_div(floats, C
 
 // Arguments -------------------------------------------------------------------------------------
 
-#define ARRAY(object) ((PyArrayObject *)(object))
-
 // A contiguous float32 array; if `writable`, one that may be written to.
 static inline bool is_float_array(PyObject *x, bool writable) {
     return tt_is_float32(x) && tt_is_contiguous(x) && (!writable || PyArray_ISWRITEABLE(ARRAY(x)));
@@ -44,11 +42,6 @@ static inline float *float_data(PyObject *x) { return PyArray_DATA(ARRAY(x)); }
 static inline bool disjoint(PyObject *x, PyObject *y) {
     const char *a = PyArray_DATA(ARRAY(x)), *b = PyArray_DATA(ARRAY(y));
     return a + PyArray_NBYTES(ARRAY(x)) <= b || b + PyArray_NBYTES(ARRAY(y)) <= a;
-}
-
-static inline bool same_shape(PyObject *x, PyObject *y) {
-    return PyArray_NDIM(ARRAY(x)) == PyArray_NDIM(ARRAY(y)) &&
-           PyArray_CompareLists(PyArray_DIMS(ARRAY(x)), PyArray_DIMS(ARRAY(y)), PyArray_NDIM(ARRAY(x)));
 }
 
 // Read the data of a contiguous float32 array of `size` elements. None is NULL, if the argument is `optional`. False

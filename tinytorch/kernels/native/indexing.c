@@ -82,7 +82,7 @@ static void gather_part(void *context, Py_ssize_t part, int worker) {
     Lines *lines = context;
     const PartRange range = range_of(lines, part);
     const uint64_t length = (uint64_t)lines->length;
-    const Py_ssize_t after = lines->after, count = lines->count;
+    const Py_ssize_t after = lines->after, count = lines->count, left = range.left, right = range.right;
     bool out_of_range = false;
     for (Py_ssize_t row = range.first; row < range.last; row++) {
         const float *x = lines->x + row * lines->length * after;
@@ -100,7 +100,7 @@ static void gather_part(void *context, Py_ssize_t part, int worker) {
             continue;
         }
         for (Py_ssize_t k = 0; k < count; k++) {
-            for (Py_ssize_t j = range.left; j < range.right; j++) {
+            for (Py_ssize_t j = left; j < right; j++) {
                 uint64_t at = (uint64_t)index[k * after + j];
                 out_of_range |= at >= length;
                 out[k * after + j] = x[(at < length ? at : 0) * (uint64_t)after + (uint64_t)j];

@@ -40,8 +40,6 @@ static void detect_sets(void) {
 
 // Arrays ----------------------------------------------------------------------------------------
 
-#define ARRAY(object) ((PyArrayObject *)(object))
-
 bool tt_is_float32(PyObject *object) {
     return PyArray_CheckExact(object) && PyArray_TYPE(ARRAY(object)) == NPY_FLOAT &&
            PyArray_ISBEHAVED_RO(ARRAY(object));
@@ -95,11 +93,6 @@ static void pointwise_part(void *context, Py_ssize_t part, int worker) {
     const float *inputs[MAX_PARAMETERS];
     for (int i = 0; i < call->input_count; i++) inputs[i] = call->inputs[i] + begin;
     call->block(inputs, call->numbers, call->out + begin, left < BLOCK ? left : BLOCK);
-}
-
-static bool same_shape(PyObject *x, PyObject *y) {
-    int dims = PyArray_NDIM(ARRAY(x));
-    return PyArray_NDIM(ARRAY(y)) == dims && PyArray_CompareLists(PyArray_DIMS(ARRAY(x)), PyArray_DIMS(ARRAY(y)), dims);
 }
 
 // True if the elements of `x` have the same order in memory as those of `out`, without gaps. `out` has no gaps.

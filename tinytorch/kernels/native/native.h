@@ -53,6 +53,13 @@ void tt_parallel_for_unlocked(Work work, void *context, Py_ssize_t parts, int64_
 
 // Arrays (module.c) -----------------------------------------------------------------------------
 
+#define ARRAY(object) ((PyArrayObject *)(object))
+
+static inline bool same_shape(PyObject *x, PyObject *y) {
+    return PyArray_NDIM(ARRAY(x)) == PyArray_NDIM(ARRAY(y)) &&
+           PyArray_CompareLists(PyArray_DIMS(ARRAY(x)), PyArray_DIMS(ARRAY(y)), PyArray_NDIM(ARRAY(x)));
+}
+
 // True for an aligned float32 array in native byte order (not of a subclass of ndarray).
 bool tt_is_float32(PyObject *object);
 bool tt_is_contiguous(PyObject *object);

@@ -40,16 +40,10 @@ static PyObject *run_step(PyObject *const *args, int arrays, int numbers, StepBl
     Py_RETURN_NONE;
 }
 
-// A whole vector, or the `count` floats that are left.
-INLINE vec load_left(const float *from, Py_ssize_t count) {
-    return count == WIDTH ? load(from) : load_partial(from, count);
-}
-INLINE void store_left(float *to, vec x, Py_ssize_t count) {
-    count == WIDTH ? store(to, x) : store_partial(to, x, count);
-}
+typedef float *Floats;  // so that one declaration lists several arrays
 
 // Define a step by the names of its arrays and of its numbers, in the order of the Python definition. The function's
-// body updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array, `n->lr` a number.
+// body updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array, `n.lr` a number.
 #define STEP(name, arrays, numbers)                                                                                    \
     typedef struct {                                                                                                   \
         Floats UNPACK arrays;                                                                                          \
@@ -57,22 +51,20 @@ INLINE void store_left(float *to, vec x, Py_ssize_t count) {
     typedef struct {                                                                                                   \
         float UNPACK numbers;                                                                                          \
     } name##_numbers;                                                                                                  \
-    INLINE void name##_vector(const name##_arrays *a, const name##_numbers *n, Py_ssize_t i, Py_ssize_t count);        \
-    static void name##_block(float *const *arrays_, const float *numbers_, Py_ssize_t count) {                         \
-        const name##_arrays *a = (const name##_arrays *)arrays_;                                                       \
-        const name##_numbers *n = (const name##_numbers *)numbers_;                                                    \
+    INLINE void name##_vector(const name##_arrays *a, name##_numbers n, Py_ssize_t i, Py_ssize_t count);               \
+    static void name##_block(float *const *all_arrays, const float *all_numbers, Py_ssize_t count) {                   \
+        const name##_arrays *a = (const name##_arrays *)all_arrays;                                                    \
+        const name##_numbers *n = (const name##_numbers *)all_numbers;                                                 \
         Py_ssize_t i = 0;                                                                                              \
-        for (; i + WIDTH <= count; i += WIDTH) name##_vector(a, n, i, WIDTH);                                          \
-        if (i < count) name##_vector(a, n, i, count - i);                                                              \
+        for (; i + WIDTH <= count; i += WIDTH) name##_vector(a, *n, i, WIDTH);                                         \
+        if (i < count) name##_vector(a, *n, i, count - i);                                                             \
     }                                                                                                                  \
     static PyObject *name##_call(PyObject *const *args) {                                                              \
         return run_step(args, sizeof(name##_arrays) / sizeof(Floats), sizeof(name##_numbers) / sizeof(float),          \
                         name##_block);                                                                                 \
     }                                                                                                                  \
     static const char name##_parameters[] = TEXT arrays ", " TEXT numbers;                                             \
-    INLINE void name##_vector(const name##_arrays *a, const name##_numbers *n, Py_ssize_t i, Py_ssize_t count)
-
-typedef float *Floats;
+    INLINE void name##_vector(const name##_arrays *a, name##_numbers n, Py_ssize_t i, Py_ssize_t count)
 
 // The gradient that the step follows: its sign is turned if the objective is maximised; the decay is taken from the
 // parameter directly (`stays`), or added to the gradient (`decay`).
@@ -82,47 +74,47 @@ INLINE vec direction(vec *p, vec g, float sign, float stays, float decay) {
 }
 
 STEP(sgd, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov, starts)) {
-    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
     if (a->buffer) {
         vec buffer = g;
-        if (!n->starts) buffer = load_left(a->buffer + i, count) * n->momentum + g * n->entering;
-        store_left(a->buffer + i, buffer, count);
-        g = n->nesterov ? g + buffer * n->momentum : buffer;
+        if (!n.starts) buffer = load_up_to(a->buffer + i, count) * n.momentum + g * n.entering;
+        store_up_to(a->buffer + i, buffer, count);
+        g = n.nesterov ? g + buffer * n.momentum : buffer;
     }
-    store_left(a->p + i, p - g * n->lr, count);
+    store_up_to(a->p + i, p - g * n.lr, count);
 }
 
 STEP(adam, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, entering_square, scale, eps)) {
-    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
-    vec m = load_left(a->m + i, count), v = load_left(a->v + i, count);
-    m = m + (g - m) * n->entering;
-    v = v * n->beta2 + g * g * n->entering_square;
-    store_left(a->m + i, m, count);
-    store_left(a->v + i, v, count);
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
+    m = m + (g - m) * n.entering;
+    v = v * n.beta2 + g * g * n.entering_square;
+    store_up_to(a->m + i, m, count);
+    store_up_to(a->v + i, v, count);
     if (a->greatest) {
-        vec greatest = load_left(a->greatest + i, count);
+        vec greatest = load_up_to(a->greatest + i, count);
         v = where((v > greatest) | (v != v), v, greatest);
-        store_left(a->greatest + i, v, count);
+        store_up_to(a->greatest + i, v, count);
     }
-    store_left(a->p + i, p - m / (vsqrt(v) + n->eps) * n->scale, count);
+    store_up_to(a->p + i, p - m / (vsqrt(v) + n.eps) * n.scale, count);
 }
 
 STEP(rmsprop, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, momentum)) {
-    vec p = load_left(a->p + i, count), g = direction(&p, load_left(a->g + i, count), n->sign, n->stays, n->decay);
-    vec v = load_left(a->v + i, count) * n->alpha + g * g * n->entering;
-    store_left(a->v + i, v, count);
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec v = load_up_to(a->v + i, count) * n.alpha + g * g * n.entering;
+    store_up_to(a->v + i, v, count);
     if (a->m) {
-        vec m = load_left(a->m + i, count);
-        m = m + (g - m) * n->entering;
-        store_left(a->m + i, m, count);
+        vec m = load_up_to(a->m + i, count);
+        m = m + (g - m) * n.entering;
+        store_up_to(a->m + i, m, count);
         v = v - m * m;
     }
-    g = g / (vsqrt(v) + n->eps);
+    g = g / (vsqrt(v) + n.eps);
     if (a->b) {
-        g = load_left(a->b + i, count) * n->momentum + g;
-        store_left(a->b + i, g, count);
+        g = load_up_to(a->b + i, count) * n.momentum + g;
+        store_up_to(a->b + i, g, count);
     }
-    store_left(a->p + i, p - g * n->lr, count);
+    store_up_to(a->p + i, p - g * n.lr, count);
 }
 
 FAMILY(optim, ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop));

@@ -55,7 +55,7 @@ static Py_ssize_t first_inside(const WindowAxis *axis, Py_ssize_t window) {
 // Load `x[0]`, `x[stride]` ...: `count` elements, or a whole vector. Memory may be read up to `end`.
 INLINE vec load_strided(Py_ssize_t stride, const float *x, Py_ssize_t count, const float *end) {
     if (stride == 1 && x + WIDTH <= end) return load(x);
-    if (stride == 2 && x + 2 * WIDTH - 1 <= end) return load_every_second(x);
+    if (stride == 2 && x + 2 * WIDTH <= end) return DEINTERLEAVE(0, load(x), load(x + WIDTH));
     float elements[WIDTH] = {0};
     for (Py_ssize_t i = 0; i < WIDTH && i < count; i++) elements[i] = x[i * stride];
     return load(elements);

@@ -115,27 +115,18 @@ INLINE void fill_zero(float *to, int64_t count) {
 #define DEINTERLEAVE(first, x, y) __builtin_shufflevector(x, y, EVERY_SECOND(first))
 #endif
 
-// The even lanes of the 2 WIDTH - 1 floats at `from`: x[0], x[2] ... The second load overlaps the first one by a float,
-// so that nothing is read beyond the last element.
-INLINE vec load_every_second(const float *from) {
-    vec x = load(from), y = load(from + WIDTH - 1);
-#if WIDTH == 16
-    return __builtin_shufflevector(x, y, EVERY_SECOND(0), EVERY_SECOND(8), EVERY_SECOND(17), EVERY_SECOND(25));
-#elif WIDTH == 8
-    return __builtin_shufflevector(x, y, EVERY_SECOND(0), EVERY_SECOND(9));
-#else
-    return __builtin_shufflevector(x, y, 0, 2, 5, 7);
-#endif
-}
-
-// Copy every second float: `from[0]`, `from[2]` ...
+// Copy every second float: `from[0]`, `from[2]` ... Eight at a time, whatever the width: rows are often short.
 INLINE void copy_every_second(float *to, const float *from, int64_t count) {
-    if (count < WIDTH) {
+    typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+    if (count < 8) {
         for (int64_t i = 0; i < count; i++) to[i] = from[2 * i];
         return;
     }
-    for (int64_t i = 0; i < count - WIDTH; i += WIDTH) store(to + i, load_every_second(from + 2 * i));
-    store(to + count - WIDTH, load_every_second(from + 2 * (count - WIDTH)));
+    for (int64_t i = 0; i < count; i += 8) {
+        if (i > count - 8) i = count - 8;
+        eight x = *(const eight *)(from + 2 * i), y = *(const eight *)(from + 2 * i + 7);
+        *(eight *)(to + i) = __builtin_shufflevector(x, y, 0, 2, 4, 6, 9, 11, 13, 15);
+    }
 }
 
 // Transpose a square of WIDTH vectors: each round interleaves the first half of the vectors with the second half.
