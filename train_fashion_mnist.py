@@ -1,4 +1,4 @@
-"""Train PyTorch's quickstart model on FashionMNIST, save it, and let it name ten pictures.
+"""Train the model of PyTorch's quickstart tutorial on FashionMNIST, save it, and classify ten images.
 
     python train_fashion_mnist.py
     python train_fashion_mnist.py --epochs 10 --momentum 0.9
@@ -6,11 +6,11 @@
     python train_fashion_mnist.py --evaluate model.pth
     python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
 
-The data is downloaded (30 MB) to --data if it is not there. If it cannot be downloaded either, drawn
-pictures take its place: see --dataset. --torchvision reads it through torchvision, without PyTorch, or,
-where that is not installed, through what tinytorch has of it. After each epoch a checkpoint is written
-beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are. Several processes
-share each batch among them: what comes out is what one process learns.
+The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images are used
+(--dataset). --torchvision reads the data through torchvision, which needs no PyTorch, or through
+tinytorch's replacement if torchvision is not installed. After each epoch a checkpoint for --resume is
+written beside the model; Ctrl-C stops at once and leaves the files intact. Several processes share each
+batch; the result is that of one process.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tinytorch.utils.data import DataLoader, DistributedSampler
 
 
 class NeuralNetwork(nn.Module):
-    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+    """A classifier of images of 28 x 28 pixels, which returns a score for each of ten classes."""
 
     def __init__(self):
         super().__init__()
@@ -40,30 +40,30 @@ class NeuralNetwork(nn.Module):
         )
 
     def forward(self, x):
-        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        """Return the scores, (B, 10), of the images `x`, (B, 1, 28, 28)."""
         x = self.flatten(x)  # (B, 1, 28, 28) -> (B, 784)
         return self.linear_relu_stack(x)  # (B, 10)
 
 
 def join():
-    """Return which process this is, and how many there are: one, unless torchrun has started several."""
+    """Return the rank of this process and the number of processes: one, unless torchrun has started several."""
     if "WORLD_SIZE" not in os.environ:
         return 0, 1
     dist.init_process_group()
     if dist.get_rank():
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the first one speaks)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (only the first process prints)
     return dist.get_rank(), dist.get_world_size()
 
 
 def mean(x):
-    """Return the mean of what the processes have."""
+    """Return the mean of a tensor over all processes."""
     if dist.is_initialized():
         dist.all_reduce(x, dist.ReduceOp.AVG)
     return x
 
 
 def stepping(model, loss_fn, optimizer):
-    """Return what improves the model after a batch, and returns the loss and what the model said."""
+    """Return a function that takes a training step on a batch, and returns the loss and the predictions."""
 
     def step(X, y):
         pred = model(X)
@@ -78,11 +78,11 @@ def stepping(model, loss_fn, optimizer):
 
 
 def train(dataloader, model, step, device, processes, no_progress):
-    """Show the model every picture once, and improve it after each batch."""
+    """Train the model for one epoch."""
     size = len(dataloader.dataset)
     model.train()
     seen = 0
-    # disable=None: no bar where the output is not a terminal.
+    # disable=None: no bar if the output is not a terminal.
     with tqdm(dataloader, unit="batch", leave=False, disable=no_progress or None) as bar:
         for batch, (X, y) in enumerate(bar):
             X, y = X.to(device), y.to(device)
@@ -98,7 +98,7 @@ def train(dataloader, model, step, device, processes, no_progress):
 
 
 def test(dataloader, model, loss_fn, device):
-    """Print how many pictures the model has never learned from it names rightly."""
+    """Print the accuracy and the mean loss on the test data."""
     model.eval()
     test_loss, correct = 0.0, 0.0
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test(dataloader, model, loss_fn, device):
 
 
 def predict(data, model, device):
-    """Print what the model sees in the first ten pictures, beside what they are."""
+    """Print the predicted and the actual classes of the first ten images."""
     model.eval()
     X, y = next(iter(DataLoader(data, batch_size=10)))
     with torch.no_grad():
@@ -122,10 +122,10 @@ def predict(data, model, device):
 
 
 def load_data(args):
-    """Return the pictures to learn from (none for --evaluate) and those to test with."""
+    """Return the training data (None for --evaluate) and the test data."""
     if args.torchvision:
         if "torch" not in sys.modules:
-            torch.compat.install()  # what torchvision calls torch is tinytorch, then
+            torch.compat.install()  # so that torchvision imports tinytorch as torch
         from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
@@ -140,18 +140,18 @@ def load_data(args):
     return None if args.evaluate else load(train=True), load(train=False)
 
 
-def one_after_another(rank, do):
-    """Return what `do` returns, once the first process has done it: it may have to download."""
+def first_process_first(rank, function):
+    """Return `function()`, which the other processes call after the first one, since it may download files."""
     if rank:
         dist.barrier()
-    done = do()
+    result = function()
     if not rank and dist.is_initialized():
         dist.barrier()
-    return done
+    return result
 
 
 def resume(path, model, optimizer):
-    """Put the model and the optimizer back to where a checkpoint left them; return its epoch."""
+    """Load the states of the model and the optimizer from a checkpoint, and return its epoch."""
     checkpoint = torch.load(path)
     if not (isinstance(checkpoint, dict) and {"epoch", "model", "optimizer"} <= checkpoint.keys()):
         raise ValueError("this is no checkpoint; a saved model goes with --evaluate")
@@ -161,29 +161,29 @@ def resume(path, model, optimizer):
 
 
 def parse(argv):
-    """Return the settings given on the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
     option(
         "--dataset",
         choices=("auto", "fashion", "drawn"),
         default="auto",
-        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
-        "FashionMNIST is not there and cannot be downloaded (auto)",
+        help="fashion: FashionMNIST; drawn: generated images; auto: generated images if "
+        "FashionMNIST is not in the folder and cannot be downloaded (auto)",
     )
-    option("--epochs", type=int, default=5, help="how often to show every picture (5)")
-    option("--batch-size", type=int, default=64, help="pictures per step (64)")
+    option("--epochs", type=int, default=5, help="the number of epochs (5)")
+    option("--batch-size", type=int, default=64, help="images per step (64)")
     option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
     option("--momentum", type=float, default=0.0, help="momentum (0)")
-    option("--compile", action="store_true", help="run a step as one program (torch.compile)")
-    option("--seed", type=int, default=0, help="of the first weights (0)")
+    option("--compile", action="store_true", help="compile the training step (torch.compile)")
+    option("--seed", type=int, default=0, help="the seed of the initial weights (0)")
     option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     option(
-        "--save", metavar="FILE", help="where the model goes (model.pth; of a folder that cannot be written, a new one)"
+        "--save", metavar="FILE", help="the file of the model (model.pth, in a new folder if this one is not writable)"
     )
-    option("--resume", metavar="FILE", help="go on from this checkpoint, up to --epochs")
-    option("--evaluate", metavar="FILE", help="do not train: test this saved model")
+    option("--resume", metavar="FILE", help="resume from this checkpoint, up to --epochs")
+    option("--evaluate", metavar="FILE", help="test this saved model instead of training")
     option(
         "--torchvision",
         action="store_true",
@@ -198,7 +198,7 @@ def parse(argv):
 
 @contextlib.contextmanager
 def or_exit(doing):
-    """Turn an error in what the user gave into one plain message and exit status 2."""
+    """Report an error in the user's input by one message and exit status 2."""
     try:
         yield
     except Exception as error:
@@ -207,7 +207,7 @@ def or_exit(doing):
 
 
 def main(argv=None):
-    """Do what the command line asks for."""
+    """Run the command line."""
     args = parse(argv)
     rank, processes = join()
     if args.save is None:
@@ -220,7 +220,7 @@ def main(argv=None):
         torch.manual_seed(args.seed)
         model = NeuralNetwork().to(device)
     with or_exit(f"cannot read the data in {args.data!r}"):
-        training_data, test_data = one_after_another(rank, lambda: load_data(args))
+        training_data, test_data = first_process_first(rank, lambda: load_data(args))
     with or_exit("cannot use these settings"):
         test_dataloader = DataLoader(test_data, batch_size=args.batch_size)
         optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=args.momentum)
@@ -230,7 +230,7 @@ def main(argv=None):
             raise ValueError(f"{processes} processes cannot share a batch of {args.batch_size}")
     loss_fn = nn.CrossEntropyLoss()
 
-    notice = getattr(test_data, "notice", None)  # drawn pictures say that they are
+    notice = getattr(test_data, "notice", None)  # that the images are generated
     if notice:
         print(notice)
     print(f"Using {device} device")
@@ -246,7 +246,7 @@ def main(argv=None):
         return
 
     with or_exit(f"cannot save to {args.save!r}"):
-        os.stat(os.path.dirname(args.save) or ".")  # better now than after the training
+        os.stat(os.path.dirname(args.save) or ".")  # fail now instead of after the training
     first_epoch = 0
     if args.resume:
         with or_exit(f"cannot resume from {args.resume!r}"):
@@ -264,7 +264,7 @@ def main(argv=None):
         print(f"Epoch {epoch + 1}\n-------------------------------")
         train(train_dataloader, trained, step, device, processes, args.no_progress or rank > 0)
         if rank:
-            continue  # to the next epoch, where it waits for the first process
+            continue  # only the first process tests and saves
         test(test_dataloader, model, loss_fn, device)
         state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
         with or_exit(f"cannot save to {checkpoint_file!r}"):
@@ -290,7 +290,7 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        # (tqdm does not wipe a bar that it was drawing for the first time.)
-        wiped = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if sys.stderr.isatty() else "\n"
-        print(f"{wiped}Interrupted. What was saved stays; --resume goes on from the last checkpoint.", file=sys.stderr)
+        # (tqdm does not erase a bar that it was drawing for the first time.)
+        erase = f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r" if sys.stderr.isatty() else "\n"
+        print(f"{erase}Interrupted. Saved files stay; --resume continues from the last checkpoint.", file=sys.stderr)
         sys.exit(130)

@@ -1,9 +1,9 @@
-"""`replacing`: a file that is written whole or not at all, with nothing left over.
+"""`replacing`: atomic replacement of a file, without leftovers.
 
-Where the system has files without a name (`O_TMPFILE`, on Linux), the bytes go into such a one, which vanishes with the
-process that writes it; it gets its name when it is whole. Elsewhere they go into a file beside the target, with a name
-of its own and a lock on it, which the system takes away when the process ends, however it ends. Whoever writes next
-into that directory removes the files with such names that nobody has locked.
+On systems with anonymous files (`O_TMPFILE`, on Linux), the bytes are written to an anonymous file, which disappears
+with the process, and is linked to its name once it is complete. On other systems they are written to a locked temporary
+file beside the target. The system releases the lock when the process ends for any reason, and the next writer to the
+directory removes temporary files that are not locked.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ except ImportError:  # Windows
 __all__ = ["replacing"]
 
 _PREFIX, _SUFFIX = ".tinytorch-", ".part"
-_LONG = 3600.0  # seconds without a write after which a file is left over, where locks do not tell
+_STALE_AFTER = 3600.0  # seconds since the last write after which a temporary file is stale, if locks do not tell
 _CHUNK = 1 << 20  # bytes copied at a time
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Give a file to write into, whose bytes are those of the file at `path` once the block has ended well.
+    """Yield a temporary file that replaces the file at `path` when the block ends without an exception.
 
-    If the block raises, or the process is killed, `path` is as it was before. A link stays a link, to the new file; a
-    file's permissions stay. A device or a pipe is written to as it is.
+    If the block raises, or the process is killed, `path` is unchanged. A symbolic link is kept and its target replaced;
+    permissions are kept. Devices and pipes are written to directly.
 
-    A file that may be written but not replaced (its directory may not be changed, or it is mounted) is overwritten when
-    the block has ended. If that fails, its old bytes are put back, which a process that is killed then cannot do.
+    A file that can be written but not replaced (in a directory without write permission, or a mount point) is
+    overwritten at the end of the block. If that fails, its old bytes are restored, unless the process is killed.
 
     Raises:
-        OSError: the file cannot be written, or there is no space for it.
+        OSError: the file cannot be written, or there is not enough space.
 
     Example:
         >>> import os, tempfile
@@ -56,33 +56,33 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ['a'] 10
     """
     path = os.fspath(path)
-    known = None
+    existing = None
     with suppress(FileNotFoundError):
-        known = os.stat(path)
-    target = _followed(path)
-    if known is not None:
-        if stat.S_ISDIR(known.st_mode):
+        existing = os.stat(path)
+    target = _resolve_link(path)
+    if existing is not None:
+        if stat.S_ISDIR(existing.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        # A link in /proc may lead to a file that has no path any more.
-        if not stat.S_ISREG(known.st_mode) or not os.path.exists(target):
+        # A link in /proc may refer to a file that no longer has a path.
+        if not stat.S_ISREG(existing.st_mode) or not os.path.exists(target):
             with open(path, "wb") as file:
                 yield file
             return
-        os.close(os.open(target, os.O_WRONLY))  # what may not be written may not be replaced
+        os.close(os.open(target, os.O_WRONLY))  # raises if writing is not permitted
     folder = os.path.dirname(target) or os.curdir
-    _sweep(folder)
-    opened, part = _temporary(folder, known is None)
+    _remove_stale_files(folder)
+    opened, part = _open_temporary(folder, existing is None)
     try:
         with opened as file:
-            if known is not None:
-                _take_permissions(file, known)
+            if existing is not None:
+                _copy_permissions(file, existing)
             yield file
             file.flush()
             os.fsync(file.fileno())
             if part is None:
                 _overwrite(target, file)
             else:
-                _give_name(file, part, target, known is None)
+                _move_to_target(file, part, target, existing is None)
     finally:
         if part is not None:
             with suppress(OSError):
@@ -90,9 +90,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     _sync(folder)
 
 
-def _followed(path: str) -> str:
-    """Return where a link leads, or would lead; `path` if it is none."""
-    for _ in range(40):  # Linux does not follow more, either
+def _resolve_link(path: str) -> str:
+    """Return the target of a symbolic link, which need not exist, or `path` if it is not a link."""
+    for _ in range(40):  # the limit of Linux
         if not os.path.islink(path):
             break
         path = os.path.join(os.path.dirname(path), os.readlink(path))
@@ -102,46 +102,46 @@ def _followed(path: str) -> str:
 # The temporary file -------------------------------------------------------------------------------
 
 
-def _temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
-    """Return an empty file, locked, and the name in `folder` that it has or can get.
+def _open_temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
+    """Return an empty, locked file, and its current or future path in `folder`.
 
-    The name is None if nothing can be made there; unless the target is `new`, that is no error.
+    The path is None if no file can be created in `folder`, which is an error if the target is `new`.
     """
     while True:
-        part = os.path.join(folder, f"{_own_prefix()}{os.urandom(8).hex()}{_SUFFIX}")
+        part = os.path.join(folder, f"{_machine_prefix()}{os.urandom(8).hex()}{_SUFFIX}")
         file = _unnamed(folder, part)
         if file is not None:
             return file, part
         try:
-            file = open(part, "x+b")  # noqa: SIM115 (it is handed on)
+            file = open(part, "x+b")  # noqa: SIM115 (returned to the caller)
         except OSError:
             if new:
                 raise
-            import tempfile  # loaded by a program that needs it, not at import
+            import tempfile  # imported lazily
 
             return tempfile.TemporaryFile(), None
         _lock(file, wait=True)
         if os.path.exists(part):
             return file, part
-        file.close()  # another process took it for left over before it was locked
+        file.close()  # another process removed it as stale before it was locked
 
 
-_can_be_named: bool | None = None  # whether a file without a name can get one: unknown until it is tried
+_can_be_named: bool | None = None  # whether an anonymous file can be linked to a name; None before the first attempt
 
 
 def _unnamed(folder: str, part: str) -> IO[bytes] | None:
-    """Return a new file without a name, locked, or None where there are none, or none that could get a name."""
+    """Return a new, locked anonymous file, or None if these are not supported, or cannot be linked to a name."""
     global _can_be_named
     if not hasattr(os, "O_TMPFILE") or _can_be_named is False:
         return None
     try:
         file = open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")  # noqa: SIM115
-    except OSError:  # not on this disk
+    except OSError:  # not supported by the file system
         return None
     _lock(file, wait=True)
     if _can_be_named:
         return file
-    with file:  # a first one, to try: without /proc, or where links are forbidden (Android), it cannot
+    with file:  # an attempt, which fails without /proc, or if links are forbidden (Android)
         try:
             _link(file, part)
             os.unlink(part)
@@ -153,7 +153,7 @@ def _unnamed(folder: str, part: str) -> IO[bytes] | None:
 
 
 def _lock(file: Any, wait: bool = False) -> bool:
-    """Lock a file for as long as it is open; return whether it is locked: not if another has, or locks are unknown."""
+    """Lock a file while it is open; return False if another process holds the lock, or locks are not supported."""
     if fcntl is None:
         return False
     try:
@@ -163,30 +163,30 @@ def _lock(file: Any, wait: bool = False) -> bool:
     return True
 
 
-def _own_prefix() -> str:
-    """Return what the names begin with that are made on this machine."""
+def _machine_prefix() -> str:
+    """Return the prefix of the names of temporary files created on this machine."""
     return f"{_PREFIX}{''.join(filter(str.isalnum, platform.node()))[:64]}-"
 
 
-def _sweep(folder: str) -> None:
-    """Remove what writers that were killed have left in `folder`."""
-    with suppress(OSError):  # it may be one that cannot be listed
+def _remove_stale_files(folder: str) -> None:
+    """Remove temporary files in `folder` that killed processes have left behind."""
+    with suppress(OSError):  # the folder may not be readable
         for name in os.listdir(folder):
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
                 with suppress(OSError):
-                    _remove_left_over(os.path.join(folder, name), name.startswith(_own_prefix()))
+                    _remove_if_stale(os.path.join(folder, name), name.startswith(_machine_prefix()))
 
 
-def _remove_left_over(part: str, own: bool) -> None:
-    # A lock may be unknown to other machines that write to the same disk.
-    if (fcntl is None or not own) and time.time() - os.lstat(part).st_mtime < _LONG:
+def _remove_if_stale(part: str, own: bool) -> None:
+    # Locks of other machines that write to the same disk may not be visible.
+    if (fcntl is None or not own) and time.time() - os.lstat(part).st_mtime < _STALE_AFTER:
         return
     if fcntl is None:
-        os.unlink(part)  # Windows refuses to while its writer lives
+        os.unlink(part)  # fails on Windows while the writer has it open
         return
-    # Nor wait for a pipe, nor follow a link: neither is of our making.
-    harmless = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    file = os.open(part, os.O_RDWR | harmless)
+    # Do not block on a pipe or follow a link, which this module does not create.
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.open(part, os.O_RDWR | flags)
     try:
         if _lock(file):
             os.unlink(part)
@@ -194,28 +194,28 @@ def _remove_left_over(part: str, own: bool) -> None:
         os.close(file)
 
 
-# What becomes of it -------------------------------------------------------------------------------
+# Replacement --------------------------------------------------------------------------------------
 
 
-def _take_permissions(file: IO[bytes], known: os.stat_result) -> None:
-    """Give a new file the permissions and, as far as that is allowed, the owner of the old one."""
+def _copy_permissions(file: IO[bytes], existing: os.stat_result) -> None:
+    """Set the permissions and, if permitted, the owner of a new file to those of the old one."""
     if not hasattr(os, "fchown"):  # Windows
         return
     with suppress(OSError):
-        os.fchown(file.fileno(), -1, known.st_gid)
-        os.fchown(file.fileno(), known.st_uid, -1)
+        os.fchown(file.fileno(), -1, existing.st_gid)
+        os.fchown(file.fileno(), existing.st_uid, -1)
     with suppress(OSError):
-        os.chmod(file.fileno(), stat.S_IMODE(known.st_mode))
+        os.chmod(file.fileno(), stat.S_IMODE(existing.st_mode))
 
 
-def _give_name(file: IO[bytes], part: str, target: str, new: bool) -> None:
-    """Put the file in the place of the target; overwrite that if it cannot be replaced."""
+def _move_to_target(file: IO[bytes], part: str, target: str, new: bool) -> None:
+    """Replace the target by the file, or overwrite it if it cannot be replaced."""
     if fcntl is None:
-        file.close()  # Windows renames no open file
+        file.close()  # Windows does not rename open files
     try:
-        if not os.path.exists(part):  # it has no name yet
+        if not os.path.exists(part):  # an anonymous file
             if new:
-                with suppress(FileExistsError):  # by now it is there
+                with suppress(FileExistsError):  # another process created the target meanwhile
                     return _link(file, target)
             _link(file, part)  # a link cannot replace a file
         os.replace(part, target)
@@ -227,15 +227,15 @@ def _give_name(file: IO[bytes], part: str, target: str, new: bool) -> None:
 
 
 def _link(file: IO[bytes], name: str) -> None:
-    # Given a descriptor, which plays no part here, Python calls `linkat`, which can follow the link in /proc.
+    # With a src_dir_fd, whose value is irrelevant here, Python calls `linkat`, which can follow the link in /proc.
     number = file.fileno()
     os.link(f"/proc/self/fd/{number}", name, src_dir_fd=number, follow_symlinks=True)
 
 
 def _overwrite(target: str, source: IO[bytes]) -> None:
-    """Write what `source` holds over a file; if that fails, put back what it held."""
+    """Overwrite a file with the contents of `source`; if that fails, restore its contents."""
     with open(target, "r+b", buffering=0) as file:
-        _lock(file, wait=True)  # two that overwrite it take turns
+        _lock(file, wait=True)  # concurrent writers take turns
         before = io.BytesIO(file.read())
         try:
             _copy(source, file)
@@ -256,9 +256,9 @@ def _copy(source: IO[bytes], file: io.FileIO) -> None:
 
 
 def _sync(folder: str) -> None:
-    """Let a new name reach the disk, where a directory can be synced."""
+    """Synchronize a directory entry to the disk, if the system supports it."""
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError):  # the file is there; that it outlives a power cut is as may be
+        with suppress(OSError):  # the file is complete; only its durability after a power failure is at stake
             directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(directory)

@@ -1,8 +1,8 @@
 """`torch.amp`: `autocast` and `GradScaler`.
 
-On the CPU `autocast` runs what PyTorch runs so in bfloat16 or float16: the functions that are declared with `autocast=`
-(`ops/register.py`). There is no GPU here, so `autocast("cuda")` warns and switches itself off, as it does in PyTorch
-without one. `GradScaler` scales and unscales gradients on the CPU as on any device.
+On the CPU, `autocast` runs the same functions as in PyTorch in bfloat16 or float16: those declared with `autocast=`
+(`ops/register.py`). `autocast("cuda")` warns and has no effect, as in PyTorch without a GPU. `GradScaler` scales and
+unscales gradients on the CPU.
 """
 
 from tinytorch.amp.autocast_mode import (

@@ -1,4 +1,4 @@
-"""`autocast`, and the switches below it; `ops/autocast.py` is what the functions see of it."""
+"""`autocast` and the functions that control it; `ops/autocast.py` applies it to calls of functions."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tinytorch.ops.autocast import Autocast, switch
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 _AVAILABLE = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "xla", "ipu", "privateuseone")
-_LOW = ("cpu", "hpu", "maia", "xla")  # … whose low precision is bfloat16; float16 elsewhere
+_BFLOAT16_DEVICES = ("cpu", "hpu", "maia", "xla")  # devices whose default dtype is bfloat16; float16 for others
 
 
 class _State(threading.local):
-    """What a thread was told about autocasting."""
+    """The autocast settings of a thread."""
 
     def __init__(self) -> None:
-        self.enabled: dict[str, bool] = {}  # whether it is on, by kind of device
-        self.dtypes: dict[str, dtypes.dtype] = {}  # its low precision, by kind of device
-        self.cpu = Autocast()  # what makes it happen on the CPU, the one device that there is
-        self.nesting = 0  # how many `autocast`s are around
+        self.enabled: dict[str, bool] = {}  # by device type
+        self.dtypes: dict[str, dtypes.dtype] = {}  # the low-precision dtype, by device type
+        self.cpu = Autocast()  # applies autocasting on the CPU, the only device
+        self.nesting = 0  # number of enclosing `autocast` blocks
 
 
 _state = _State()
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether PyTorch has autocasting for a kind of device.
+    """Return whether PyTorch supports autocasting on a device type.
 
     Raises:
-        RuntimeError: there is no such kind.
+        RuntimeError: the device type is unknown.
 
     Example:
         >>> torch.amp.is_autocast_available("cpu")
@@ -48,21 +48,20 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class autocast:
-    """Run what is inside in low precision where that is safe: a context manager and a decorator.
+    """Run a block or function in low precision where that is safe; a context manager and decorator.
 
-    Matrix products, convolutions and attention run in the low precision; losses, decompositions of matrices and what
-    else needs it in float32; all others in the precision of their inputs. Parameters stay in float32, and so do
-    their gradients.
+    Matrix products, convolutions and attention run in low precision; losses, matrix decompositions and other functions
+    that need it in float32; all others in the dtype of their inputs. Parameters and their gradients stay in float32.
 
     Args:
-        device_type: "cpu"; for "cuda" it warns and has no effect, as there is none here.
+        device_type: "cpu"; "cuda" warns and has no effect.
         dtype: the low precision, bfloat16 or float16; by default bfloat16 on the CPU.
-        enabled: False switches autocasting off inside.
-        cache_enabled: whether converted parameters are kept until the outermost `autocast` ends.
+        enabled: False to disable autocasting in the block.
+        cache_enabled: whether to cache converted parameters until the outermost `autocast` ends.
 
     Raises:
-        ValueError: `device_type` is no text.
-        ImportError: it is entered for bfloat16, and the package that has it (the extra `bf16`) is not installed.
+        ValueError: `device_type` is not a string.
+        ImportError: on entry with bfloat16, if the package that implements it (the extra `bf16`) is not installed.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)
@@ -96,7 +95,7 @@ class autocast:
             warnings.warn(
                 "CUDA is not available or torch_xla is imported. Disabling autocast.",
                 UserWarning,
-                stacklevel=_outside(self),
+                stacklevel=_caller_level(self),
             )
         elif self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
             self._enabled = False
@@ -105,18 +104,18 @@ class autocast:
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
                 "supports dtypes of torch.bfloat16, torch.float16 currently.",
                 UserWarning,
-                stacklevel=_outside(self),
+                stacklevel=_caller_level(self),
             )
 
     def __enter__(self) -> autocast:
         if self._enabled and self.device == "cpu":
-            _check_there(self.fast_dtype)
+            _check_available(self.fast_dtype)
         before = (is_autocast_enabled(self.device), get_autocast_dtype(self.device), is_autocast_cache_enabled())
         set_autocast_dtype(self.device, self.fast_dtype)
         set_autocast_enabled(self.device, self._enabled)
         set_autocast_cache_enabled(self._cache_enabled)
         autocast_increment_nesting()
-        # (Attributes, as in PyTorch: entered twice, it puts back what was before the second time.)
+        # Attributes, as in PyTorch: after entering twice, the state before the second entry is restored.
         self.prev, self.prev_fastdtype, self.prev_cache_enabled = before
         return self
 
@@ -128,10 +127,10 @@ class autocast:
         set_autocast_cache_enabled(self.prev_cache_enabled)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `func` run inside of this.
+        """Return a function that calls `func` with autocasting.
 
         Raises:
-            TypeError: `func` is no function.
+            TypeError: `func` is not callable.
         """
         if not callable(func):
             raise TypeError(
@@ -141,26 +140,26 @@ class autocast:
             )
 
         @functools.wraps(func)
-        def inside(*args: Any, **kwargs: Any) -> Any:
+        def autocasting(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return func(*args, **kwargs)
 
-        return inside
+        return autocasting
 
 
-def _outside(made: Any) -> int:
-    """Return the stack level of who makes an `autocast`: those for one device have an `__init__` of their own."""
-    return 2 if type(made) is autocast else 3
+def _caller_level(instance: Any) -> int:
+    """Return the `stacklevel` of the code that creates an `autocast`; subclasses add a call of `__init__`."""
+    return 2 if type(instance) is autocast else 3
 
 
-# Switches -----------------------------------------------------------------------------------------
+# Settings -----------------------------------------------------------------------------------------
 
 
 def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
-    """Return whether this thread autocasts on a kind of device.
+    """Return whether autocasting is enabled in this thread on a device type.
 
     Raises:
-        RuntimeError: there is no such kind of device.
+        RuntimeError: the device type is unknown.
 
     Example:
         >>> with torch.autocast("cpu", dtype=torch.float16):
@@ -171,10 +170,10 @@ def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> None:
-    """Let this thread autocast on a kind of device (on CUDA, if the bool comes first), or no longer.
+    """Enable or disable autocasting in this thread on a device type (CUDA, if the only argument is a bool).
 
     Raises:
-        TypeError: `enabled` is no bool.
+        TypeError: `enabled` is not a bool.
 
     Example:
         >>> torch.set_autocast_enabled("cpu", False)
@@ -190,32 +189,32 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> No
     kind = Device(device_type).type
     if kind == "cpu":
         if enabled:
-            _check_there(get_autocast_dtype("cpu"))
+            _check_available(get_autocast_dtype("cpu"))
         switch(_state.cpu, enabled)
     _state.enabled[kind] = enabled
 
 
-def _check_there(dtype: dtypes.dtype) -> None:
-    """Raise an error at once where bfloat16 is asked for and its package is not installed."""
+def _check_available(dtype: dtypes.dtype) -> None:
+    """Raise ImportError early if `dtype` is bfloat16 and its package is not installed."""
     _ = dtype.numpy
 
 
 def get_autocast_dtype(device_type: str, /) -> dtypes.dtype:
-    """Return the low precision of `autocast` on a kind of device.
+    """Return the low-precision dtype of `autocast` on a device type.
 
     Example:
         >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
         (torch.bfloat16, torch.float16)
     """
     kind = Device(device_type).type
-    return _state.dtypes.get(kind, dtypes.bfloat16 if kind in _LOW else dtypes.float16)
+    return _state.dtypes.get(kind, dtypes.bfloat16 if kind in _BFLOAT16_DEVICES else dtypes.float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
-    """Set the low precision of `autocast` on a kind of device.
+    """Set the low-precision dtype of `autocast` on a device type.
 
     Raises:
-        TypeError: `dtype` is none.
+        TypeError: `dtype` is not a dtype.
 
     Example:
         >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
@@ -227,7 +226,7 @@ def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
         )
     if kind == "cpu":
         if is_autocast_enabled("cpu"):
-            _check_there(dtype)
+            _check_available(dtype)
         if dtype is not _state.cpu.dtype:
             _state.cpu.kept.clear()
         _state.cpu.dtype = dtype
@@ -235,7 +234,7 @@ def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether `autocast` keeps converted parameters.
+    """Return whether `autocast` caches converted parameters.
 
     Example:
         >>> torch.is_autocast_cache_enabled()
@@ -245,7 +244,7 @@ def is_autocast_cache_enabled() -> bool:
 
 
 def set_autocast_cache_enabled(enabled: bool, /) -> None:
-    """Set whether `autocast` keeps converted parameters.
+    """Set whether `autocast` caches converted parameters.
 
     Example:
         >>> torch.set_autocast_cache_enabled(True)
@@ -254,7 +253,7 @@ def set_autocast_cache_enabled(enabled: bool, /) -> None:
 
 
 def clear_autocast_cache() -> None:
-    """Forget the converted parameters.
+    """Clear the cache of converted parameters.
 
     Example:
         >>> torch.clear_autocast_cache()
@@ -263,7 +262,7 @@ def clear_autocast_cache() -> None:
 
 
 def autocast_increment_nesting() -> int:
-    """Count one more `autocast` around.
+    """Increment the number of enclosing `autocast` blocks, and return it.
 
     Example:
         >>> with torch.autocast("cpu", dtype=torch.float16):
@@ -276,7 +275,7 @@ def autocast_increment_nesting() -> int:
 
 
 def autocast_decrement_nesting() -> int:
-    """Count one `autocast` less around.
+    """Decrement the number of enclosing `autocast` blocks, and return it.
 
     Example:
         >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
@@ -286,47 +285,47 @@ def autocast_decrement_nesting() -> int:
     return _state.nesting
 
 
-def _old(name: str, function_now: Callable[..., Any], device_type: str) -> Callable[..., Any]:
-    """Return PyTorch's older function for one kind of device."""
-    new = function_now.__name__
-    shown = f", {new.rsplit('_', 1)[1]}" if new.startswith("set") else ""
+def _deprecated(name: str, replacement: Callable[..., Any], device_type: str) -> Callable[..., Any]:
+    """Return PyTorch's deprecated function for one device type, which calls `replacement`."""
+    new = replacement.__name__
+    argument = f", {new.rsplit('_', 1)[1]}" if new.startswith("set") else ""
 
     def function(*args: Any) -> Any:
         warnings.warn(
-            f"torch.{name}({shown[2:]}) is deprecated. Please use torch.{new}('{device_type}'{shown}) instead.",
+            f"torch.{name}({argument[2:]}) is deprecated. Please use torch.{new}('{device_type}'{argument}) instead.",
             DeprecationWarning,
             stacklevel=2,
         )
-        return function_now(device_type, *args)
+        return replacement(device_type, *args)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Call `{new}` for {device_type}: deprecated, as in PyTorch."
     return function
 
 
-is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", is_autocast_enabled, "cpu")
-set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", set_autocast_enabled, "cpu")
-get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", get_autocast_dtype, "cpu")
-set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", set_autocast_dtype, "cpu")
-get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", get_autocast_dtype, "cuda")
-set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", set_autocast_dtype, "cuda")
+is_autocast_cpu_enabled = _deprecated("is_autocast_cpu_enabled", is_autocast_enabled, "cpu")
+set_autocast_cpu_enabled = _deprecated("set_autocast_cpu_enabled", set_autocast_enabled, "cpu")
+get_autocast_cpu_dtype = _deprecated("get_autocast_cpu_dtype", get_autocast_dtype, "cpu")
+set_autocast_cpu_dtype = _deprecated("set_autocast_cpu_dtype", set_autocast_dtype, "cpu")
+get_autocast_gpu_dtype = _deprecated("get_autocast_gpu_dtype", get_autocast_dtype, "cuda")
+set_autocast_gpu_dtype = _deprecated("set_autocast_gpu_dtype", set_autocast_dtype, "cuda")
 
 
-# A Function under autocasting ---------------------------------------------------------------------
+# autograd.Function under autocasting ---------------------------------------------------------------
 
 
 def _cast(value: Any, device_type: str, dtype: dtypes.dtype) -> Any:
-    """Return a value with the tensors in it of floating point, but for float64, as of `dtype`."""
+    """Return a value with its floating-point tensors, except float64, converted to `dtype`."""
     if isinstance(value, Tensor):
         eligible = value.dtype.is_floating_point and value.dtype is not dtypes.float64
         return value.to(dtype) if eligible and value.device.type == device_type else value
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, Mapping):
-        return {_cast(key, device_type, dtype): _cast(each, device_type, dtype) for key, each in value.items()}
+        return {_cast(key, device_type, dtype): _cast(item, device_type, dtype) for key, item in value.items()}
     if isinstance(value, Iterable):
-        each_cast = (_cast(each, device_type, dtype) for each in value)
-        return type(value)(each_cast) if isinstance(value, (list, tuple)) else each_cast
+        items = (_cast(item, device_type, dtype) for item in value)
+        return type(value)(items) if isinstance(value, (list, tuple)) else items
     return value
 
 
@@ -336,11 +335,11 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
     Args:
         fwd: the function; without it, a decorator is returned.
         device_type: "cpu", "cuda", …
-        cast_inputs: while its thread autocasts, `forward` gets floating-point tensors in this dtype, and runs
-            without autocasting; None lets it run as any other code.
+        cast_inputs: a dtype to which floating-point inputs are converted if autocasting is enabled; `forward` then
+            runs without autocasting. None: `forward` runs with the current autocast state.
 
     Raises:
-        ValueError: `device_type` is no text.
+        ValueError: `device_type` is not a string.
 
     Example:
         >>> class Double(torch.autograd.Function):
@@ -368,7 +367,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
         ctx._fwd_used_autocast = enabled and cast_inputs is None
         if not enabled or cast_inputs is None:
             return fwd(*args, **kwargs)
-        args, kwargs = (_cast(each, device_type, cast_inputs) for each in (args, kwargs))
+        args, kwargs = (_cast(value, device_type, cast_inputs) for value in (args, kwargs))
         with autocast(device_type, enabled=False):
             return fwd(*args, **kwargs)
 
@@ -376,10 +375,10 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a `Function` whose `forward` has `custom_fwd`: it autocasts if `forward` did.
+    """Decorate `backward` of a `Function` with `custom_fwd`; it runs with the autocast state of `forward`.
 
     Raises:
-        ValueError: `device_type` is no text.
+        ValueError: `device_type` is not a string.
 
     Example:
         >>> @torch.amp.custom_bwd(device_type="cpu")

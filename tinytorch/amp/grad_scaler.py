@@ -1,4 +1,4 @@
-"""`GradScaler`."""
+"""`GradScaler`, dynamic loss scaling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GradScaler"]
 
 
 class OptState(enum.Enum):
-    """How far an optimizer has come since the last update."""
+    """The progress of an optimizer since the last update."""
 
     READY = 0
     UNSCALED = 1
@@ -27,17 +27,17 @@ class OptState(enum.Enum):
 
 
 class GradScaler:
-    """Scale a loss up before `backward` so that small gradients survive low precision, and gradients down again.
+    """Scale a loss before `backward`, so that small gradients do not underflow, and unscale the gradients.
 
-    A step whose gradients are infinite or NaN is left out, and the scale reduced; after `growth_interval` steps
-    without any it grows. For "cuda", the default, it warns and switches itself off: there is no GPU here.
+    A step with infinite or NaN gradients is skipped, and the scale reduced; after `growth_interval` successful steps
+    the scale is increased. With "cuda", the default, it warns and is disabled, since there is no GPU.
 
     Args:
-        growth_factor, backoff_factor: by what the scale grows, and by what it is reduced.
-        enabled: False makes all methods do nothing but call the optimizer.
+        growth_factor, backoff_factor: factors by which the scale is increased and reduced.
+        enabled: False to disable scaling; `step` then only calls the optimizer.
 
     Raises:
-        AssertionError: `growth_factor` is not above 1, or `backoff_factor` not below.
+        AssertionError: `growth_factor` is not greater than 1, or `backoff_factor` not less than 1.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(1))
@@ -81,16 +81,16 @@ class GradScaler:
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._scale: Tensor | None = None  # made when first used, as in PyTorch
+        self._scale: Tensor | None = None  # created on first use, as in PyTorch
         self._growth_tracker = 0
         self._stages: dict[int, OptState] = {}
         self._found: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
-        """Return a tensor, or each tensor of an iterable, multiplied by the scale.
+        """Return a tensor, or the tensors of an iterable, multiplied by the scale.
 
         Raises:
-            ValueError: `outputs` is neither.
+            ValueError: `outputs` is neither a tensor nor an iterable of tensors.
 
         Example:
             >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
@@ -100,18 +100,18 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if self._scale is None:
-            self._begin()
-        return self._scaled(outputs)
+            self._init_state()
+        return self._multiply(outputs)
 
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         self._scale = scalar_tensor(self._init_scale, dtype=dtypes.float32)
         self._growth_tracker = self._init_growth_tracker
 
-    def _scaled(self, outputs: Any) -> Any:
+    def _multiply(self, outputs: Any) -> Any:
         if isinstance(outputs, Tensor):
             return outputs * self._scale
         if isinstance(outputs, Iterable):
-            scaled = [self._scaled(each) for each in outputs]
+            scaled = [self._multiply(output) for output in outputs]
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else iter(scaled)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
@@ -124,11 +124,11 @@ class GradScaler:
         return float(self._scale._array.item())
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale; `step` does that where it was not done.
+        """Divide the gradients of an optimizer's parameters by the scale; `step` does so if it was not called.
 
         Raises:
-            RuntimeError: they were unscaled since the last `update`, or `step` was called.
-            ValueError: there is a gradient of float16.
+            RuntimeError: `unscale_` or `step` was already called since the last `update`.
+            ValueError: a gradient is float16.
 
         Example:
             >>> weight = torch.nn.Parameter(torch.ones(1))
@@ -161,10 +161,10 @@ class GradScaler:
         self._stages[key] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return `optimizer.step(*args, **kwargs)`, with unscaled gradients; None, and no step, if one is not finite.
+        """Call `optimizer.step(*args, **kwargs)` with unscaled gradients, or return None if they are not finite.
 
         Raises:
-            RuntimeError: it was called since the last `update`, or with a closure.
+            RuntimeError: `step` was already called since the last `update`, or there is a closure.
             AssertionError: no parameter has a gradient.
 
         Example:
@@ -193,10 +193,10 @@ class GradScaler:
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Let the scale grow or shrink after the steps of all optimizers, or set it to `new_scale`.
+        """Adapt the scale after the steps of all optimizers, or set it to `new_scale`.
 
         Raises:
-            AssertionError: no gradient was unscaled since the last update; `new_scale` is no single number.
+            AssertionError: no gradients were unscaled since the last update, or `new_scale` is not a single number.
 
         Example:
             >>> weight = torch.nn.Parameter(torch.ones(1))
@@ -228,8 +228,8 @@ class GradScaler:
                 scale *= self._backoff_factor
                 self._growth_tracker = 0
             elif self._growth_tracker + 1 == self._growth_interval:
-                grown = np.float32(scale * self._growth_factor)
-                scale = float(grown) if math.isfinite(grown) else scale
+                new = np.float32(scale * self._growth_factor)
+                scale = float(new) if math.isfinite(new) else scale
                 self._growth_tracker = 0
             else:
                 self._growth_tracker += 1
@@ -238,7 +238,7 @@ class GradScaler:
         self._found.clear()
 
     def get_scale(self) -> float:
-        """Return the scale, 1.0 where disabled.
+        """Return the scale, or 1.0 if disabled.
 
         Example:
             >>> torch.amp.GradScaler("cpu", init_scale=4.0).get_scale()
@@ -249,7 +249,7 @@ class GradScaler:
         return self._init_scale if self._scale is None else float(self._scale._array.item())
 
     def get_growth_factor(self) -> float:
-        """Return by what the scale grows.
+        """Return the factor by which the scale is increased.
 
         Example:
             >>> torch.amp.GradScaler("cpu").get_growth_factor()
@@ -258,7 +258,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set by what the scale grows.
+        """Set the factor by which the scale is increased.
 
         Example:
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
@@ -269,7 +269,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return by what the scale is reduced.
+        """Return the factor by which the scale is reduced.
 
         Example:
             >>> torch.amp.GradScaler("cpu").get_backoff_factor()
@@ -278,7 +278,7 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set by what the scale is reduced.
+        """Set the factor by which the scale is reduced.
 
         Example:
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
@@ -289,7 +289,7 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return after how many steps the scale grows.
+        """Return the number of successful steps after which the scale is increased.
 
         Example:
             >>> torch.amp.GradScaler("cpu", growth_interval=100).get_growth_interval()
@@ -298,7 +298,7 @@ class GradScaler:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows.
+        """Set the number of successful steps after which the scale is increased.
 
         Example:
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
@@ -309,13 +309,13 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
-        """Return how many steps in a row were not left out."""
+        """Return the number of successful steps since the last change of the scale."""
         if not self._enabled:
             return 0
         return self._init_growth_tracker if self._scale is None else self._growth_tracker
 
     def is_enabled(self) -> bool:
-        """Return whether gradients are scaled.
+        """Return whether scaling is enabled.
 
         Example:
             >>> torch.amp.GradScaler("cpu").is_enabled(), torch.amp.GradScaler(enabled=False).is_enabled()
@@ -324,7 +324,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and how it moves as a dict, empty where disabled.
+        """Return the scale and its parameters as a dict, which is empty if disabled.
 
         Example:
             >>> sorted(torch.amp.GradScaler("cpu").state_dict())
@@ -341,10 +341,10 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned.
+        """Load a state returned by `state_dict`.
 
         Raises:
-            RuntimeError: it is empty.
+            RuntimeError: the state is empty.
 
         Example:
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
@@ -365,4 +365,4 @@ class GradScaler:
         self._growth_interval = state_dict["growth_interval"]
         self._init_growth_tracker = state_dict["_growth_tracker"]
         if self._scale is not None:
-            self._begin()
+            self._init_state()

@@ -1,4 +1,4 @@
-"""The older names of `torch.amp` for one device: `torch.cpu.amp` and `torch.cuda.amp`, deprecated as in PyTorch."""
+"""The deprecated classes of `torch.cpu.amp` and `torch.cuda.amp`, which are `torch.amp`'s for one device."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["deprecated", "older_autocast", "older_scaler"]
 
 
 def deprecated(name: str, instead: str) -> None:
-    """Warn of the call, two levels up, of something deprecated."""
+    """Issue PyTorch's deprecation warning for the code two levels up the stack."""
     warnings.warn(
         f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.", FutureWarning, stacklevel=3
     )
 
 
-def older_autocast(device: str, usual: dtypes.dtype) -> Any:
-    """Return the class `autocast` of a device, "cpu" or "cuda", of which `usual` is the dtype if none is given."""
+def older_autocast(device: str, default: dtypes.dtype) -> Any:
+    """Return the class `autocast` of a device, "cpu" or "cuda", with the default dtype `default`."""
 
     class Autocast(autocast):
-        def __init__(self, enabled: bool = True, dtype: dtypes.dtype = usual, cache_enabled: bool = True) -> None:
+        def __init__(self, enabled: bool = True, dtype: dtypes.dtype = default, cache_enabled: bool = True) -> None:
             deprecated(f"{device}.amp.autocast", f"autocast('{device}', args...)")
             super().__init__(device, dtype, enabled, cache_enabled)
 
-    return _named(Autocast, autocast, f"{device}.amp.autocast_mode")
+    return _rename(Autocast, autocast, f"{device}.amp.autocast_mode")
 
 
 def older_scaler(device: str) -> Any:
@@ -46,12 +46,12 @@ def older_scaler(device: str) -> Any:
             factors = (init_scale, growth_factor, backoff_factor)
             super().__init__(device, *factors, growth_interval, enabled)
 
-    return _named(Scaler, GradScaler, f"{device}.amp.grad_scaler")
+    return _rename(Scaler, GradScaler, f"{device}.amp.grad_scaler")
 
 
-def _named(made: Any, base: Any, module: str) -> Any:
-    made.__name__ = made.__qualname__ = base.__name__
-    made.__module__ = f"tinytorch.{module}"
+def _rename(cls: Any, base: Any, module: str) -> Any:
+    cls.__name__ = cls.__qualname__ = base.__name__
+    cls.__module__ = f"tinytorch.{module}"
     device = module.partition(".")[0]
-    made.__doc__ = f'`torch.amp.{base.__name__}("{device}", …)`: deprecated, as in PyTorch.'
-    return made
+    cls.__doc__ = f'`torch.amp.{base.__name__}("{device}", …)`: deprecated, as in PyTorch.'
+    return cls

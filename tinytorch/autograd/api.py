@@ -286,10 +286,10 @@ def _stacked_gradients(rows: Sequence[Tensor | None]) -> Tensor | None:
     first = rows[0]
     if first is None:
         return None
-    whole: Tensor = wrap(np.empty_like(first._array, shape=(len(rows), *first.shape)))
+    stacked: Tensor = wrap(np.empty_like(first._array, shape=(len(rows), *first.shape)))
     for k, row in enumerate(rows):
-        whole[k] = row
-    return whole
+        stacked[k] = row
+    return stacked
 
 
 # Members of Tensor ---------------------------------------------------------------------------------

@@ -91,11 +91,11 @@ class Level(DispatchMode):
         view = x._view
         if view is None or (entry is not None and entry[2] is None):
             return None if entry is None else entry[1]
-        whole = self._tangents.get(id(view.base._array))
-        if whole is None:
+        base_entry = self._tangents.get(id(view.base._array))
+        if base_entry is None:
             return None
-        if entry is None or entry[2] is not whole[1]:
-            self._set(x, view.replay(_with_strides_of(whole[1], view.base)), whole[1])
+        if entry is None or entry[2] is not base_entry[1]:
+            self._set(x, view.replay(_with_strides_of(base_entry[1], view.base)), base_entry[1])
             entry = self._tangents[id(x._array)]
         return entry[1]
 
@@ -121,10 +121,12 @@ class Level(DispatchMode):
             self._set(x, tangent)
             return
         base = x._view.base
-        whole = self.tangent(base)
-        whole = _zeros_like(base) if whole is None else _with_strides_of(whole, base).clone()
-        x._view.replay(whole).copy_(tangent)
-        self._set(base, whole)
+        tangent_of_base = self.tangent(base)
+        tangent_of_base = (
+            _zeros_like(base) if tangent_of_base is None else _with_strides_of(tangent_of_base, base).clone()
+        )
+        x._view.replay(tangent_of_base).copy_(tangent)
+        self._set(base, tangent_of_base)
 
     def _set_saved_tangent(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
         """Set the tangent of the copy of `x` from before a write in place, which the node of the write has saved."""

@@ -1,4 +1,4 @@
-"""What a node has saved, under PyTorch's names: `_saved_self`, `_raw_saved_self`; and hooks on it."""
+"""The saved values of a node under PyTorch's names (`_saved_self`, `_raw_saved_self`), and hooks on saved tensors."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ __all__ = ["InputMetadata", "SavedTensor"]
 
 def input_metadata(node: Node) -> tuple[InputMetadata, ...]:
     """Return the shape and dtype of each gradient that a node receives: one for each output."""
-    several = node.outputs > 1
-    shapes, kinds = (node.shape, node.dtype) if several else ((node.shape,), (node.dtype,))
+    shapes, kinds = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
     return tuple(
         [InputMetadata(list(shape), dtypes.from_numpy_dtype(kind)) for shape, kind in zip(shapes, kinds, strict=True)]
     )
 
 
 def shown(node: OpNode) -> Any:
-    """Return an op's node as users see it: its class has `_saved_*` (`__getattr__` would slow down all attributes)."""
+    """Return an op's node, whose class then has the members `_saved_*` (`__getattr__` would slow all attributes)."""
     cls: Any = class_shown(node)
     if "_saves" not in cls.__dict__:
         cls._saves = True
@@ -45,7 +44,7 @@ def shown(node: OpNode) -> Any:
 
 
 def _saved_sources(node: OpNode) -> dict[str, tuple[tuple[int, Any], int | None]]:
-    """Return by PyTorch's name what formulas of the op need, and its index among the saved values, if it was saved."""
+    """Return, by PyTorch's name, the source of each value that the formulas need, and its index in `saved` or None."""
     sources = [source[1] if source[0] == PACKED else source for source in node.plan.sources]
     if (PLAIN, None) in sources:  # a view op's
         sources = [(SHAPE, 0), *[(PLAIN, i) for i in range(1, len(sources))]]
@@ -58,7 +57,7 @@ def _saved_sources(node: OpNode) -> dict[str, tuple[tuple[int, Any], int | None]
 
 
 def _names_of_saved(op: Op) -> dict[tuple[int, Any], str]:
-    """Return PyTorch's names of what the formulas need when all inputs are tensors, by source (see `Plan`)."""
+    """Return, by source (see `Plan`), PyTorch's names of the values that formulas need if all inputs are tensors."""
     tensors = dict.fromkeys(op.inputs, True)
     wanted = {op._source(want, tensors) for wants in op.wants.values() for want in wants}
     names = {source: saved_name(op, source) for source in wanted}
@@ -66,7 +65,7 @@ def _names_of_saved(op: Op) -> dict[tuple[int, Any], str]:
 
 
 class InputMetadata(NamedTuple):
-    """The shape and dtype of a gradient that a node gets."""
+    """The shape and dtype of a gradient that a node receives."""
 
     shape: list[int]
     dtype: dtypes.dtype
@@ -76,7 +75,7 @@ class InputMetadata(NamedTuple):
 
 
 def _saved_value(node: OpNode, name: str) -> Any:
-    """Return what a node saved, as the tensor or the plain value that it was."""
+    """Return a saved value of a node: a tensor or a plain value."""
     (kind, position), k = _saved_sources(node)[name]
     if k is None:
         return None
@@ -96,7 +95,7 @@ def _raw_saved_value(node: OpNode, name: str) -> SavedTensor:
 
 
 class SavedTensor:
-    """One tensor that a node keeps, such as `grad_fn._raw_saved_self`: hooks can be put on it.
+    """A tensor that a node has saved, such as `grad_fn._raw_saved_self`; it takes hooks.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -114,22 +113,22 @@ class SavedTensor:
 
     @property
     def data(self) -> Any:
-        """What is kept: what a pack hook made, or the tensor."""
+        """The saved object: the result of a pack hook, or the tensor."""
         item = self._node.saved[self._index]
         return item[0] if callable(item[1]) else self._node.saved_alone(self._index)
 
     @property
     def unpack_hook(self) -> Callable[[Any], Any] | None:
-        """The hook that makes a tensor of `data`, or None."""
+        """The hook that returns a tensor for `data`, or None."""
         item = self._node.saved[self._index]
         return item[1] if callable(item[1]) else None
 
     def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
-        """Keep what `pack_hook` makes of the tensor; `unpack_hook` gives the tensor back when it is needed.
+        """Replace the saved tensor by `pack_hook(tensor)`; backward calls `unpack_hook` on that.
 
         Raises:
             TypeError: a hook is not callable.
-            RuntimeError: nothing is kept here, or no longer; there are hooks already.
+            RuntimeError: no tensor is saved here, or it was freed; hooks are set already.
         """
         if not (callable(pack_hook) and callable(unpack_hook)):
             raise TypeError("register_hooks(): incompatible function arguments: pass two callables")

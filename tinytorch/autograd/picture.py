@@ -113,8 +113,8 @@ def picture(
     for (name, _), (node, output) in zip(results, edges, strict=True):
         arrows.append(Arrow(number[node], output, len(boxes)))
         boxes.append(Box("result", [_printable(name)]))
-    several = {number[node] for node in number if node.outputs > 1}
-    return Picture(boxes, arrows, several)
+    multi_output = {number[node] for node in number if node.outputs > 1}
+    return Picture(boxes, arrows, multi_output)
 
 
 class Picture:
@@ -123,9 +123,9 @@ class Picture:
     `print` shows the Mermaid text, which GitHub and many editors draw (up to about 500 arrows).
     """
 
-    def __init__(self, boxes: list[Box], arrows: list[Arrow], several: set[int]) -> None:
+    def __init__(self, boxes: list[Box], arrows: list[Arrow], multi_output: set[int]) -> None:
         self._boxes, self._arrows = boxes, arrows
-        self._several = several  # boxes with several outputs: the arrows show the number of the output
+        self._multi_output = multi_output  # boxes with several outputs: the arrows show the number of the output
 
     @functools.cached_property
     def mermaid(self) -> str:
@@ -141,7 +141,7 @@ class Picture:
             label = "<br/>".join(line.translate(_MERMAID) for line in box.lines)
             text.append(f"    n{k}{LOOKS[box.kind].mermaid.format(label)}:::{box.kind}")
         for source, output, target in self._arrows:
-            which = f'|"[{output}]"|' if source in self._several else ""
+            which = f'|"[{output}]"|' if source in self._multi_output else ""
             text.append(f"    n{source} -->{which} n{target}")
         for kind in self._kinds():
             look = LOOKS[kind]
@@ -166,7 +166,7 @@ class Picture:
                 f'    n{k} [label="{label}", shape={look.dot}, fillcolor="{look.fill}", color="{look.stroke}"];'
             )
         for source, output, target in self._arrows:
-            which = f' [label="[{output}]"]' if source in self._several else ""
+            which = f' [label="[{output}]"]' if source in self._multi_output else ""
             text.append(f"    n{source} -> n{target}{which};")
         return "\n".join([*text, "}"])
 
@@ -179,7 +179,7 @@ class Picture:
             >>> print(torch.autograd.picture((x * 2).sum()).svg[:4])
             <svg
         """
-        return _draw_svg(self._boxes, self._arrows, self._several, self._kinds())
+        return _draw_svg(self._boxes, self._arrows, self._multi_output, self._kinds())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file: .svg, .dot or .gv, .mmd, or .md (Mermaid in a Markdown block).
@@ -520,7 +520,7 @@ def _separated(wanted: list[float], weights: list[float], gaps: list[float]) -> 
 # The drawing --------------------------------------------------------------------------------------
 
 
-def _draw_svg(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list[str]) -> str:
+def _draw_svg(boxes: list[Box], arrows: list[Arrow], multi_output: set[int], kinds: list[str]) -> str:
     layout = Layout(boxes, arrows)
     legend = [Box(kind, [LOOKS[kind].meaning]) for kind in kinds]
     legend_width = sum(_width(box) + _BOX_GAP for box in legend) - _BOX_GAP
@@ -541,7 +541,7 @@ def _draw_svg(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: l
     tops = [_top(layout, k) for k in range(len(boxes))]
     text += [_rectangle(box, layout.x[k], tops[k], layout.width[k], layout.height[k]) for k, box in enumerate(boxes)]
     for (source, output), x in sorted(_ports(layout, arrows).items()):
-        if source in several:
+        if source in multi_output:
             y = tops[source] + layout.height[source] + 12
             text.append(f'<text x="{x + 4}" y="{y}" fill="#767676" font-size="10">[{output}]</text>')
     x = 0

@@ -205,8 +205,8 @@ def _events(recorder: EventRecorder, origin: int, with_flops: bool) -> Iterator[
     for subject, caller, start, end, details in recorder.records:
         span = ((start - origin) / 1000, ((end or recorder.stopped) - origin) / 1000)
         if caller == BACKWARD:
-            around = f"autograd::engine::evaluate_function: {subject}"
-            yield FunctionEvent(number, around, recorder.thread, *span)
+            enclosing = f"autograd::engine::evaluate_function: {subject}"
+            yield FunctionEvent(number, enclosing, recorder.thread, *span)
             yield FunctionEvent(number + 1, subject, recorder.thread, *span, scope=BACKWARD)
             number += 2
             continue
@@ -407,7 +407,7 @@ class profile:
         Example:
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
-            >>> [each.key for each in profile.key_averages()]
+            >>> [average.key for average in profile.key_averages()]
             ['aten::exp']
         """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)

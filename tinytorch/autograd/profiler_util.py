@@ -158,7 +158,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     Example:
         >>> with torch.autograd.profiler.profile() as profile:
         ...     y = torch.ones(2).exp()
-        >>> (average,) = [each for each in profile.key_averages() if each.key == "aten::exp"]
+        >>> (average,) = [x for x in profile.key_averages() if x.key == "aten::exp"]
         >>> average.count
         1
     """
@@ -351,7 +351,7 @@ class EventList(list[Any]):
         Example:
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
-            >>> [each.key for each in profile.function_events.key_averages()]
+            >>> [average.key for average in profile.function_events.key_averages()]
             ['aten::exp']
         """
         averages: dict[tuple[Any, ...], FunctionEventAvg] = {}

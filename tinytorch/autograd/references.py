@@ -29,15 +29,15 @@ class _Count:
 
 
 class _Shared(Start):
-    """Gives a leaf a new gradient; `saved` is (further references to it, to its array, the list of these)."""
+    """Gives a leaf a new gradient; `saved` is (further references to it, to its array, a list for them)."""
 
     __slots__ = ()
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradient."""
-        others, others_of_array, kept = self.saved
+        references, references_of_array, holder = self.saved
         g: Tensor = wrap(np.zeros(1))
-        kept += [g] * others + [g._array] * others_of_array
+        holder += [g] * references + [g._array] * references_of_array
         return (g,)
 
 
@@ -55,13 +55,13 @@ def count_own_references() -> tuple[int, int]:
     state = local.state
     modes, state.modes = state.modes, None
     try:
-        for others, others_of_array in ((0, 0), (1, 0), (0, 1), (2, 3)):
+        for further, further_of_array in ((0, 0), (1, 0), (0, 1), (2, 3)):
             leaf: Tensor = wrap(np.zeros(1))
             leaf._requires_grad = True
             edge = leaf_edge(leaf)
             gradients, arrays = edge[0].own_references = (_Count(), _Count())  # type: ignore[attr-defined]
-            walk(_Shared((edge,), (others, others_of_array, [])), False, False)
-            counts.add((gradients.value - others, arrays.value - others_of_array))
+            walk(_Shared((edge,), (further, further_of_array, [])), False, False)
+            counts.add((gradients.value - further, arrays.value - further_of_array))
     finally:
         state.modes = modes
     own_references, own_of_array = counts.pop()

@@ -18,12 +18,13 @@ import numpy as np
 from tinytorch.compiler.backward import Backward, Spent, is_freed
 from tinytorch.compiler.guards import Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
-from tinytorch.compiler.recorder import STATE, Left, Memory, NotRecorded, Recorder, Value, memories_written, root
+from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.programs import Left
 from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 

@@ -30,13 +30,13 @@ from tinytorch.compiler.recorder import (
     Memory,
     NotRecorded,
     Value,
-    laid_out,
     memories_written,
     replaced,
 )
 from tinytorch.core.declaration import as_array
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
+from tinytorch.kernels.programs import laid_out
 from tinytorch.kernels.random import Source
 
 FILE = "<compiled step"  # prefix of the file names of programs

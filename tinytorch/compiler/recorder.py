@@ -24,7 +24,7 @@ from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
-from tinytorch.kernels.places import is_dense
+from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
 
 #: Kinds of steps: one allocates its result; returns a view; writes into its first argument; sets the `.grad` of a
@@ -436,7 +436,7 @@ class Recorder(DispatchMode):
                 call = self._add_kernel(op, values, arrays)
                 result = np.empty_like(target)  # stands for the result, which has this shape, or it is an error
                 call.outputs.append(self.enter(result, call))
-                self.add(WRITE, _copy, (target, result), "copy")
+                self.add(WRITE, copy_into, (target, result), "copy")
         except NotRecorded as reason:
             self.stop(f"{op.name.strip('_')}: {reason}")
 
@@ -705,31 +705,3 @@ def _where(array: Any) -> tuple[Any, ...]:
 def _sum(array: Any) -> int:
     """Return a checksum of an array; a contiguous array is not copied."""
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-class Left(Exception):
-    """A truth value differs from the recorded one: the program is left, and the function runs without it."""
-
-
-def holds(x: Any, expected: bool) -> None:
-    """Raise Left if the truth value of a number is not the recorded one."""
-    if bool(x.item()) is not expected:
-        raise Left
-
-
-def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> None:
-    """Fill an array with numbers that `kernel` draws from a source."""
-    if array.size:
-        with source.lock:
-            kernel(array, source, *args)
-
-
-def _copy(array: Any, x: Any) -> None:
-    np.copyto(array, x, casting="unsafe")
-
-
-def laid_out(g: Any, leaf: Any) -> Any:
-    """Return a copy of a gradient with the memory layout of its leaf."""
-    made = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
-    made[...] = g
-    return made

@@ -49,6 +49,7 @@ class Op:
         in_float32: see `pointwise`.
         refuses: which dtypes PyTorch's kernel refuses, see `op`.
         data_dependent: the shape of the output depends on the values of the input.
+        holds: an argument that holds tensors but is not an input, see `op`.
     """
 
     caller: Any
@@ -81,6 +82,7 @@ class Op:
         overload: tuple[str, str] | None = None,
         refuses: str | Callable[..., str | None] | None = None,
         data_dependent: bool = False,
+        holds: str | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
@@ -88,7 +90,7 @@ class Op:
         self.required = [i for i, default in enumerate(defaults) if default is MISSING]
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
-        self.result, self.refuses, self.data_dependent = result, refuses, data_dependent
+        self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
@@ -347,6 +349,7 @@ class Op:
                 plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
         # A number in the place of a tensor counts as a tensor, since PyTorch converts it to one.
         plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
+        plan.holds_tensors |= self.holds is not None and (PLAIN, self.position[self.holds]) in plan.index
         return plan
 
     def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:

@@ -111,7 +111,7 @@ class OpNode(Node):
     """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
 
     __slots__ = ()
-    __init__ = object.__init__  # made by the callers below, faster so than by `object.__new__`
+    __init__ = object.__init__  # callers create nodes by `node_class()`, which is faster than `object.__new__`
 
     def release(self) -> None:
         """Free what was saved: a later backward through this node is an error."""
@@ -257,7 +257,7 @@ class OpNode(Node):
 
 
 def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
-    """Return what a pack hook makes of a tensor."""
+    """Return the result of a pack hook for a tensor."""
     cell = tensor._cell
     version = 0 if cell is None else cell[0]
     with recording(False):
@@ -272,7 +272,7 @@ def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
 
 
 def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
-    """Return the tensor that an unpack hook makes of a packed value."""
+    """Return the tensor that an unpack hook returns for a packed value."""
     with recording(False):
         tensor = unpack(value)
     if not isinstance(tensor, Tensor):
@@ -291,16 +291,16 @@ def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
     if edge[0].number > 0:
         again._edge = edge
     else:
-        again._accumulator = weakref.ref(edge[0])  # it stands for the leaf
+        again._accumulator = weakref.ref(edge[0])  # it takes the place of the leaf
     return again
 
 
-def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:
+def modified(node: Node, array: Any, producer: str, version: int, expected: int) -> RuntimeError:
     """Return PyTorch's error for a saved tensor that was written to before backward."""
-    kind = dtypes.from_numpy_dtype(array.dtype).tensor_name
+    name = dtypes.from_numpy_dtype(array.dtype).tensor_name
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{kind}Tensor {list(array.shape)}], which is {producer}, is at version {found}; expected version "
+        f"[torch.{name}Tensor {list(array.shape)}], which is {producer}, is at version {version}; expected version "
         f"{expected} instead. It was saved for {node.name()}. Hint: make the write out of place (x = x + 1 for "
         "x += 1), or enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True)."

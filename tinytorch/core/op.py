@@ -37,6 +37,7 @@ def op(
     overload: tuple[str, str] | None = None,
     refuses: str | Callable[..., str | None] | None = None,
     data_dependent: bool = False,
+    holds: str | None = None,
     **formulas: Formula | None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
@@ -58,6 +59,7 @@ def op(
         refuses: PyTorch's kernel has no code for unsigned integers wider than a byte: the kernel's name, for the error;
             or a function that returns it given the kernel's arguments, None where PyTorch does not call the kernel.
         data_dependent: the shape of the output depends on the values of the input.
+        holds: an argument that holds tensors but is not an input; a backward pass frees it like the saved inputs.
         **formulas: per tensor argument the formula of its gradient, or None where it has none.
     """
 
@@ -67,7 +69,7 @@ def op(
             kernel, formulas, arguments=arguments, defaults=defaults, positional=positional, name=kernel.__name__,
             node_name=name or camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
             nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
-            refuses=refuses, data_dependent=data_dependent,
+            refuses=refuses, data_dependent=data_dependent, holds=holds,
         )  # fmt: skip
         declared.caller = functools.wraps(kernel)(Caller(declared, CALL).function)
         return declared.caller

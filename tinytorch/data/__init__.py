@@ -1,6 +1,6 @@
 """Datasets, samplers, collation and the `DataLoader`; image datasets and transforms.
 
-`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have torchvision's names.
+`tinytorch.utils.data` re-exports the names of PyTorch's; `vision` and `transforms` have torchvision's names.
 """
 
 # ruff: noqa: F403, F405

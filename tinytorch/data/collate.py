@@ -1,4 +1,4 @@
-"""Collation: how a list of samples becomes a batch."""
+"""Collation of a list of samples into a batch."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tinytorch.ops.join import stack
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
-#: From a type, or a tuple of types, to the function that joins a list of such samples.
+#: A map from a type, or a tuple of types, to the function that collates a list of such samples.
 CollateFunctions = dict[Any, Callable[..., Any]]
 
-NOT_NUMBERS = "SUO"  # NumPy's codes of the array kinds that no tensor can hold: text and objects
+NON_NUMERIC = "SUO"  # NumPy's codes of the kinds of dtype that no tensor can hold: text and objects
 
 
 def default_collate(batch: Any) -> Any:
-    """Return the samples of a list as one batch, with a new first dimension. The first one's type decides.
+    """Return a list of samples as one batch, with a new first dimension. The type of the first sample decides how.
 
-    Tensors and NumPy arrays are stacked, numbers become a tensor, text stays a list, and mappings,
-    namedtuples, tuples and lists are collated entry by entry (a tuple gives a list, as in PyTorch).
-    PyTorch's own tensors, which a torchvision dataset gives, are taken without a copy of each.
+    Tensors and NumPy arrays are stacked, numbers become a tensor, strings stay a list, and mappings,
+    namedtuples, tuples and lists are collated entry by entry (tuples become a list, as in PyTorch).
+    Tensors of PyTorch, which torchvision's datasets return, are converted without copying.
 
     Raises:
-        TypeError: samples of a type that cannot be collated.
-        RuntimeError: tensors of different shapes, or sequences of different lengths.
+        TypeError: the type of the samples cannot be collated.
+        RuntimeError: tensors have different shapes, or sequences different lengths.
 
     Example:
         >>> torch.utils.data.default_collate([(0, "a"), (1, "b")])
@@ -43,7 +43,7 @@ def default_collate(batch: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Return a sample with the NumPy arrays in it (and PyTorch's tensors) turned into tensors.
+    """Return a sample with the NumPy arrays and PyTorch tensors in it converted to tensors.
 
     This is the collate function of a `DataLoader` that does not batch (`batch_size=None`).
 
@@ -55,7 +55,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data
     if isinstance(data, np.ndarray):
-        return data if data.dtype.kind in NOT_NUMBERS else as_tensor(data)
+        return data if data.dtype.kind in NON_NUMERIC else as_tensor(data)
     if isinstance(data, np.generic) and not isinstance(data, (str, bytes)):
         return as_tensor(data)
     if is_foreign_tensor(data):
@@ -70,14 +70,15 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return the samples joined, like `default_collate`, with your own table for the leaves.
+    """Collate samples as `default_collate` does, with a custom table of functions for the leaves.
 
     Args:
-        collate_fn_map: for a type (or tuple of types), a function `f(batch, *, collate_fn_map)` that joins samples of
-            it; subclasses count, the first match wins. Containers are looked into where no entry matches.
+        collate_fn_map: a map from a type (or tuple of types) to a function `f(batch, *, collate_fn_map)` that collates
+            samples of the type or a subclass; the first match is used. Containers without a match are collated entry
+            by entry.
 
     Raises:
-        TypeError: neither the table nor the containers know the type.
+        TypeError: the samples have a type that is not in the table, and are not containers.
 
     Example:
         >>> from tinytorch.data.collate import collate
@@ -115,18 +116,18 @@ def _unknown(kind: Any) -> TypeError:
     )
 
 
-# The containers: the result is of the sample's own type where that type can be filled ------------
+# Containers: the result has the type of the samples, if that type can be filled -----------------
 
 
 def _like_mapping(like: Any, entries: dict[Any, Any]) -> Any:
     try:
         if isinstance(like, collections.abc.MutableMapping):
-            # A copy that is filled anew keeps what else it holds (a defaultdict's factory).
+            # A copy keeps other attributes, such as the factory of a defaultdict.
             clone = copy.copy(like)
             clone.update(entries)
             return clone
         return type(like)(entries)
-    except TypeError:  # a type that cannot be copied, or made from a dict
+    except TypeError:  # the type cannot be copied, or constructed from a dict
         return entries
 
 
@@ -140,15 +141,15 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
                 clone[i] = entry
             return clone
         return type(like)(entries)
-    except TypeError:  # a type that cannot be copied, or made from a list (range)
+    except TypeError:  # the type (such as range) cannot be copied, or constructed from a list
         return entries
 
 
-# The leaves ---------------------------------------------------------------------------------------
+# Leaves -------------------------------------------------------------------------------------------
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return tensors stacked.
+    """Return the stacked tensors.
 
     Example:
         >>> from tinytorch.data.collate import collate_tensor_fn
@@ -161,18 +162,18 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = N
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
     """Return arrays as tensors, collated."""
-    if batch[0].dtype.kind in NOT_NUMBERS:
+    if batch[0].dtype.kind in NON_NUMERIC:
         raise _unknown(batch[0].dtype)
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return NumPy's numbers as a tensor."""
+    """Return NumPy scalars as a tensor."""
     return as_tensor(batch)
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return floats as a tensor of float64.
+    """Return floats as a float64 tensor.
 
     Example:
         >>> from tinytorch.data.collate import collate_float_fn
@@ -194,7 +195,7 @@ def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return texts as they are.
+    """Return strings unchanged.
 
     Example:
         >>> from tinytorch.data.collate import collate_str_fn
@@ -204,7 +205,7 @@ def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None
     return batch
 
 
-#: What `default_collate` does with each type; extend it in place to teach it a type of your own.
+#: The functions that `default_collate` uses, by type; it may be extended in place.
 default_collate_fn_map: CollateFunctions = {
     Tensor: collate_tensor_fn,
     np.ndarray: collate_numpy_array_fn,
@@ -214,23 +215,23 @@ default_collate_fn_map: CollateFunctions = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
-_AS_DELIVERED = dict(default_collate_fn_map)
+_BUILT_IN = dict(default_collate_fn_map)
 
 
 def is_default(collate_fn: Callable[..., Any]) -> bool:
-    """Return whether `collate_fn` is `default_collate` as delivered."""
-    return collate_fn is default_collate and default_collate_fn_map == _AS_DELIVERED
+    """Return whether `collate_fn` is `default_collate`, with an unmodified `default_collate_fn_map`."""
+    return collate_fn is default_collate and default_collate_fn_map == _BUILT_IN
 
 
-# PyTorch's tensors, which a torchvision transform or dataset gives --------------------------------
+# Tensors of PyTorch, from torchvision's transforms and datasets ------------------------------------
 
 
 def is_foreign_tensor(value: Any) -> bool:
-    """Return whether `value` is a tensor of PyTorch, told by its name (no import)."""
+    """Return whether `value` is a tensor of PyTorch, by the name of its class (without importing torch)."""
     names = ((base.__module__, base.__name__) for base in type(value).__mro__)
     return ("torch", "Tensor") in names
 
 
 def from_foreign(value: Any) -> Tensor:
-    """Return PyTorch's tensor as a tensor on the same memory, without its graph."""
+    """Return a tensor that shares memory with a tensor of PyTorch, detached from its graph."""
     return from_numpy(value.detach().numpy())

@@ -1,4 +1,4 @@
-"""The `DataLoader`: batches of a dataset, in the order of a sampler."""
+"""`DataLoader`, an iterable over batches of a dataset in the order of a sampler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _DatasetKind:
-    """What `DataLoader._dataset_kind` may be."""
+    """The values of `DataLoader._dataset_kind`."""
 
     Map = 0
     Iterable = 1
@@ -28,7 +28,7 @@ class _DatasetKind:
 
 
 class _InfiniteConstantSampler(Sampler[None]):
-    """The sampler of a stream, which says itself when it ends."""
+    """The sampler of an `IterableDataset`, which has no indices and ends by itself."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -38,42 +38,42 @@ class _InfiniteConstantSampler(Sampler[None]):
 class DataLoader(Generic[T_co]):
     """An iterable over the batches of a dataset.
 
-    Each iteration is one epoch: it asks the sampler for indices, the dataset for samples, and the collate function for
-    a batch of them. With the default collate function, a dataset that offers `__getbatch__` (`TensorDataset`,
-    `FashionMNIST`, a `Subset` of them) is asked for whole batches: the same numbers, many times as fast.
+    An iteration is one epoch: the sampler yields indices, the dataset returns samples, and the collate function joins
+    them into batches. With the default collate function, a dataset with `__getbatch__` (`TensorDataset`,
+    `FashionMNIST`, a `Subset` of them) is read in whole batches, with the same result in much less time.
 
-    With `num_workers` above 0, processes of their own prepare the next batches while the program works on this one.
-    Each has a copy of the dataset; `get_worker_info` tells it which one it is. This pays where a sample takes long to
-    make (images that are decoded, augmented, tokenized); reading a `TensorDataset` is faster without.
+    With `num_workers` above 0, worker processes prepare the next batches while the program uses the current one. A
+    worker has a copy of the dataset, and can identify itself by `get_worker_info`. Workers pay off if samples are
+    expensive (decoding, augmentation, tokenization); reading a `TensorDataset` is faster without.
 
-    The order of the samples, and the draws from the random generators, are PyTorch's, also in workers.
+    The order of the samples and the random numbers are those of PyTorch, also in workers.
 
     Args:
         dataset: a map-style dataset (`dataset[index]`, `len(dataset)`) or an `IterableDataset`.
-        batch_size: samples per batch; None gives single samples without a batch dimension.
-        shuffle: whether to read the samples in a new random order each epoch.
+        batch_size: number of samples per batch; None for single samples without a batch dimension.
+        shuffle: whether to read the samples in a new random order in every epoch.
         sampler: the order of the samples: an iterable of indices. Excludes `shuffle`.
         batch_sampler: an iterable of lists of indices. Excludes `batch_size`, `shuffle`, `sampler`, `drop_last`.
-        num_workers: how many processes load batches; 0 loads them in the main process.
-        collate_fn: from a list of samples to a batch; `default_collate`, or `default_convert` if `batch_size=None`.
+        num_workers: number of processes that load batches; 0 to load them in the main process.
+        collate_fn: maps a list of samples to a batch; by default `default_collate` (`default_convert` if not batching).
         pin_memory: accepted with PyTorch's warning; there is no accelerator to pin memory for.
-        drop_last: whether to leave out a last, smaller batch.
-        timeout: seconds to wait for a batch of a worker; 0 waits without limit.
-        worker_init_fn: called in each worker with its number, after seeding.
-        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of
+        drop_last: whether to drop a last, smaller batch.
+        timeout: seconds to wait for a batch from a worker; 0 for no limit.
+        worker_init_fn: called in every worker with its number, after seeding.
+        multiprocessing_context: the start method: "fork", "spawn", "forkserver" or a context of
             `multiprocessing`; by default Python's, on Linux "fork" before Python 3.14 and "forkserver" since. All but
             "fork" need a dataset, `collate_fn` and `worker_init_fn` that can be pickled.
-        generator: where the shuffle and the workers' seed come from; the default generator if None.
-        prefetch_factor: how many batches each worker is asked for ahead, by default 2.
-        persistent_workers: whether the processes live on after an epoch, for the next one.
+        generator: the source of shuffling and of the workers' seeds; the default generator if None.
+        prefetch_factor: number of batches that are requested in advance per worker, by default 2.
+        persistent_workers: whether to keep the processes after an epoch, for the next one.
         pin_memory_device: deprecated in PyTorch.
-        in_order: whether batches come in the sampler's order also where a later one is ready first.
+        in_order: whether to return batches in the sampler's order, even if a later one is ready first.
 
     Raises:
-        ValueError: arguments that exclude each other or are out of range.
-        TypeError: `multiprocessing_context` is neither text nor a context.
-        RuntimeError: in the loop, a worker died, or took longer than `timeout`. What a dataset raises in a worker is
-            raised in the main process as the same class, with the worker's traceback in its text.
+        ValueError: arguments exclude each other, or are out of range.
+        TypeError: `multiprocessing_context` is neither a string nor a context.
+        RuntimeError: while iterating, a worker died, or took longer than `timeout`. An exception in a worker is
+            raised in the main process with the same class, and the worker's traceback in its message.
 
     Example:
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(5.0), torch.arange(5))
@@ -87,12 +87,12 @@ class DataLoader(Generic[T_co]):
     batch_size: int | None
     sampler: Any
     batch_sampler: Any
-    # PyTorch's private names, here and below: packages derive loaders and iterators that read and set them.
+    # These private names, here and below, are PyTorch's, since packages that derive from it use them.
     __initialized = False
-    _iterator: _BaseDataLoaderIter | None = None  # that of workers which live on
-    _IterableDataset_len_called: int | None = None  # a stream's length, once asked for
+    _iterator: _BaseDataLoaderIter | None = None  # the iterator of persistent workers
+    _IterableDataset_len_called: int | None = None  # the length of an IterableDataset, once requested
     __multiprocessing_context: Any = None
-    #: What makes up the iterator's work: setting one of these later would be ignored or wrong.
+    #: Attributes that must not be set after initialization, since the samplers depend on them.
     _FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
 
     def __init__(
@@ -174,17 +174,17 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _auto_collation(self) -> bool:
-        """Whether samples are joined into batches."""
+        """Whether samples are collated into batches."""
         return self.batch_sampler is not None
 
     @property
     def _index_sampler(self) -> Any:
-        """What one step of the iterator takes its index, or list of indices, from."""
+        """The sampler of which one element, an index or a list of indices, makes one step of the iterator."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
     @property
     def multiprocessing_context(self) -> Any:
-        """The context of `multiprocessing` that workers are started with; None for Python's default."""
+        """The context of `multiprocessing` that starts the workers; None for Python's default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -213,7 +213,7 @@ class DataLoader(Generic[T_co]):
         self.__multiprocessing_context = context
 
     def check_worker_number_rationality(self) -> None:
-        """Warn of more workers than there are processors."""
+        """Warn if there are more workers than processors."""
         if not self.num_workers:
             return
         if hasattr(os, "sched_getaffinity"):
@@ -255,7 +255,7 @@ class DataLoader(Generic[T_co]):
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
-    """Raise for what the arguments about worker processes do not allow."""
+    """Check the arguments about worker processes."""
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
@@ -272,7 +272,7 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
 
 
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
-    """Raise for what an `IterableDataset`, whose order is its own, does not allow."""
+    """Raise if options of the order are set for an `IterableDataset`, which determines the order itself."""
     expected = "DataLoader with IterableDataset: expected unspecified {0} option, but got {0}={1}"
     ordered = None if shuffle in (False, None) else shuffle
     options = {"shuffle": ordered, "sampler": sampler, "batch_sampler": batch_sampler}
@@ -308,8 +308,8 @@ class _BaseDataLoaderIter:
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
         self._sampler_iter = iter(self._index_sampler)
-        # The seed that workers would get is drawn without workers too: a program's other random numbers must not depend
-        # on how its data are loaded. It comes before the draws of the sampler, whose iterator is lazy.
+        # The workers' seed is drawn without workers, too, so that a program's random numbers do not depend on
+        # `num_workers`. It is drawn before the sampler draws, whose iterator is lazy.
         self._base_seed = draw_seed(loader.generator)
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
@@ -321,7 +321,7 @@ class _BaseDataLoaderIter:
         return len(self._index_sampler)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Begin an epoch."""
+        """Start an epoch."""
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -330,16 +330,16 @@ class _BaseDataLoaderIter:
         batch = self._next_data()
         self._num_yielded += 1
         if self._dataset_kind == _DatasetKind.Iterable:
-            told = self._IterableDataset_len_called
-            if told is not None and self._num_yielded > told:
+            length = self._IterableDataset_len_called
+            if length is not None and self._num_yielded > length:
                 warnings.warn(
-                    f"Length of IterableDataset {self._dataset} was reported to be {told}(when accessing "
+                    f"Length of IterableDataset {self._dataset} was reported to be {length}(when accessing "
                     f"len(dataloader)), but {self._num_yielded} samples have been fetched. {self._advice}",
                     stacklevel=2,
                 )
         return batch
 
-    #: What a stream that is longer than it said may be due to.
+    #: Ends the warning about an IterableDataset that is longer than its reported length.
     _advice = ""
 
     def _next_index(self) -> Any:
@@ -354,7 +354,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Loads each batch when it is asked for."""
+    """Loads batches on demand, in the main process."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -371,9 +371,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Has worker processes load batches ahead.
+    """Loads batches in advance, in worker processes.
 
-    The batches of the sampler go round the workers. A worker whose stream has ended is passed over from then on.
+    The index lists of the sampler are assigned to the workers in turn. A worker whose stream has ended gets no more.
     """
 
     _advice = (
@@ -396,20 +396,20 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
             context = multiprocessing.get_context()
         self._worker_init_fn = loader.worker_init_fn
-        making = (self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
-        self._pool = Workers(context, Job(self._num_workers, making, self._base_seed, self._worker_init_fn))
+        fetcher_args = (self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
+        self._pool = Workers(context, Job(self._num_workers, fetcher_args, self._base_seed, self._worker_init_fn))
         self._workers = self._pool.processes
         self._workers_status = self._pool.active
         self._shutdown = False
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Begin an epoch; all but the first one with workers that live on."""
-        super()._reset(loader, first_iter)  # asks the sampler once more, as in PyTorch
+        """Start an epoch; all but the first one reuse persistent workers."""
+        super()._reset(loader, first_iter)  # creates the sampler's iterator once more, as in PyTorch
         if not first_iter:
             self._pool.resume(self._timeout)
         self._send_idx = self._rcvd_idx = 0  # the numbers of the next task, and of the next batch
-        self._task_info: dict[int | None, tuple[int]] = {}  # the workers of the batches to come, by number
+        self._task_info: dict[int | None, tuple[int]] = {}  # the workers of outstanding batches, by number
         self._worker_queue_idx_cycle = itertools.cycle(range(self._num_workers))
         for _ in range(self._prefetch_factor * self._num_workers):
             self._try_put_index()
@@ -420,45 +420,45 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     @property
     def _workers_num_tasks(self) -> list[int]:
-        """For each worker, how many batches are to come of it."""
-        asked = [worker for (worker,) in self._task_info.values()]
-        return [asked.count(worker) for worker in range(self._num_workers)]
+        """The number of outstanding batches of each worker."""
+        pending = [worker for (worker,) in self._task_info.values()]
+        return [pending.count(worker) for worker in range(self._num_workers)]
 
     def _shutdown_workers(self) -> None:
-        """End the workers before the loop does."""
+        """Shut down the workers."""
         self._shutdown = True
         self._workers_status[:] = [False] * self._num_workers
         self._pool.shut_down()
 
     def _try_put_index(self) -> None:
-        """Ask the worker whose turn it is for one more batch, if there is one."""
+        """Assign the next indices, if there are any, to the worker whose turn it is."""
         try:
             indices = self._next_index()
         except StopIteration:
             return
         active = self._workers_status
-        ahead = self._prefetch_factor * self._num_workers
+        total_prefetch = self._prefetch_factor * self._num_workers
         for worker in itertools.islice(self._worker_queue_idx_cycle, self._num_workers):
-            if active[worker] and (self._in_order or self._workers_num_tasks[worker] < ahead // sum(active)):
+            if active[worker] and (self._in_order or self._workers_num_tasks[worker] < total_prefetch // sum(active)):
                 self._pool.put(worker, self._send_idx, indices)
                 self._task_info[self._send_idx] = (worker,)
                 self._send_idx += 1
                 return
 
     def _next_data(self) -> Any:
-        pool, waiting = self._pool, self._task_info
+        pool, pending = self._pool, self._task_info
         while True:
-            lost = [number for number, (worker,) in waiting.items() if not pool.active[worker]]
-            for each in lost:
-                del waiting[each]
-            if not waiting:
+            lost = [number for number, (worker,) in pending.items() if not pool.active[worker]]
+            for number in lost:
+                del pending[number]
+            if not pending:
                 if not self._persistent_workers:
                     self._shutdown_workers()
                 raise StopIteration
-            asked = [worker for (worker,) in waiting.values()]
-            # In order, the first one's answer is the next batch: each worker answers in order.
-            worker, number, batch = pool.get(asked[:1] if self._in_order else set(asked), self._timeout)
-            waiting.pop(number)
+            workers = [worker for (worker,) in pending.values()]
+            # In order, the next batch is the first worker's next result, since a worker keeps the order of its tasks.
+            worker, task, batch = pool.get(workers[:1] if self._in_order else set(workers), self._timeout)
+            pending.pop(task)
             self._rcvd_idx += 1
             if not pool.ended(batch):
                 return self._process_data(batch, worker)
@@ -466,14 +466,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._try_put_index()
 
     def _process_data(self, data: Any, worker_id: int) -> Any:
-        """Ask for another batch, and return this one; raise what the worker raised."""
+        """Request another batch and return this one; re-raise the worker's exception."""
         self._try_put_index()
         if isinstance(data, ExceptionWrapper):
             data.reraise()
         return data
 
     def _mark_worker_as_unavailable(self, worker_id: int, shutdown: bool = False) -> None:
-        """Pass over a worker whose stream has ended; let it end where no epoch follows."""
+        """Deactivate a worker whose stream has ended; let it exit unless workers are persistent."""
         if self._persistent_workers and not shutdown:
             self._workers_status[worker_id] = False
         else:

@@ -1,13 +1,12 @@
-"""Datasets: where samples come from, and how existing datasets are combined.
+"""Datasets, and combinations of datasets.
 
-A dataset answers `dataset[index]` with one sample. It may answer for many samples at once in two ways, both optional:
+`dataset[index]` returns one sample. Two optional methods read many samples at once:
 
-- `__getitems__(indices)`, PyTorch's: returns the list of samples, which the `DataLoader`'s collate function then joins.
-- `__getbatch__(indices)`, tinytorch's: returns the batch that `default_collate` would have made of those samples, or
-  `NotImplemented` where it cannot. This is what makes a batch of `TensorDataset` or `FashionMNIST` cost a few array
-  operations, not a few hundred. Only a `DataLoader` with the default collate function asks for it, and only where the
-  class that defines it has the last word on how samples are read: a subclass that overrides `__getitem__` or
-  `__getitems__` alone is read sample by sample, as it should be.
+- `__getitems__(indices)`, which PyTorch defines: returns a list of samples, which the collate function then joins.
+- `__getbatch__(indices)`, specific to tinytorch: returns the batch that `default_collate` would return for these
+  samples, or `NotImplemented`. With it, a batch of `TensorDataset` or `FashionMNIST` costs a few array operations
+  instead of a few hundred. It is called only by a `DataLoader` with the default collate function, and only if no
+  subclass of the class that defines it overrides `__getitem__` or `__getitems__`.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """A map from indices to samples: subclass it and write `__getitem__`.
+    """Base class of datasets that map indices to samples. Subclasses implement `__getitem__`.
 
-    Write `__len__`, too, where the size is known: samplers and `len(loader)` ask it.
-    Two more methods are optional, see the top of this module: `__getitems__(indices)` returns a
-    list of samples, `__getbatch__(indices)` a whole collated batch.
+    They also implement `__len__`, on which samplers and `len(loader)` rely, if the size is known.
+    Two more methods are optional (see the docstring of the module): `__getitems__(indices)` returns a
+    list of samples, `__getbatch__(indices)` a collated batch.
 
     Example:
         >>> class Squares(torch.utils.data.Dataset):
@@ -59,9 +58,9 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """A stream of samples: subclass it and write `__iter__`.
+    """Base class of datasets that are streams of samples. Subclasses implement `__iter__`.
 
-    It is for data that come in an order of their own, or without a known end.
+    It is meant for data without random access, or of unknown length.
 
     Example:
         >>> class Countdown(torch.utils.data.IterableDataset):
@@ -76,7 +75,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Tensors of shapes (N, ...), with the same N, indexed together along their first dimension.
+    """A dataset of tensors of shapes (N, ...) with the same N, indexed along their first dimension.
 
     Raises:
         AssertionError: the first dimensions differ.
@@ -99,21 +98,21 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
         if not self.tensors or any(tensor.requires_grad for tensor in self.tensors):
-            return NotImplemented  # only the ordinary way records what the samples came from
-        where = positions(indices, len(self))
-        if where is None:
+            return NotImplemented  # indexing sample by sample is recorded by autograd, this is not
+        selection = positions(indices, len(self))
+        if selection is None:
             return NotImplemented
-        return [wrap(rows(tensor._array, where)) for tensor in self.tensors]
+        return [wrap(rows(tensor._array, selection)) for tensor in self.tensors]
 
     def __len__(self) -> int:
         return int(self.tensors[0].size(0))
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets of equal length side by side: a sample is the tuple of their samples, or for keywords the dict.
+    """Datasets of equal length, zipped: a sample is the tuple of their samples, or a dict for keyword arguments.
 
     Raises:
-        ValueError: both or neither were given, or the lengths differ.
+        ValueError: there are both positional and keyword arguments, or none, or the lengths differ.
 
     Example:
         >>> torch.utils.data.StackDataset(image=[10, 20], text=["a", "b"])[1]
@@ -139,7 +138,7 @@ class StackDataset(Dataset[Any]):
         return list(self.datasets.values()) if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, items: Sequence[Any]) -> Any:
-        """Return one sample from the samples of each dataset."""
+        """Combine the samples of the datasets into one sample."""
         if isinstance(self.datasets, dict):
             return dict(zip(self.datasets, items, strict=True))
         return tuple(items)
@@ -159,10 +158,10 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other.
+    """The concatenation of datasets.
 
     Raises:
-        AssertionError: there is no dataset, or one is an `IterableDataset`.
+        AssertionError: there is no dataset, or a dataset is an `IterableDataset`.
 
     Example:
         >>> both = torch.utils.data.ConcatDataset([[1, 2], [3]])
@@ -175,7 +174,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the running sum of the lengths.
+        """Return the cumulative sums of the lengths.
 
         Example:
             >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
@@ -212,10 +211,10 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """`IterableDataset`s one after the other, read as they are needed.
+    """The concatenation of `IterableDataset`s, which are read lazily.
 
     Raises:
-        AssertionError: (when reached) one of them is no `IterableDataset`.
+        AssertionError: while iterating, if a dataset is not an `IterableDataset`.
 
     Example:
         >>> class Pair(torch.utils.data.IterableDataset):
@@ -244,11 +243,11 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at some indices, in the order of these.
+    """The samples of a dataset at `indices`, in their order.
 
     Raises:
-        NotImplementedError: a subclass overrides `__getitem__` and not `__getitems__`, which a
-            `DataLoader` would ask instead.
+        NotImplementedError: a subclass overrides `__getitem__` but not `__getitems__`, which a
+            `DataLoader` calls instead.
 
     Example:
         >>> torch.utils.data.Subset("abcdef", [5, 0])[0]
@@ -290,14 +289,14 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
 ) -> list[Subset[Any]]:
-    """Return the dataset cut into random `Subset`s that do not overlap, the same as PyTorch's for the same seed.
+    """Split a dataset randomly into disjoint `Subset`s, the same as PyTorch's for the same seed.
 
     Args:
-        lengths: the sizes, which sum to the dataset's; or fractions that sum to 1: each gets
-            floor(fraction · length), and the first ones share what is left over, one each.
+        lengths: the sizes, whose sum is the dataset's; or fractions whose sum is 1. A subset's size is then
+            floor(fraction · length), plus one for the first subsets to distribute the remainder.
 
     Raises:
-        ValueError: the sizes do not sum to the dataset's, or a fraction lies outside 0 … 1.
+        ValueError: the sum of the sizes is wrong, or a fraction is not between 0 and 1.
 
     Example:
         >>> train, val = torch.utils.data.random_split(range(10), [0.75, 0.25])
@@ -330,22 +329,22 @@ def random_split(
 
 
 def read_samples(dataset: Any, indices: Iterable[Any]) -> list[Any]:
-    """Return the samples at `indices`: by `__getitems__`, or else one by one."""
-    many = getattr(dataset, "__getitems__", None)
-    return many(list(indices)) if callable(many) else [dataset[i] for i in indices]
+    """Return the samples at `indices`, by `__getitems__` if the dataset has it, or one by one."""
+    getitems = getattr(dataset, "__getitems__", None)
+    return getitems(list(indices)) if callable(getitems) else [dataset[i] for i in indices]
 
 
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """Return the dataset's `__getbatch__`, or None if it has none to trust."""
-    if has_last_word(type(dataset), "__getbatch__", "__getitem__", "__getitems__"):
+    """Return the dataset's `__getbatch__`, or None if it has none or a subclass changed how samples are read."""
+    if is_not_shadowed(type(dataset), "__getbatch__", "__getitem__", "__getitems__"):
         return dataset.__getbatch__
     return None
 
 
-def has_last_word(cls: type, method: str, *others: str) -> bool:
-    """Return whether `cls` has `method`, and no `others` newer than it.
+def is_not_shadowed(cls: type, method: str, *others: str) -> bool:
+    """Return whether `cls` has `method`, and no class before its owner in the method resolution order defines `others`.
 
-    So a shortcut (`method`) is never taken past a subclass that redefines what it is a shortcut for (`others`).
+    Then a fast path (`method`) is consistent with the methods that it replaces (`others`).
     """
     for base in cls.__mro__:
         if method in vars(base):
@@ -356,25 +355,25 @@ def has_last_word(cls: type, method: str, *others: str) -> bool:
 
 
 def positions(indices: Sequence[Any], length: int) -> slice | np.ndarray[Any, Any] | None:
-    """Return where the rows at `indices` are: a slice if they are consecutive, else an index array.
+    """Return `indices` as a slice if they are consecutive, else as an index array.
 
-    None stands for what should be read sample by sample: no index at all, and indices that are no
-    integers or out of range, so that the error is that of `dataset[index]`.
+    Return None if there are no indices, or if some are not integers or out of range: the samples are then read one by
+    one, which raises the error of `dataset[index]`.
     """
     if not indices:
         return None
     first, count = indices[0], len(indices)
-    # Lists compare in C: it takes a quarter of a microsecond to find 64 indices consecutive.
-    within = type(first) is int and 0 <= first <= length - count
-    if within and indices == list(range(first, first + count)):
+    # Lists are compared in C, which takes 0.25 microseconds for 64 indices.
+    in_range = type(first) is int and 0 <= first <= length - count
+    if in_range and indices == list(range(first, first + count)):
         return slice(first, first + count)
     try:
-        found = np.fromiter(map(operator.index, indices), np.intp, count)
+        array = np.fromiter(map(operator.index, indices), np.intp, count)
     except TypeError:
         return None
-    return found if -length <= found.min() and found.max() < length else None
+    return array if -length <= array.min() and array.max() < length else None
 
 
-def rows(array: np.ndarray[Any, Any], where: slice | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a copy of the rows at `where`: a batch never shares memory with the dataset."""
-    return array[where].copy() if isinstance(where, slice) else array.take(where, axis=0)
+def rows(array: np.ndarray[Any, Any], selection: slice | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of the selected rows: a batch never shares memory with the dataset."""
+    return array[selection].copy() if isinstance(selection, slice) else array.take(selection, axis=0)

@@ -1,4 +1,4 @@
-"""More image datasets with torchvision's names and files: of colour pictures, of letters, of folders, and of noise."""
+"""More image datasets with torchvision's names and files: CIFAR, EMNIST, image folders, and random noise."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Function = Callable[[Any], Any]
 
 
 class CIFAR10(Pictures):
-    """Photographs of ten kinds of things (Krizhevsky): 50,000 training and 10,000 test images of 32×32 in colour.
+    """Photographs of ten classes (Krizhevsky): 50,000 training and 10,000 test colour images of 32×32 pixels.
 
-    A sample is (image, label): a Pillow image, or what `transform` makes of it, and an int. With a transform that
-    begins with `ToTensor` a `DataLoader` makes batches straight from the bytes.
+    A sample is (image, label): a Pillow image, or the result of `transform`, and an int. With a transform that
+    starts with `ToTensor`, a `DataLoader` computes batches directly from the bytes.
 
     Args:
-        root: the folder that has (or gets) the folder of the files, `cifar-10-batches-py`.
-        train: whether to give the training samples, or else the test samples.
-        transform: from an image to what a sample has instead.
-        target_transform: from a label to what a sample has instead.
+        root: the folder that contains the folder of the files, `cifar-10-batches-py`.
+        train: whether to load the training samples, or else the test samples.
+        transform: maps an image to the first element of a sample.
+        target_transform: maps a label to the second element of a sample.
         download: whether to fetch the files if they are missing.
 
     Attributes:
-        data: the images, an array of bytes (N, 32, 32, 3).
+        data: the images, a uint8 array (N, 32, 32, 3).
         targets: the labels, a list of ints.
         classes: the names of the labels.
 
@@ -70,7 +70,7 @@ class CIFAR10(Pictures):
         self.train = train
         if download:
             self.download()
-        if self._wrong():
+        if self._missing_or_damaged():
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
         parts = [self._read(name) for name, _ in (self.train_list if train else self.test_list)]
         self.data = np.concatenate([part["data"] for part in parts]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
@@ -83,29 +83,29 @@ class CIFAR10(Pictures):
     def _read(self, name: str) -> Any:
         import pickle
 
-        with open(self._path(name), "rb") as file:  # its sum has been checked
+        with open(self._path(name), "rb") as file:  # its checksum has been verified
             return pickle.load(file, encoding="latin1")
 
-    def _wrong(self) -> list[str]:
+    def _missing_or_damaged(self) -> list[str]:
         """Return the names of the files that are missing or damaged."""
-        wanted = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
+        files = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
         return [
-            name for name, md5 in wanted if not os.path.isfile(self._path(name)) or _md5_of(self._path(name)) != md5
+            name for name, md5 in files if not os.path.isfile(self._path(name)) or _md5_of(self._path(name)) != md5
         ]  # fmt: skip
 
     def download(self) -> None:
-        """Fetch the archive if files are missing, check its sum, and unpack those files.
+        """Download the archive if files are missing, verify its checksum, and unpack these files.
 
         Raises:
-            RuntimeError: it could not be downloaded, or its sum is wrong.
+            RuntimeError: the download failed, or the checksum is wrong.
         """
         import tarfile
 
-        wrong = self._wrong()
+        wrong = self._missing_or_damaged()
         if not wrong:
             return
         archive = os.path.join(self.root, os.path.basename(self.url))
-        _fetched(self.url, archive, self.tgz_md5)
+        _ensure_download(self.url, archive, self.tgz_md5)
         os.makedirs(self._path(""), exist_ok=True)
         with tarfile.open(archive) as tar:
             for name in wrong:
@@ -115,7 +115,7 @@ class CIFAR10(Pictures):
 
 
 class CIFAR100(CIFAR10):
-    """Photographs of a hundred kinds of things; arguments, attributes and errors are those of `CIFAR10`."""
+    """Photographs of a hundred classes; arguments, attributes and errors are those of `CIFAR10`."""
 
     base_folder = "cifar-100-python"
     url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
@@ -127,11 +127,11 @@ class CIFAR100(CIFAR10):
     }  # fmt: skip
 
 
-def _fetched(url: str, path: str, md5: str) -> None:
-    """Download a file, if it is not there with the right MD5 sum.
+def _ensure_download(url: str, path: str, md5: str) -> None:
+    """Download a file unless it exists with the right MD5 sum.
 
     Raises:
-        RuntimeError: it cannot be had.
+        RuntimeError: the download failed.
     """
     if os.path.isfile(path) and _md5_of(path) == md5:
         return
@@ -142,24 +142,24 @@ def _fetched(url: str, path: str, md5: str) -> None:
 
 
 class EMNIST(MNIST):
-    """Handwritten letters and digits (Cohen et al.), images of 28×28 bytes that lie on their side.
+    """Handwritten letters and digits (Cohen et al.), transposed images of 28×28 bytes.
 
     The files are in `<root>/EMNIST/raw`.
 
     Args:
         root: the folder of the data.
-        split: which of the six sets: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
+        split: one of six sets: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
         kwargs: further arguments of `MNIST`.
 
     Raises:
         RuntimeError: files are missing, damaged, or cannot be downloaded.
-        ValueError: there is no such split.
+        ValueError: `split` is unknown.
     """
 
     url = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
     md5 = "58c8d27c78d21e728a6bc7b3cc06412e"
     splits = ("byclass", "bymerge", "balanced", "letters", "digits", "mnist")
-    _MERGED = frozenset("cijklmopsuvwxyz")  # small letters that look like the capital ones
+    _MERGED = frozenset("cijklmopsuvwxyz")  # lower-case letters that look like upper-case ones
 
     def __init__(self, root: Any, split: str, **kwargs: Any) -> None:
         if split not in self.splits:
@@ -173,21 +173,21 @@ class EMNIST(MNIST):
             for kind in ("images-idx3", "labels-idx1")
         ]
         super().__init__(root, **kwargs)
-        every = sorted(string.digits + string.ascii_letters)
+        characters = sorted(string.digits + string.ascii_letters)
         letters = ["N/A", *string.ascii_lowercase]
-        merged = [each for each in every if each not in self._MERGED]
-        of_split = {"byclass": every, "bymerge": merged, "balanced": merged, "letters": letters}
-        self.classes = of_split.get(split, list(string.digits))
+        merged = [character for character in characters if character not in self._MERGED]
+        classes = {"byclass": characters, "bymerge": merged, "balanced": merged, "letters": letters}
+        self.classes = classes.get(split, list(string.digits))
 
     def download(self) -> None:
-        """Fetch the archive if files of the split are missing, check its sum, and unpack them."""
+        """Download the archive if files of the split are missing, verify its checksum, and unpack them."""
         import gzip
         import zipfile
 
-        if len(self._found()) == len(self.resources):
+        if len(self._present_files()) == len(self.resources):
             return
         archive = os.path.join(self.raw_folder, os.path.basename(self.url))
-        _fetched(self.url, archive, self.md5)
+        _ensure_download(self.url, archive, self.md5)
         with zipfile.ZipFile(archive) as packed:
             for name, _ in self.resources:
                 with (
@@ -199,15 +199,15 @@ class EMNIST(MNIST):
 
 
 class FakeData(VisionDataset):
-    """Noise with random labels, the same at each index each time: to try a program with.
+    """Random images with random labels for testing, reproducible at every index.
 
     Args:
         size: the number of samples.
         image_size: (channels, height, width).
-        num_classes: the labels are less than it.
-        transform: from a Pillow image to what a sample has instead.
-        target_transform: from a label, a 0-d tensor, to another.
-        random_offset: added to the index, which seeds the sample.
+        num_classes: the number of classes.
+        transform: maps a Pillow image to the first element of a sample.
+        target_transform: maps a label, a 0-d tensor, to another.
+        random_offset: added to the index to get the seed of a sample.
     """
 
     def __init__(
@@ -242,32 +242,32 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def default_loader(path: str) -> Any:
-    """Return the image in a file, as a Pillow image in RGB."""
+    """Return an image file as a Pillow image in RGB."""
     with open(path, "rb") as file:
         return pillow("images of files are read by Pillow").open(file).convert("RGB")
 
 
 class DatasetFolder(VisionDataset):
-    """Samples that lie in folders, one for each class: `<root>/<class>/…/<file>`.
+    """Samples in one folder per class: `<root>/<class>/…/<file>`.
 
     Args:
-        root: the folder of the folders.
-        loader: from the path of a file to the sample.
-        extensions: the ends of the names of files to take.
-        transform: from what the loader returns to what a sample has instead.
-        target_transform: from a label to what a sample has instead.
-        is_valid_file: from a path to whether to take that file; in place of `extensions`.
+        root: the folder that contains the folders of the classes.
+        loader: maps the path of a file to a sample.
+        extensions: file name extensions to include.
+        transform: maps the loader's result to the first element of a sample.
+        target_transform: maps a label to the second element of a sample.
+        is_valid_file: returns whether to include a path, instead of `extensions`.
         allow_empty: whether a class may have no files.
 
     Attributes:
         classes: the names of the folders, sorted.
         class_to_idx: the label of each class name.
-        samples: (path, label) of each sample.
+        samples: a list of (path, label).
         targets: the labels.
 
     Raises:
-        FileNotFoundError: there are no folders, or no such files in one.
-        ValueError: both or none of `extensions` and `is_valid_file` is given.
+        FileNotFoundError: there are no folders, or a class has no valid files.
+        ValueError: both or neither of `extensions` and `is_valid_file` are passed.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class DatasetFolder(VisionDataset):
         self.targets = [target for _, target in self.samples]
 
     def find_classes(self, directory: Any) -> tuple[list[str], dict[str, int]]:
-        """Return the names of the classes in a folder, and the label of each; a subclass may have others."""
+        """Return the class names in a folder and a dict of their labels; subclasses may override it."""
         classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
         if not classes:
             raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
@@ -301,20 +301,20 @@ class DatasetFolder(VisionDataset):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """Return (path, label) of each file in the folders of the classes."""
+        """Return a list of (path, label) of the valid files of all classes."""
         if (extensions is None) is (is_valid_file is None):
             raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
-        ends = (extensions,) if isinstance(extensions, str) else tuple(extensions or ())
-        valid = is_valid_file or (lambda path: path.lower().endswith(ends))
+        suffixes = (extensions,) if isinstance(extensions, str) else tuple(extensions or ())
+        valid = is_valid_file or (lambda path: path.lower().endswith(suffixes))
         samples, empty = [], []
         for name in sorted(class_to_idx):
             walk = sorted(os.walk(os.path.join(directory, name), followlinks=True))
             paths = [os.path.join(folder, file) for folder, _, files in walk for file in sorted(files)]
-            found = [(path, class_to_idx[name]) for path in paths if valid(path)]
-            samples += found
-            empty += [] if found else [name]
+            members = [(path, class_to_idx[name]) for path in paths if valid(path)]
+            samples += members
+            empty += [] if members else [name]
         if empty and not allow_empty:
-            supported = f"Supported extensions are: {', '.join(ends)}" if ends else ""
+            supported = f"Supported extensions are: {', '.join(suffixes)}" if suffixes else ""
             raise FileNotFoundError(f"Found no valid file for the classes {', '.join(empty)}. {supported}")
         return samples
 
@@ -330,13 +330,13 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Images that lie in folders, one for each class; Pillow reads them.
+    """Images in one folder per class, read by Pillow.
 
     Args:
-        root, transform, target_transform, loader, is_valid_file, allow_empty: those of `DatasetFolder`.
+        root, transform, target_transform, loader, is_valid_file, allow_empty: as for `DatasetFolder`.
 
     Attributes:
-        imgs: (path, label) of each image.
+        imgs: a list of (path, label).
     """
 
     def __init__(

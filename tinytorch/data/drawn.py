@@ -1,12 +1,12 @@
-"""Pictures of clothes that are drawn, not photographed: `DrawnFashion`.
+"""`DrawnFashion`: a synthetic image dataset, procedurally drawn pictures of clothes.
 
-A garment is a few polygons and ellipses, one laid over the other, of a cloth of its own; what they measure is random. A
-shape is given by how far each pixel is inside its border, in pixels: from -1/2 to 1/2 it is partly covered.
+A garment is composed of polygons and ellipses, with a random texture (the cloth) and random dimensions. A shape is
+represented by the signed distance of every pixel to its border, in pixels, positive inside; a distance between -1/2 and
+1/2 means that the pixel is partly covered.
 
-The same seed gives the same bytes on every processor: random bits come from NumPy's bit generators,
-whose streams are fixed, and become numbers here; and of operations on floating-point numbers only
-those are used whose results are exactly rounded (no sines, no matrix products, no sums along an
-axis, which NumPy adds up in an order that depends on the processor).
+The same seed gives the same bytes on every processor: random bits come from NumPy's bit generators, whose streams are
+fixed, and are converted to numbers here; and only correctly rounded floating-point operations are used (no sines, no
+matrix products, no sums along an axis, whose order in NumPy depends on the processor).
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from tinytorch.data.vision import DownloadError, FashionMNIST, Pictures, read_id
 __all__ = ["DrawnFashion", "fashion_or_drawn"]
 
 Array = np.ndarray[Any, Any]
-Number = float | Array  # the same for all pictures of a block, or (B,)
+Number = float | Array  # one number for all pictures of a block, or an array (B,)
 Point = tuple[Number, Number]
 
 TRAINING, TEST = 60_000, 10_000  # pictures, as of FashionMNIST
 SIDE = 28  # pixels
-BLOCK = 100  # pictures drawn at once: their arrays stay in the processor's cache
-MEASURES = 64  # random numbers of a picture
-WORDS = (4 * MEASURES + 2 * SIDE * SIDE) // 8  # of 64 bits, for measures and grain of a picture
+BLOCK = 100  # number of pictures drawn at once: their arrays fit in the processor's cache
+MEASURES = 64  # number of random numbers per picture
+WORDS = (4 * MEASURES + 2 * SIDE * SIDE) // 8  # 64-bit words per picture, for random numbers and grain
 
 
 class DrawnFashion(Pictures):
-    """Drawn clothes, for where FashionMNIST cannot be had: as many pictures, of the same classes.
+    """A synthetic replacement for FashionMNIST without a network, with the same numbers of pictures and classes.
 
-    60,000 training and 10,000 test pictures of 28×28 bytes, as many of each class, in random order.
-    They are drawn when the dataset is made (in three seconds, or half of one for the test) and
-    stay in memory: no file is read or written. Cut, size, place, slope, cloth, brightness and grain
-    are random. Four pictures in ten show dark clothes on a white ground, the others bright ones on
-    black, so that a linear model, to which the ones are the opposite of the others, learns little.
+    There are 60,000 training and 10,000 test pictures of 28×28 bytes, with balanced classes in random order.
+    They are drawn when the dataset is created (in three seconds, or 0.5 for the test set) and kept in memory;
+    no file is read or written. Cut, size, position, slope, cloth, brightness and grain are random. Four pictures
+    in ten show dark clothes on a white background, the others bright clothes on black, so that a linear model,
+    for which these are opposites, learns little.
 
-    What a model achieves is not what it achieves with FashionMNIST. Test accuracies, measured; each pair of a linear
-    model and the quickstart's (784-512-512-10, of `train_fashion_mnist.py`) was trained in the same way:
+    Accuracies are not comparable with those on FashionMNIST. Measured test accuracies follow; in each pair, a linear
+    model and the quickstart's model (784-512-512-10, of `train_fashion_mnist.py`) were trained in the same way:
 
     | | drawn | FashionMNIST |
     |---|---|---|
@@ -56,20 +56,20 @@ class DrawnFashion(Pictures):
     | `examples/cnn_fashion_mnist.py` | 99.3 % | 92 % |
 
     Args:
-        train: whether to give the training samples, or else the test samples, which are drawn from
-            another stream of random numbers.
+        train: whether to draw the training samples, or else the test samples, which use another stream of
+            random numbers.
         transform, target_transform: as for FashionMNIST.
-        root, download: for FashionMNIST's signature; not used.
-        seed: of the random numbers, an integer from 0 up. The same seed gives the same pictures,
-            on any machine, and leaves `torch.manual_seed`'s numbers alone.
+        root, download: unused, for compatibility with FashionMNIST.
+        seed: the seed of the random numbers, a nonnegative integer. The same seed gives the same pictures
+            on any machine. torch's random generators are not used.
 
     Attributes:
-        data, targets, classes: as of FashionMNIST.
-        notice: a line that says what the pictures are, for programs that print an accuracy.
+        data, targets, classes: as for FashionMNIST.
+        notice: a line for programs that print accuracies, which says that the dataset is not FashionMNIST.
 
     Raises:
-        TypeError: `seed` is no integer.
-        ValueError: it is negative.
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is negative.
 
     Example:
         >>> from tinytorch.data import DataLoader, DrawnFashion
@@ -106,25 +106,25 @@ class DrawnFashion(Pictures):
         self.data, self.targets = wrap(images), wrap(labels)
 
     def extra_repr(self) -> str:
-        """Return what `repr` adds about seed and split."""
+        """Return the lines of `repr` with seed and split."""
         return f"Seed: {self.seed}\n{super().extra_repr()}"
 
 
 def fashion_or_drawn(
     root: str | os.PathLike[str] | None, which: Literal["auto", "fashion", "drawn"] = "auto"
 ) -> type[FashionMNIST] | type[DrawnFashion]:
-    """Return the class of the pictures to work with: FashionMNIST, or DrawnFashion in its place.
+    """Return FashionMNIST if it is available, or else DrawnFashion.
 
     Args:
-        root: the folder that has (or gets) FashionMNIST's files, as FashionMNIST takes it.
-        which: "fashion" or "drawn" for the one or the other. With "auto" it is FashionMNIST if its files are in `root`
-            or can be downloaded to it, which is tried; if they cannot, lines on standard error say why, and it is
-            DrawnFashion. Without a network that is known after ten seconds at most.
+        root: the folder of FashionMNIST's files, as for FashionMNIST.
+        which: "fashion" or "drawn" to select a class. With "auto", FashionMNIST if its files are in `root` or can be
+            downloaded, which is tried; otherwise DrawnFashion, and the reason is printed to standard error. Without
+            a network the attempt takes at most ten seconds.
 
     Raises:
-        RuntimeError: with "auto", files are there, but damaged.
-        OSError: with "auto", files are there, but cannot be read.
-        ValueError: `which` is none of the three.
+        RuntimeError: with "auto", if files exist, but are damaged.
+        OSError: with "auto", if files exist, but cannot be read.
+        ValueError: `which` has another value.
 
     Example:
         >>> from tinytorch.data import fashion_or_drawn
@@ -142,7 +142,7 @@ def fashion_or_drawn(
             FashionMNIST(root, train=False, download=True)
         except DownloadError as error:
             if len(error.found) == len(FashionMNIST.resources):
-                raise  # one of them is not what it should be
+                raise  # all files exist, but one is damaged
             for path in error.found:
                 read_idx(path, ndim=3 if "idx3" in os.path.basename(path) else 1)
             for mirror, why in error.failures:
@@ -157,51 +157,51 @@ def fashion_or_drawn(
 
 
 class _Block:
-    """Pictures of one kind of garment, drawn at once.
+    """A block of pictures of one kind of garment, which are drawn together.
 
-    Arrays of pixels are (rows, columns, B): so what is random for a picture, (B,), broadcasts, and
-    the innermost loops are long.
+    Arrays of pixels have the shape (rows, columns, B), so that random numbers per picture, (B,), broadcast,
+    and inner loops are long.
     """
 
     def __init__(self, words: Array) -> None:
-        """Begin empty pictures with the random `words`, (B, WORDS)."""
+        """Create empty pictures from random `words`, (B, WORDS)."""
         count = len(words)
         octets = words.astype("<u8", copy=False).view(np.uint8)  # (B, 8 WORDS)
         measures = np.ascontiguousarray(octets[:, : 4 * MEASURES]).view("<u4").T  # (MEASURES, B)
         self._random = iter((measures >> 8).astype(np.float32) / 2**24)  # exact, in [0, 1)
         grain = octets[:, 4 * MEASURES :].reshape(count, 2, SIDE, SIDE).astype(np.int16)
         grain = np.ascontiguousarray((grain[:, 0] + grain[:, 1]).transpose(1, 2, 0))
-        self.grain = grain.astype(np.float32) / 255 - 1  # in [-1, 1], mostly in the middle
+        self.grain = grain.astype(np.float32) / 255 - 1  # in [-1, 1], with a triangular distribution
         self.pixels = np.zeros((SIDE, SIDE, count), np.float32)
         steps = np.arange(SIDE, dtype=np.float32) - (SIDE - 1) / 2
         self.column, self.row = steps[None, :, None], steps[:, None, None]
 
-    # What is random
+    # Random parameters
 
     def number(self, low: Number, high: Number) -> Array:
         """Return a random number for each picture, (B,)."""
         return low + (high - low) * next(self._random)
 
     def chance(self, share: float) -> Array:
-        """Return for each picture whether it belongs to a random `share` of them, (B,)."""
+        """Return a bool for each picture, (B,), which is true with probability `share`."""
         return next(self._random) < share
 
     def place(self, slant: float = 0.08, tilt: float = 0.0) -> None:
-        """Choose size and place: where x and y of the shapes, in pixels from the middle, are.
+        """Draw a random affine map from the coordinates of shapes (pixels from the centre) to those of pixels.
 
-        The vertical leans by a slope of at most `slant`, the horizontal of `tilt`.
+        Vertical lines are slanted by a slope of at most `slant`, horizontal ones by `tilt`.
         """
         wide = self.number(0.97, 1.13)
         high = wide * self.number(0.94, 1.06)
         lean, rise = self.number(-slant, slant), self.number(-tilt, tilt)
-        # x = x[0] * column + x[1] * row + x[2], and so for y.
+        # x = self.x[0] * column + self.x[1] * row + self.x[2], and likewise y.
         self.x = 1 / wide, -lean / wide, self.number(-1.1, 1.1)
         self.y = -rise / high, 1 / high, self.number(-1.1, 1.1)
         self.size = np.minimum(wide, high)
 
     def weave(self, patterned: float = 0.5) -> None:
-        """Choose the cloth, (28, 28, B): brightness, stripes or checks, light, folds, grain."""
-        pattern = self.number(0, 4 / patterned)  # 0: upright, 1, 2: across, 3: diagonal, else plain
+        """Draw a random cloth, (28, 28, B), with brightness, stripes or checks, light, folds and grain."""
+        pattern = self.number(0, 4 / patterned)  # 0: vertical, 1, 2: horizontal, 3: diagonal stripes, else plain
         stripe = 1 / self.number(2.5, 7), self.number(0, 1), self.number(0.1, 0.35)
         frequency, phase, strength = stripe
         along = np.where(pattern < 1, 1, np.where(pattern < 3, 0, 0.7)).astype(np.float32)
@@ -221,7 +221,7 @@ class _Block:
         self.shade = self.number(0, 0.35)  # at the borders
 
     def _wave(self, along: Array, down: Array, phase: Array) -> Array:
-        """Return a triangular wave of height 1, with so many periods per pixel."""
+        """Return a triangular wave of amplitude 1, with `along` and `down` periods per pixel."""
         wave = along * self.column + (down * self.row + phase)
         wave -= np.floor(wave)
         wave -= 0.5
@@ -233,7 +233,7 @@ class _Block:
     # Shapes
 
     def polygon(self, *corners: Point) -> Array:
-        """Return how far inside a convex polygon, its corners given clockwise, each pixel is."""
+        """Return the signed distance of the pixels to a convex polygon with clockwise corners."""
         inside = None
         for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
             nx, ny = y0 - y1, x1 - x0
@@ -247,18 +247,18 @@ class _Block:
         return inside
 
     def box(self, left: Number, top: Number, right: Number, bottom: Number) -> Array:
-        """Return how far inside a rectangle each pixel is."""
+        """Return the signed distance of the pixels to a rectangle."""
         return self.polygon((left, top), (right, top), (right, bottom), (left, bottom))
 
     def line(self, x0: Number, y0: Number, x1: Number, y1: Number, width: Number) -> Array:
-        """Return how far inside a thick line each pixel is."""
+        """Return the signed distance of the pixels to a thick line."""
         dx, dy = x1 - x0, y1 - y0
         half = width / (2 * np.sqrt(dx * dx + dy * dy + 1e-6))
         a, b = dy * half, dx * half
         return self.polygon((x0 + a, y0 - b), (x1 + a, y1 - b), (x1 - a, y1 + b), (x0 - a, y0 + b))
 
     def ellipse(self, x: Number, y: Number, rx: Number, ry: Number) -> Array:
-        """Return about how far inside an ellipse each pixel is."""
+        """Return the approximate signed distance of the pixels to an ellipse."""
         across, down = (
             (plane[0] / r) * self.column + ((plane[1] / r) * self.row + (plane[2] - middle) / r)
             for plane, middle, r in ((self.x, x, rx), (self.y, y, ry))
@@ -271,14 +271,14 @@ class _Block:
         return across
 
     def both(self, *corners: Point) -> Array:
-        """Return how far each pixel is inside a polygon or its mirror image, whichever is more."""
+        """Return the signed distance of the pixels to the union of a polygon and its mirror image."""
         mirrored = self.polygon(*((-x, y) for x, y in reversed(corners)))
         return np.maximum(self.polygon(*corners), mirrored, out=mirrored)
 
-    # Paint
+    # Painting
 
     def sew(self, inside: Array, tone: Number = 1.0, where: Array | None = None) -> None:
-        """Lay a piece of the cloth, times `tone`, darker at its borders, over what is there in the pictures `where`."""
+        """Paint a shape with the cloth, scaled by `tone` and darker at its border, in the pictures `where`."""
         shade = np.clip(1.6 - inside, 0, 1)
         shade *= self.shade
         np.subtract(1, shade, out=shade)
@@ -287,11 +287,11 @@ class _Block:
         self._cover(inside, shade, where)
 
     def dye(self, inside: Array, tone: Number, where: Array | None = None) -> None:
-        """Lay a flat piece of the cloth over what is there: as `sew`, without shade."""
+        """Paint a shape with the cloth, as `sew` does, without shade at its border."""
         self._cover(inside, self.cloth * tone, where)
 
     def cut(self, inside: Array, where: Array | None = None) -> None:
-        """Take a shape away, down to the ground."""
+        """Remove a shape, down to the background."""
         self._cover(inside, 0.0, where)
 
     def _cover(self, inside: Array, value: Number, where: Array | None) -> None:
@@ -303,7 +303,7 @@ class _Block:
         self.pixels += share
 
     def develop(self) -> Array:
-        """Return the pictures, (B, 28, 28) bytes: half of them dark clothes on a white ground."""
+        """Return the pictures as bytes (B, 28, 28), four in ten of them inverted."""
         pixels = np.clip(self.pixels, 0, 1, out=self.pixels)
         np.abs(pixels - self.chance(0.4), out=pixels)
         pixels *= 255
@@ -311,11 +311,11 @@ class _Block:
         return pixels.astype(np.uint8).transpose(2, 0, 1)
 
 
-# Garments: x to the right and y downwards, in pixels from the middle ------------------------------
+# Garments: x to the right and y downwards, in pixels from the centre ------------------------------
 
 
 class _Top(NamedTuple):
-    """What a T-shirt, a pullover, a shirt and a coat have: half widths and heights."""
+    """The dimensions of a T-shirt, pullover, shirt or coat: half widths and vertical positions."""
 
     neck: Array
     shoulder: Array
@@ -359,7 +359,7 @@ def _long_sleeves(d: _Block, cut: _Top, out: Point, end: Number) -> Array:
 
 
 def _print(d: _Block, share: float) -> None:
-    """Print a spot on some chests."""
+    """Paint a spot on the chest of a share of the garments."""
     x, y, size = d.number(-1, 1), d.number(-5, 0), d.number(1.5, 3.5)
     spot = d.ellipse(x, y, size, size * d.number(0.5, 1.2))
     d.dye(spot, d.number(0.3, 1.6), d.chance(share))
@@ -451,7 +451,7 @@ def _shirt(d: _Block) -> None:
 
 
 def _sole(d: _Block, toe: Array, heel: Array, y: Array, thick: Array, lift: Number) -> Array:
-    """Return the shape of a sole from the toe, at the left, to the heel, which is lifted."""
+    """Return the shape of a sole from the toe, on the left, to the lifted heel."""
     ball = 0.6 * toe + 0.4 * heel
     front = d.polygon((toe, y - thick), (ball, y - thick), (ball, y), (toe + 0.6, y))
     back = d.polygon((ball - 0.3, y - thick), (heel, y - thick - lift), (heel, y - lift), (ball - 0.3, y))
@@ -470,7 +470,7 @@ def _sandal(d: _Block) -> None:
     stiletto = d.polygon((heel - wide, top), (heel, top), (heel - 0.3, y), (heel - 0.3 - 0.7 * wide, y))
     d.sew(stiletto, tone, ~wedge)
     d.sew(_sole(d, toe, heel, y, thick, lift), d.number(0.6, 1.1))
-    # An upper, of which gaps leave straps.
+    # An upper with gaps, between which are straps.
     high, instep, arch = d.number(4, 8), d.number(-4, 1), y - thick - 0.35 * lift
     back = y - lift - thick
     upper = d.polygon(
@@ -485,7 +485,7 @@ def _sandal(d: _Block) -> None:
     d.cut(d.ellipse(middle + 0.5, level, hole * d.number(0.28, 0.4), high * d.number(0.5, 0.8)), d.chance(0.85))
     level = back - high - d.number(0.8, 2.5)
     d.cut(d.ellipse(middle, level, hole * d.number(0.3, 0.5), 0.4 * high), d.chance(0.6))
-    upper -= d.number(-1, 1.6)  # where the gaps may be: some leave a rim
+    upper -= d.number(-1, 1.6)  # the region of the gaps: some leave a rim
     for place, share in ((0.05, 0.5), (0.17, 0.8), (0.29, 0.8), (0.41, 0.5)):
         x = toe + place * length + d.number(0, 1)
         gap = d.line(x, y - thick - 0.6, x + d.number(1, 3.5), y - thick - 9.6, d.number(1, 2.4))
@@ -565,7 +565,7 @@ def _ankle_boot(d: _Block) -> None:
     d.dye(d.box(front - 1, top, heel + 1, top + 1.5), d.number(0.5, 1.2), d.chance(0.4))
 
 
-#: By label: how a garment is drawn, how far it may be tilted, and which share has a pattern.
+#: By label: the function that draws the garment, its largest tilt, and the share with a pattern.
 GARMENTS: tuple[tuple[Callable[[_Block], None], float, float], ...] = (
     (_t_shirt, 0, 0.5), (_trouser, 0, 0.2), (_pullover, 0, 0.5), (_dress, 0, 0.5), (_coat, 0, 0.5),
     (_sandal, 0.1, 0.1), (_shirt, 0, 0.6), (_sneaker, 0.1, 0.15), (_bag, 0.05, 0.5),
@@ -574,10 +574,10 @@ GARMENTS: tuple[tuple[Callable[[_Block], None], float, float], ...] = (
 
 
 def draw(seed: int, split: int, count: int, block: int = BLOCK) -> tuple[Array, Array]:
-    """Return N pictures, uint8 (N, 28, 28), and labels, int64 (N,): as many of each label, in random order.
+    """Return N = `count` pictures, uint8 (N, 28, 28), and labels, int64 (N,), with balanced classes in random order.
 
-    Of a seed there are two sets, which `split` chooses from: 0 for training, 1 for the test. How many pictures are
-    drawn at once, a `block`, changes nothing but memory and time.
+    `split` selects one of the two sets of a seed: 0 for training, 1 for test. `block`, the number of pictures drawn at
+    once, affects only memory and time.
     """
 
     def stream(number: int) -> np.random.PCG64:

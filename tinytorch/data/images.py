@@ -1,6 +1,6 @@
-"""What is done to images, Pillow's and tensors (…, C, H, W): `torchvision.transforms.functional`, the commonest of it.
+"""Operations on Pillow images and tensors (…, C, H, W): the commonest of `torchvision.transforms.functional`.
 
-A Pillow image gives a Pillow image. Only what makes one out of a tensor or an array imports Pillow.
+Operations on a Pillow image return a Pillow image. Pillow is imported only to create an image from a tensor or array.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = [
     "to_pil_image", "to_tensor", "vflip",
 ]  # fmt: skip
 
-#: The element types of Pillow's modes that are not bytes.
+#: The dtypes of Pillow's modes whose elements are not bytes.
 _PIL_DTYPES = {"I": np.int32, "F": np.float32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16}
 
 
 class InterpolationMode(Enum):
-    """How `resize` finds the values between pixels; the last three are for Pillow images."""
+    """Interpolation modes of `resize`; the last three are for Pillow images only."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -41,15 +41,15 @@ class InterpolationMode(Enum):
     LANCZOS = "lanczos"
 
 
-#: Pillow's numbers for them.
+#: Pillow's constants of the interpolation modes.
 _RESAMPLING = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
 
 
 def mode_of(interpolation: Any) -> InterpolationMode:
-    """Return the mode that is meant by itself, or by Pillow's number.
+    """Return an interpolation mode, passed as such or as Pillow's constant.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `interpolation` is neither.
     """
     if isinstance(interpolation, int):
         interpolation = InterpolationMode(next(k for k, number in _RESAMPLING.items() if number == interpolation))
@@ -60,16 +60,16 @@ def mode_of(interpolation: Any) -> InterpolationMode:
     return interpolation
 
 
-# What an image is ---------------------------------------------------------------------------------
+# Properties of images -----------------------------------------------------------------------------
 
 
 def is_pil(image: Any) -> bool:
-    """Return whether `image` is Pillow's: only those have bands."""
+    """Return whether `image` is a Pillow image, by a method that only these have."""
     return hasattr(image, "getbands")
 
 
-def _checked(image: Any) -> Any:
-    """Return the image, if it is one."""
+def _check_image(image: Any) -> Any:
+    """Return `image`; raise TypeError if it is not an image."""
     if isinstance(image, Tensor):
         if image.ndim < 2:
             raise TypeError("Tensor is not a torch image.")
@@ -82,8 +82,8 @@ def pillow(what: str, remedy: str = "") -> Any:
     """Return the module `PIL.Image`.
 
     Args:
-        what: begins the error's words: what Pillow is needed for.
-        remedy: ends them: what else would help.
+        what: start of the error message, the reason why Pillow is needed.
+        remedy: end of the error message, an alternative.
 
     Raises:
         ImportError: Pillow is not installed.
@@ -103,7 +103,7 @@ def get_dimensions(img: Any) -> list[int]:
         >>> get_dimensions(torch.zeros(3, 4, 5))
         [3, 4, 5]
     """
-    if isinstance(_checked(img), Tensor):
+    if isinstance(_check_image(img), Tensor):
         return [1 if img.ndim == 2 else img.shape[-3], *img.shape[-2:]]
     return [len(img.getbands()), img.height, img.width]
 
@@ -118,7 +118,7 @@ def get_image_num_channels(img: Any) -> int:
     return get_dimensions(img)[0]
 
 
-# To and from tensors ------------------------------------------------------------------------------
+# Conversion ---------------------------------------------------------------------------------------
 
 
 def _from_pil(image: Any, dtype: Any) -> np.ndarray[Any, Any]:
@@ -129,25 +129,25 @@ def _from_pil(image: Any, dtype: Any) -> np.ndarray[Any, Any]:
     return array.reshape(image.size[1], image.size[0], len(image.getbands())).transpose(2, 0, 1)
 
 
-def scaled(image: np.ndarray[Any, Any]) -> Tensor:
-    """Return bytes as numbers 0 … 1 (of the default dtype), and everything else as it is."""
+def scale_bytes(image: np.ndarray[Any, Any]) -> Tensor:
+    """Return bytes scaled to [0, 1] in the default dtype, and other dtypes unchanged."""
     if image.dtype != np.uint8:
         return from_numpy(np.ascontiguousarray(image))
-    # Divided, not multiplied by 1/255: the products are off by a rounding error here and there.
+    # Divided, since products with 1/255 may have rounding errors.
     numbers = image.astype(dtypes.get_default_dtype().numpy, order="C")
     numbers /= 255
     return wrap(numbers)
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """Return a Pillow image or an array (H, W) or (H, W, C) as a tensor (C, H, W); bytes become numbers 0 … 1."""
+    """Return a Pillow image or an array (H, W) or (H, W, C) as a tensor (C, H, W); bytes are scaled to [0, 1]."""
     if isinstance(pic, np.ndarray):
         if pic.ndim not in (2, 3):
             raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
-        return scaled((pic if pic.ndim == 3 else pic[:, :, None]).transpose(2, 0, 1))
+        return scale_bytes((pic if pic.ndim == 3 else pic[:, :, None]).transpose(2, 0, 1))
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
-    return scaled(_from_pil(pic, _PIL_DTYPES.get(pic.mode, np.uint8)))
+    return scale_bytes(_from_pil(pic, _PIL_DTYPES.get(pic.mode, np.uint8)))
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
@@ -161,13 +161,13 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     """Return a tensor (C, H, W) or (H, W), or an array (H, W, C) or (H, W), as a Pillow image.
 
     Args:
-        pic: 1 to 4 channels; those of a floating-point tensor are numbers 0 … 1.
-        mode: Pillow's name for what the channels are; by default "L", "LA", "RGB" or "RGBA".
+        pic: an image with 1 to 4 channels; floating-point values are in [0, 1].
+        mode: Pillow's mode, by default "L", "LA", "RGB" or "RGBA".
 
     Raises:
         ImportError: Pillow is not installed.
-        TypeError: it is neither a tensor nor an array, or of a dtype that Pillow has not.
-        ValueError: it has not 2 or 3 dimensions, more than 4 channels, or others than `mode` has.
+        TypeError: `pic` is neither a tensor nor an array, or has a dtype that Pillow does not support.
+        ValueError: `pic` does not have 2 or 3 dimensions, has more than 4 channels, or does not fit `mode`.
     """
     if not isinstance(pic, (Tensor, np.ndarray)):
         raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
@@ -185,8 +185,8 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         raise ValueError(f"pic should not have > 4 channels. Got {channels} channels.")
     if channels == 1:
         array = array[:, :, 0]
-        kinds = {"u1": "L", "i4": "I", "f4": "F", "i2": "I;16" if sys.byteorder == "little" else "I;16B"}
-        expected = kinds.get(array.dtype.str[1:])
+        modes = {"u1": "L", "i4": "I", "f4": "F", "i2": "I;16" if sys.byteorder == "little" else "I;16B"}
+        expected = modes.get(array.dtype.str[1:])
         if mode is not None and mode != expected:
             raise ValueError(
                 f"Incorrect mode ({mode}) supplied for input type {array.dtype}. Should be {expected}"
@@ -203,16 +203,16 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     return pillow("this makes a Pillow image").frombuffer(mode, size, array.tobytes(), "raw", mode, 0, 1)
 
 
-def _most(dtype: Any) -> int:
-    """Return what stands for white."""
+def _white(dtype: Any) -> int:
+    """Return the value of white."""
     return 1 if dtype.is_floating_point or dtype is dtypes.bool else int(np.iinfo(dtype.numpy).max)
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = dtypes.float32) -> Tensor:
-    """Return an image in another dtype, and scaled so that white stays white.
+    """Return an image in another dtype, scaled so that white stays white.
 
     Raises:
-        RuntimeError: floating-point numbers of that precision cannot stand for all integers of `dtype`.
+        RuntimeError: the precision of the floating-point dtype is too low for the integer dtype.
 
     Example:
         >>> from tinytorch.data.images import convert_image_dtype
@@ -228,8 +228,8 @@ def convert_image_dtype(image: Tensor, dtype: Any = dtypes.float32) -> Tensor:
             return image.to(dtype)
         if (image.dtype.itemsize, dtype.itemsize) in ((4, 4), (4, 8), (8, 8)):
             raise RuntimeError(f"The cast from {image.dtype} to {dtype} cannot be performed safely.")
-        return image.mul(_most(dtype) + 1.0 - 1e-3).to(dtype)
-    before, after = _most(image.dtype), _most(dtype)
+        return image.mul(_white(dtype) + 1.0 - 1e-3).to(dtype)
+    before, after = _white(image.dtype), _white(dtype)
     if dtype.is_floating_point:
         return image.to(dtype) / before
     if before > after:
@@ -251,7 +251,7 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
     if (std == 0).any():
         raise ValueError(f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero.")
     # One number per channel: (C,) -> (C, 1, 1)
-    mean, std = (per.view(-1, 1, 1) if per.ndim == 1 else per for per in (mean, std))
+    mean, std = (value.view(-1, 1, 1) if value.ndim == 1 else value for value in (mean, std))
     if not inplace:
         tensor = tensor.clone()
     return tensor.sub_(mean).div_(std)
@@ -260,30 +260,30 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
 def png(pixels: np.ndarray[Any, Any]) -> bytes:
     """Return an array (H, W, 1 to 4 channels) of bytes as a PNG file."""
     height, width, channels = pixels.shape
-    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]  # grey, grey and alpha, RGB, RGBA
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # 0: rows as they are
-    parts = {b"IHDR": struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0), b"IDAT": zlib.compress(rows.tobytes())}
-    found = b"\x89PNG\r\n\x1a\n"
-    for name, part in {**parts, b"IEND": b""}.items():
-        found += struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
-    return found
+    color_type = {1: 0, 2: 4, 3: 2, 4: 6}[channels]  # grey, grey and alpha, RGB, RGBA
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # 0: no filter
+    header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, chunk in {b"IHDR": header, b"IDAT": zlib.compress(rows.tobytes()), b"IEND": b""}.items():
+        data += struct.pack(">I", len(chunk)) + name + chunk + struct.pack(">I", zlib.crc32(name + chunk))
+    return data
 
 
 # Geometry -----------------------------------------------------------------------------------------
 
 
 def hflip(img: Any) -> Any:
-    """Return the image with left and right exchanged."""
-    return img.flip(-1) if isinstance(_checked(img), Tensor) else img.transpose(0)
+    """Return the image flipped horizontally."""
+    return img.flip(-1) if isinstance(_check_image(img), Tensor) else img.transpose(0)
 
 
 def vflip(img: Any) -> Any:
-    """Return the image upside down."""
-    return img.flip(-2) if isinstance(_checked(img), Tensor) else img.transpose(1)
+    """Return the image flipped vertically."""
+    return img.flip(-2) if isinstance(_check_image(img), Tensor) else img.transpose(1)
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """Return a part of the image; what lies outside of it is black.
+    """Return a rectangle of the image, which is black outside of the image.
 
     Example:
         >>> from tinytorch.data.images import crop
@@ -291,7 +291,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
         tensor([[3, 4],
                 [0, 0]])
     """
-    if not isinstance(_checked(img), Tensor):
+    if not isinstance(_check_image(img), Tensor):
         return img.crop((left, top, left + width, top + height))
     below, right = top + height - img.shape[-2], left + width - img.shape[-1]
     part = img[..., max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
@@ -300,12 +300,12 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """Return the middle of the image, (height, width) or a square; what lies outside of it is black."""
+    """Return a central rectangle, (height, width) or a square, which is black outside of the image."""
     height, width = pair(output_size)
     _, rows, columns = get_dimensions(img)
     missing = max(width - columns, 0), max(height - rows, 0)
     if any(missing):
-        img = pad(img, [*(each // 2 for each in missing), *((each + 1) // 2 for each in missing)])
+        img = pad(img, [*(n // 2 for n in missing), *((n + 1) // 2 for n in missing)])
         _, rows, columns = get_dimensions(img)
         if (rows, columns) == (height, width):
             return img
@@ -313,7 +313,7 @@ def center_crop(img: Any, output_size: Any) -> Any:
 
 
 def pair(size: Any) -> tuple[int, int]:
-    """Return (height, width) of a size, which may be one number."""
+    """Return a size, which may be one number, as (height, width)."""
     if isinstance(size, (int, float)):
         return int(size), int(size)
     if len(size) not in (1, 2):
@@ -322,7 +322,7 @@ def pair(size: Any) -> tuple[int, int]:
 
 
 def check_padding(padding: Any, fill: Any, padding_mode: str) -> None:
-    """Raise the error of `pad` for arguments that are wrong."""
+    """Check the arguments of `pad`."""
     if not isinstance(padding, (int, float, tuple, list)):
         raise TypeError("Got inappropriate padding arg")
     if not isinstance(fill, (int, float, tuple, list, str)) and fill is not None:
@@ -334,12 +334,12 @@ def check_padding(padding: Any, fill: Any, padding_mode: str) -> None:
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """Return the image with a frame.
+    """Return the image with padding.
 
     Args:
-        padding: its width; or [left and right, top and bottom]; or [left, top, right, bottom].
-        fill: the value of its pixels, or with a Pillow image one for each channel.
-        padding_mode: "constant"; or "edge", "reflect" (without the edge), "symmetric" (with it): what is inside.
+        padding: its width, or [left and right, top and bottom], or [left, top, right, bottom].
+        fill: the value of its pixels; for Pillow images also one per channel.
+        padding_mode: "constant", "edge" (repeat the border), "reflect" (without the border) or "symmetric" (with it).
 
     Example:
         >>> from tinytorch.data.images import pad
@@ -349,7 +349,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     check_padding(padding, fill, padding_mode)
     sides = (padding,) if isinstance(padding, (int, float)) else tuple(padding)
     left, top, right, bottom = sides * (4 // len(sides))
-    if not isinstance(_checked(img), Tensor):
+    if not isinstance(_check_image(img), Tensor):
         return _padded_pil(img, (left, top, right, bottom), fill, padding_mode)
     if padding_mode == "constant":
         if not isinstance(fill or 0, (int, float)):
@@ -396,23 +396,23 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """Return the image in another size.
+    """Return the image resized.
 
     Args:
-        size: (height, width); or the length of the shorter side.
-        interpolation: a mode, or Pillow's number for it.
-        max_size: of the longer side: if it would be longer, both are shorter. Only with one number in `size`.
-        antialias: whether a smaller image has the means of what is left out. Pillow images always have.
+        size: (height, width), or the length of the shorter side.
+        interpolation: a mode, or Pillow's constant for it.
+        max_size: upper bound of the longer side; allowed only if `size` is one number.
+        antialias: whether to apply antialiasing when downsampling. Pillow images always use it.
 
     Raises:
-        ValueError: `max_size` is given with two numbers, or is not larger than `size`.
+        ValueError: `max_size` is passed with two numbers, or is not larger than `size`.
 
     Example:
         >>> from tinytorch.data.images import resize
         >>> resize(torch.rand(3, 20, 30), 10).shape
         torch.Size([3, 10, 15])
     """
-    how = mode_of(interpolation).value
+    mode = mode_of(interpolation).value
     _, rows, columns = get_dimensions(img)
     sizes = [size] if isinstance(size, int) else list(size)
     if len(sizes) not in (1, 2):
@@ -437,25 +437,25 @@ def resize(
     if sizes == [rows, columns]:
         return img
     if not isinstance(img, Tensor):
-        return img.resize(sizes[::-1], _RESAMPLING[how])
-    given = img if img.ndim >= 4 else img[None]
+        return img.resize(sizes[::-1], _RESAMPLING[mode])
+    batch = img if img.ndim >= 4 else img[None]
     if img.dtype not in (dtypes.float32, dtypes.float64):
-        given = given.float()
-    smooth = how in ("bilinear", "bicubic")
+        batch = batch.float()
+    smooth = mode in ("bilinear", "bicubic")
     options: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
-    found = interpolate(given, size=sizes, mode=how, **options)
-    if how == "bicubic" and img.dtype is dtypes.uint8:
-        found = found.clamp(0, 255)
+    result = interpolate(batch, size=sizes, mode=mode, **options)
+    if mode == "bicubic" and img.dtype is dtypes.uint8:
+        result = result.clamp(0, 255)
     if not img.is_floating_point():
-        found = found.round()
-    return (found if img.ndim >= 4 else found[0]).to(img.dtype)
+        result = result.round()
+    return (result if img.ndim >= 4 else result[0]).to(img.dtype)
 
 
 # Colours ------------------------------------------------------------------------------------------
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Return a colour image (…, 3, H, W) in shades of grey, in 1 or 3 equal channels.
+    """Return a colour image (…, 3, H, W) converted to greyscale, with 1 or 3 equal channels.
 
     Example:
         >>> from tinytorch.data.images import rgb_to_grayscale
@@ -475,11 +475,11 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     if channels == 3:
         red, green, blue = img.unbind(-3)
         grey = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
-    return grey if num_output_channels == 1 else grey.expand(img.shape)  # one channel stays one, as in torchvision
+    return grey if num_output_channels == 1 else grey.expand(img.shape)  # a single channel stays single
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Return a Pillow image in shades of grey, in 1 or 3 equal channels."""
+    """Return a Pillow image converted to greyscale, with 1 or 3 equal channels."""
     if not is_pil(img):
         raise TypeError("Input should be PIL Image")
     if num_output_channels not in (1, 3):

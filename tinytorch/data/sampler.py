@@ -1,7 +1,7 @@
-"""Samplers: in which order a `DataLoader` reads a map-style dataset.
+"""Samplers, which determine the order in which a `DataLoader` reads a map-style dataset.
 
-Each draws what PyTorch's sampler of the same name draws, in the same order, so the same seed gives
-the same order of samples and leaves the generator in the same state.
+They draw the same random numbers as PyTorch's samplers, so that the same seed gives the same order of samples and
+leaves the generator in the same state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """The base of all samplers: subclass it and write `__iter__`, and `__len__` if known.
+    """Base class of samplers. Subclasses implement `__iter__`, and `__len__` if the length is known.
 
     Example:
         >>> class EverySecond(torch.utils.data.Sampler):
@@ -34,13 +34,13 @@ class Sampler(Generic[T_co]):
         [['a', 'c'], ['e']]
     """
 
-    # No __len__ here that raises: `list(sampler)` asks for a length first, and takes a missing one but no error.
+    # No `__len__` that raises: `list(sampler)` calls it if it exists.
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """The indices in order, 0 … len(data_source) - 1.
+    """Yields the indices from 0 to len(data_source) - 1 in order.
 
     Example:
         >>> list(torch.utils.data.SequentialSampler("abc"))
@@ -58,18 +58,18 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The indices in random order, or random draws with replacement.
+    """Yields the indices in random order, or draws them with replacement.
 
     Args:
-        replacement: whether an index may come more than once before all came.
-        num_samples: how many indices; as many as there are samples if None. Without replacement,
-            more than that goes through the samples several times, each time in a new order.
-        generator: where the numbers come from; if None, a new one, seeded by a draw from the
-            default generator each time that the sampler is iterated.
+        replacement: whether to draw with replacement.
+        num_samples: the number of indices, by default len(data_source). Without replacement, a larger number
+            repeats the samples, in a new order every time.
+        generator: the random generator; if None, a new one for every iteration, seeded by the default
+            generator.
 
     Raises:
-        TypeError: `replacement` is no bool.
-        ValueError: `num_samples` is no positive integer (or the data source is empty).
+        TypeError: `replacement` is not a bool.
+        ValueError: `num_samples` is not a positive integer, or the data source is empty.
 
     Example:
         >>> sorted(torch.utils.data.RandomSampler(range(4)))
@@ -94,8 +94,8 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices one iteration gives."""
-        # Asked anew each time: the data source may grow.
+        """The number of indices of an iteration."""
+        # Not cached, since the data source may grow.
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -105,7 +105,7 @@ class RandomSampler(Sampler[int]):
             generator = Generator()
             generator.manual_seed(draw_seed())
         if self.replacement:
-            # In blocks of 32, as PyTorch draws them. The last block may be empty and is drawn all the same.
+            # In blocks of 32, as in PyTorch, which draws the last block even if it is empty.
             for _ in range(self.num_samples // 32):
                 yield from randint(n, (32,), generator=generator).tolist()
             yield from randint(n, (self.num_samples % 32,), generator=generator).tolist()
@@ -119,7 +119,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices in random order, which comes from `generator`, or from the default one.
+    """Yields `indices` in a random order, drawn from `generator` or the default generator.
 
     Example:
         >>> sorted(torch.utils.data.SubsetRandomSampler([5, 7, 11]))
@@ -139,14 +139,14 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """`num_samples` random indices 0 … len(weights) - 1, each as probable as its weight says.
+    """Yields `num_samples` random indices, with probabilities proportional to `weights`.
 
     Args:
-        weights: weights that need not sum to 1, shape (N,).
-        generator: where the numbers come from; the default generator if None.
+        weights: the weights, of shape (N,), which need not sum to 1.
+        generator: the random generator, by default the default generator.
 
     Raises:
-        ValueError: `num_samples` is no positive integer, `replacement` no bool, or `weights` not one-dimensional.
+        ValueError: `num_samples` is not a positive integer, `replacement` not a bool, or `weights` not one-dimensional.
 
     Example:
         >>> list(torch.utils.data.WeightedRandomSampler([0, 1, 0], num_samples=3))
@@ -172,18 +172,18 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
-        yield from drawn.tolist()
+        indices = multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from indices.tolist()
 
     def __len__(self) -> int:
         return self.num_samples
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The indices of another sampler in lists of `batch_size`; `drop_last` leaves out a last, smaller one.
+    """Yields lists of `batch_size` indices of another sampler; `drop_last` omits a last, smaller list.
 
     Raises:
-        ValueError: `batch_size` is no positive integer, or `drop_last` no bool.
+        ValueError: `batch_size` is not a positive integer, or `drop_last` not a bool.
 
     Example:
         >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
@@ -201,15 +201,15 @@ class BatchSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         indices = iter(self.sampler)
-        least = self.batch_size if self.drop_last else 1
-        while len(batch := list(itertools.islice(indices, self.batch_size))) >= least:
+        min_size = self.batch_size if self.drop_last else 1
+        while len(batch := list(itertools.islice(indices, self.batch_size))) >= min_size:
             yield batch
 
     def __len__(self) -> int:
-        n = len(self.sampler)  # type: ignore[arg-type]  # a sampler without a length says so itself
+        n = len(self.sampler)  # type: ignore[arg-type]  # a sampler without a length raises
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 def draw_seed(generator: Generator | None = None) -> int:
-    """Return a random integer 0 … 2^63 - 1, one 64-bit draw from a generator."""
+    """Return a random integer from 0 to 2^63 - 1, by one 64-bit draw from a generator."""
     return int(random_(empty((), dtype=dtypes.int64), generator=generator).item())

@@ -1,13 +1,13 @@
 """Transforms of images with torchvision's names: ToTensor, Normalize, Compose, RandomCrop and others.
 
-A transform is any callable of one image. One that can work on many images at once says so by a second method,
-`__batch__(images)`, which returns what stacking the results of the single calls would give:
+A transform is a callable that maps one image. A transform that can process many images at once has a second method,
+`__batch__(images)`, which returns the stacked results of the single calls:
 
-- one that begins with raw images takes an array (N, H, W) or (N, H, W, C) and returns a Tensor (N, C, H, W);
-- one that comes after it takes and returns a Tensor (N, C, H, W). It may write into it: the batch is a fresh one.
+- the first transform of raw images takes an array (N, H, W) or (N, H, W, C) and returns a Tensor (N, C, H, W);
+- later transforms take and return a Tensor (N, C, H, W). They may write to it, since it is a new tensor.
 
-Datasets of raw arrays (`FashionMNIST`) use it; other transforms are called image by image. What they do to an image is
-in `images`. Random ones draw the numbers that torchvision's draw.
+Datasets of raw arrays (`FashionMNIST`) use it; other transforms are called image by image. The operations on images are
+in `images`. Random transforms draw the same numbers as torchvision's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.data import images as functional
-from tinytorch.data.dataset import has_last_word
+from tinytorch.data.dataset import is_not_shadowed
 from tinytorch.data.images import InterpolationMode
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -34,24 +34,25 @@ __all__ = [
 Transform = Callable[[Any], Any]
 
 
-class _Shown:
-    """Shows, by `repr`, the settings that it names."""
+class _ReprMixin:
+    """Defines `repr` by the attributes named in `_repr_names`."""
 
-    _shows: tuple[str, ...] = ()
+    _repr_names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({', '.join([f'{name}={getattr(self, name)}' for name in self._shows])})"
+        settings = ", ".join([f"{name}={getattr(self, name)}" for name in self._repr_names])
+        return f"{self.__class__.__name__}({settings})"
 
 
-class ToTensor(_Shown):
-    """Turns an image into a tensor (C, H, W); bytes become numbers 0 … 1.
+class ToTensor(_ReprMixin):
+    """Convert an image to a tensor (C, H, W); bytes are scaled to [0, 1].
 
-    Takes a Pillow image or a NumPy array (H, W) or (H, W, C). Bytes are uint8 arrays and Pillow's
-    modes L, LA, P, RGB, YCbCr, RGBA, CMYK and 1; other element types keep their type and values.
+    The image is a Pillow image or a NumPy array (H, W) or (H, W, C). Bytes are uint8 arrays and Pillow's
+    modes L, LA, P, RGB, YCbCr, RGBA, CMYK and 1; other dtypes keep their dtype and values.
 
     Raises:
         TypeError: the image is neither a Pillow image nor an array.
-        ValueError: the array has not 2 or 3 dimensions.
+        ValueError: the array does not have 2 or 3 dimensions.
 
     Example:
         >>> import numpy as np
@@ -70,19 +71,19 @@ class ToTensor(_Shown):
             raise TypeError(f"pic should be PIL Image or ndarray. Got {type(images)}")
         if images.ndim == 3:
             images = images[..., None]  # (N, H, W, C)
-        return functional.scaled(images.transpose(0, 3, 1, 2))  # (N, C, H, W)
+        return functional.scale_bytes(images.transpose(0, 3, 1, 2))  # (N, C, H, W)
 
 
-class Normalize(_Shown):
-    """Shifts and scales each channel: (x - mean[channel]) / std[channel].
+class Normalize(_ReprMixin):
+    """Normalize the channels: (x - mean[channel]) / std[channel].
 
     Args:
         mean, std: one number per channel, or one for all.
-        inplace: whether to write the result into the image that is given.
+        inplace: whether to write the result to the input.
 
     Raises:
-        TypeError: the image is no tensor, or no floating-point one.
-        ValueError: it has fewer than 3 dimensions, or a `std` is zero.
+        TypeError: the image is not a floating-point tensor.
+        ValueError: the image has fewer than 3 dimensions, or a `std` is zero.
 
     Example:
         >>> from tinytorch.data.transforms import Normalize
@@ -90,7 +91,7 @@ class Normalize(_Shown):
         tensor([[[-1.,  0.,  1.]]])
     """
 
-    _shows = ("mean", "std")
+    _repr_names = ("mean", "std")
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False) -> None:
         self.mean = mean
@@ -106,7 +107,7 @@ class Normalize(_Shown):
 
 
 class Compose:
-    """Transforms one after the other.
+    """A composition of transforms, which are applied one after the other.
 
     Example:
         >>> from tinytorch.data.transforms import Compose, Lambda, ToTensor
@@ -121,7 +122,7 @@ class Compose:
         self.transforms = transforms
 
     def __call__(self, img: Any) -> Any:
-        """Return what the last transform returns."""
+        """Return the result of the last transform."""
         for transform in self.transforms:
             img = transform(img)
         return img
@@ -131,7 +132,7 @@ class Compose:
         return f"{self.__class__.__name__}({lines}\n)"
 
 
-class Lambda(_Shown):
+class Lambda(_ReprMixin):
     """A function as a transform.
 
     Raises:
@@ -149,15 +150,15 @@ class Lambda(_Shown):
         self.lambd = lambd
 
     def __call__(self, img: Any) -> Any:
-        """Return what the function returns."""
+        """Return the result of the function."""
         return self.lambd(img)
 
 
-# Pillow images and tensors, one by one ------------------------------------------------------------
+# Transforms of single images ----------------------------------------------------------------------
 
 
-class PILToTensor(_Shown):
-    """Turns a Pillow image into a tensor (C, H, W) with the same values."""
+class PILToTensor(_ReprMixin):
+    """Convert a Pillow image to a tensor (C, H, W) with the same values."""
 
     def __call__(self, pic: Any) -> Tensor:
         """Return the image as a tensor."""
@@ -165,10 +166,10 @@ class PILToTensor(_Shown):
 
 
 class ToPILImage:
-    """Turns a tensor (C, H, W) or an array (H, W, C) into a Pillow image; see `images.to_pil_image`.
+    """Convert a tensor (C, H, W) or an array (H, W, C) to a Pillow image; see `images.to_pil_image`.
 
     Args:
-        mode: Pillow's name for what the channels are.
+        mode: Pillow's mode.
     """
 
     def __init__(self, mode: str | None = None) -> None:
@@ -183,7 +184,7 @@ class ToPILImage:
 
 
 class ConvertImageDtype(Module):
-    """Turns an image into one of another dtype, in which white is white; see `images.convert_image_dtype`."""
+    """Convert an image to another dtype, scaled so that white stays white; see `images.convert_image_dtype`."""
 
     def __init__(self, dtype: dtypes.dtype) -> None:
         super().__init__()
@@ -195,10 +196,10 @@ class ConvertImageDtype(Module):
 
 
 class Resize(Module):
-    """Changes the size of images.
+    """Resize images.
 
     Args:
-        size, interpolation, max_size, antialias: those of `images.resize`.
+        size, interpolation, max_size, antialias: as for `images.resize`.
 
     Example:
         >>> from tinytorch.data.transforms import Resize
@@ -222,37 +223,37 @@ class Resize(Module):
         self.interpolation = functional.mode_of(interpolation) if isinstance(interpolation, int) else interpolation
 
     def forward(self, img: Any) -> Any:
-        """Return the image in the size."""
+        """Return the resized image."""
         return functional.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def __repr__(self) -> str:
-        how = self.interpolation.value
-        detail = f"(size={self.size}, interpolation={how}, max_size={self.max_size}, antialias={self.antialias})"
+        mode = self.interpolation.value
+        detail = f"(size={self.size}, interpolation={mode}, max_size={self.max_size}, antialias={self.antialias})"
         return f"{self.__class__.__name__}{detail}"
 
 
-class CenterCrop(_Shown, Module):
-    """Cuts out the middle of images, (height, width) or a square."""
+class CenterCrop(_ReprMixin, Module):
+    """Crop images to a central rectangle, (height, width), or square."""
 
-    _shows = ("size",)
+    _repr_names = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
         self.size = functional.pair(size)
 
     def forward(self, img: Any) -> Any:
-        """Return the middle of the image."""
+        """Return the central part of the image."""
         return functional.center_crop(img, self.size)
 
 
-class Pad(_Shown, Module):
-    """Puts a frame around images.
+class Pad(_ReprMixin, Module):
+    """Pad images.
 
     Args:
-        padding, fill, padding_mode: those of `images.pad`.
+        padding, fill, padding_mode: as for `images.pad`.
     """
 
-    _shows = ("padding", "fill", "padding_mode")
+    _repr_names = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -260,34 +261,34 @@ class Pad(_Shown, Module):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
 
     def forward(self, img: Any) -> Any:
-        """Return the image with a frame."""
+        """Return the padded image."""
         return functional.pad(img, self.padding, self.fill, self.padding_mode)
 
 
-class Grayscale(_Shown, Module):
-    """Turns colours into shades of grey, in 1 or 3 equal channels."""
+class Grayscale(_ReprMixin, Module):
+    """Convert images to greyscale, with 1 or 3 equal channels."""
 
-    _shows = ("num_output_channels",)
+    _repr_names = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
         self.num_output_channels = num_output_channels
 
     def forward(self, img: Any) -> Any:
-        """Return the image in grey."""
+        """Return the image in greyscale."""
         return functional.rgb_to_grayscale(img, self.num_output_channels)
 
 
-class RandomCrop(_Shown, Module):
-    """Cuts a part out of images, at a place drawn at random.
+class RandomCrop(_ReprMixin, Module):
+    """Crop images at a random position.
 
     Args:
-        size: (height, width) of the part, or one number for both.
-        padding, fill, padding_mode: those of `images.pad`, which is done first.
-        pad_if_needed: whether an image that is smaller than the part gets a frame.
+        size: (height, width) of the crop, or one number for both.
+        padding, fill, padding_mode: as for `images.pad`, which is applied first.
+        pad_if_needed: whether to pad an image that is smaller than the crop.
 
     Raises:
-        ValueError: at a call; the part is larger than the image.
+        ValueError: when called, if the crop is larger than the image.
 
     Example:
         >>> from tinytorch.data.transforms import RandomCrop
@@ -297,7 +298,7 @@ class RandomCrop(_Shown, Module):
                  [2, 0]]])
     """
 
-    _shows = ("size", "padding")
+    _repr_names = ("size", "padding")
 
     def __init__(
         self,
@@ -313,7 +314,7 @@ class RandomCrop(_Shown, Module):
 
     @staticmethod
     def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
-        """Return where a part is to be cut out: its top, left, height and width."""
+        """Return the top, left, height and width of a random crop."""
         (_, rows, columns), (height, width) = functional.get_dimensions(img), output_size
         if rows < height or columns < width:
             raise ValueError(
@@ -321,11 +322,11 @@ class RandomCrop(_Shown, Module):
             )  # fmt: skip
         if (rows, columns) == (height, width):
             return 0, 0, rows, columns
-        top, left = (int(randint(0, more + 1, (1,)).item()) for more in (rows - height, columns - width))
+        top, left = (int(randint(0, margin + 1, (1,)).item()) for margin in (rows - height, columns - width))
         return top, left, height, width
 
     def forward(self, img: Any) -> Any:
-        """Return the part of the image."""
+        """Return the cropped image."""
         if self.padding is not None:
             img = functional.pad(img, self.padding, self.fill, self.padding_mode)
         if self.pad_if_needed:
@@ -336,8 +337,8 @@ class RandomCrop(_Shown, Module):
         return functional.crop(img, *self.get_params(img, self.size))
 
 
-class RandomHorizontalFlip(_Shown, Module):
-    """Exchanges left and right with the probability `p`.
+class RandomHorizontalFlip(_ReprMixin, Module):
+    """Flip images horizontally with the probability `p`.
 
     Example:
         >>> from tinytorch.data.transforms import RandomHorizontalFlip
@@ -345,7 +346,7 @@ class RandomHorizontalFlip(_Shown, Module):
         tensor([[2, 1]])
     """
 
-    _shows = ("p",)
+    _repr_names = ("p",)
 
     _flip = staticmethod(functional.hflip)
 
@@ -354,32 +355,32 @@ class RandomHorizontalFlip(_Shown, Module):
         self.p = p
 
     def forward(self, img: Any) -> Any:
-        """Return the image, or its mirror image."""
+        """Return the image, flipped or not."""
         return self._flip(img) if rand(1).item() < self.p else img
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """Turns images upside down with the probability `p`."""
+    """Flip images vertically with the probability `p`."""
 
     _flip = staticmethod(functional.vflip)
 
 
 def split(transform: Transform | None) -> tuple[list[Transform], list[Transform]]:
-    """Return a transform's steps: those that work on a batch of raw images, then the others.
+    """Return the leading steps of a transform that can process batches of raw images, and the remaining steps.
 
-    Only the beginning counts. What comes after the first step without a `__batch__` is called image
-    by image, so that random transforms draw in the same order as if all were called image by image.
+    All steps after the first one without `__batch__` are called image by image, so that random transforms draw the
+    same numbers as if all steps were.
     """
     steps = [] if transform is None else _steps(transform)
-    whole: list[Transform] = []
+    batched: list[Transform] = []
     for step in steps:
-        if not has_last_word(type(step), "__batch__", "__call__"):
+        if not is_not_shadowed(type(step), "__batch__", "__call__"):
             break
-        whole.append(step.__batch__)  # type: ignore[attr-defined]
-    return whole, steps[len(whole) :]
+        batched.append(step.__batch__)  # type: ignore[attr-defined]
+    return batched, steps[len(batched) :]
 
 
 def _steps(transform: Transform) -> list[Transform]:
-    if type(transform) is not Compose:  # a subclass may call its transforms in a way of its own
+    if type(transform) is not Compose:  # a subclass may call its transforms differently
         return [transform]
     return [step for part in transform.transforms for step in _steps(part)]

@@ -1,8 +1,8 @@
 """Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST`; `datasets` has others.
 
-`Pictures` is what they have in common with other pictures in memory. MNIST and its kin are four files,
-images and labels for training and test, in the idx format: a magic number (two zero bytes, the
-element type, the number of dimensions), the sizes as big-endian 32-bit integers, and then the bytes.
+`Pictures` is the base class of image datasets in memory. MNIST, FashionMNIST and KMNIST consist of four files, images
+and labels for training and test, in the idx format: a magic number (two zero bytes, the element type, the number of
+dimensions), the sizes as big-endian 32-bit integers, and the bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["KMNIST", "MNIST", "FashionMNIST", "VisionDataset"]
 
 ROOT_VARIABLE = "TINYTORCH_DATA"  # the environment variable that names the default root
 CHUNK = 1 << 20  # bytes read at a time
-WAIT = 9.0  # seconds for which the mirrors of a file, one after the other, may leave it unanswered
-TIMEOUT = 30  # seconds for which one that has begun to answer may be silent
+WAIT = 9.0  # seconds to wait for a first answer, from all mirrors of a file together
+TIMEOUT = 30  # seconds without data after which a download fails
 
 
 class StandardTransform:
-    """A transform of images and one of labels, as one of both."""
+    """A transform of images and a transform of labels, combined into one of samples."""
 
     def __init__(
         self, transform: Callable[[Any], Any] | None = None, target_transform: Callable[[Any], Any] | None = None
@@ -40,29 +40,31 @@ class StandardTransform:
         self.transform, self.target_transform = transform, target_transform
 
     def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
-        """Return image and label as the transforms leave them."""
+        """Return the transformed image and label."""
         input = input if self.transform is None else self.transform(input)
         return input, target if self.target_transform is None else self.target_transform(target)
 
     def __repr__(self) -> str:
         heads = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
         lines = [
-            head + repr(made).replace("\n", "\n" + " " * len(head)) for head, made in heads.items() if made is not None
+            head + repr(transform).replace("\n", "\n" + " " * len(head))
+            for head, transform in heads.items()
+            if transform is not None
         ]
         return "\n".join([type(self).__name__, *lines])
 
 
 class VisionDataset(Dataset[Any]):
-    """The base of datasets of images, for classes of one's own: `__getitem__` and `__len__` are theirs.
+    """Base class of image datasets. Subclasses implement `__getitem__` and `__len__`.
 
     Args:
         root: the folder of the files.
-        transforms: from (image, label) to what a sample is instead.
-        transform: from an image to what a sample has instead.
-        target_transform: from a label to what a sample has instead.
+        transforms: maps (image, label) to a sample.
+        transform: maps an image to the first element of a sample.
+        target_transform: maps a label to the second element of a sample.
 
     Raises:
-        ValueError: `transforms` is given with one of the other two.
+        ValueError: `transforms` is passed with one of the other two.
     """
 
     root: Any
@@ -84,7 +86,7 @@ class VisionDataset(Dataset[Any]):
         self.transforms = StandardTransform(transform, target_transform) if single else transforms
 
     def extra_repr(self) -> str:
-        """Return what `repr` adds."""
+        """Return additional lines of `repr`."""
         return ""
 
     def __repr__(self) -> str:
@@ -92,19 +94,19 @@ class VisionDataset(Dataset[Any]):
         if self.root is not None:
             body.append(f"Root location: {self.root}")
         body += self.extra_repr().splitlines()
-        made = getattr(self, "transforms", None)
-        if made is None and (self.transform is not None or self.target_transform is not None):
-            made = StandardTransform(self.transform, self.target_transform)
-        if made is not None:
-            body.append(repr(made))
+        transforms = getattr(self, "transforms", None)
+        if transforms is None and (self.transform is not None or self.target_transform is not None):
+            transforms = StandardTransform(self.transform, self.target_transform)
+        if transforms is not None:
+            body.append(repr(transforms))
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
 
 class Pictures(VisionDataset):
-    """Pictures in memory, with labels: the samples and batches of `MNIST` and its kin, and of `CIFAR10`.
+    """Base class of image datasets in memory, which implements samples and batches.
 
-    A subclass sets the attributes: those of `MNIST`, and its arguments of these names. `data` is a tensor (N, H, W)
-    with `targets` a tensor, or an array (N, H, W, C) with a list.
+    A subclass sets the attributes of `MNIST`, `train`, `transform` and `target_transform`. Either `data` is a tensor
+    (N, H, W) and `targets` a tensor, or `data` is an array (N, H, W, C) and `targets` a list.
     """
 
     classes: Sequence[str]
@@ -115,36 +117,36 @@ class Pictures(VisionDataset):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         picture, target = self.data[index], int(self.targets[index])
         array = picture.numpy() if isinstance(picture, Tensor) else picture
-        whole, single = split(self.transform)
-        if whole:  # the first steps take arrays: Pillow is not needed
-            batch: Any = Compose(whole)(array[None])
+        batched, single = split(self.transform)
+        if batched:  # the first steps take arrays: Pillow is not needed
+            batch: Any = Compose(batched)(array[None])
             image: Any = batch[0]
         else:
             image = _pillow_image(array, type(self).__name__)
         return StandardTransform(Compose(single), self.target_transform)(image, target)
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
-        whole, single = split(self.transform)
-        where = positions(indices, len(self))
-        if not whole or where is None or not self._is_as_loaded():
+        batched, single = split(self.transform)
+        selection = positions(indices, len(self))
+        if not batched or selection is None or not self._has_expected_types():
             return NotImplemented
         if isinstance(self.targets, Tensor):
             pictures = self.data.numpy()
-            targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
+            targets = rows(self.targets.numpy(), selection).astype(np.int64, copy=False)  # (B,)
         else:
             pictures, targets = self.data, np.array([self.targets[index] for index in indices], np.int64)
-        images: Any = Compose(whole)(pictures[where])  # (B, H, W) or (B, H, W, C) -> (B, C, H, W)
+        images: Any = Compose(batched)(pictures[selection])  # (B, H, W) or (B, H, W, C) -> (B, C, H, W)
         if not single and self.target_transform is None:
             return [images, wrap(targets)]
         finish = StandardTransform(Compose(single), self.target_transform)
         return default_collate(list(map(finish, images, targets.tolist())))
 
-    def _is_as_loaded(self) -> bool:
-        """Return whether `data` and `targets`, which a program may replace, are still tensors, or array and list."""
+    def _has_expected_types(self) -> bool:
+        """Return whether `data` and `targets`, which users may replace, are still tensors, or array and list."""
         if isinstance(self.data, Tensor) and isinstance(self.targets, Tensor):
             return bool(self.targets.shape == self.data.shape[:1])
-        of_arrays = isinstance(self.data, np.ndarray) and isinstance(self.targets, list)
-        return of_arrays and len(self.targets) == len(self.data)
+        arrays = isinstance(self.data, np.ndarray) and isinstance(self.targets, list)
+        return arrays and len(self.targets) == len(self.data)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -155,16 +157,16 @@ class Pictures(VisionDataset):
         return {name: i for i, name in enumerate(self.classes)}
 
     def extra_repr(self) -> str:
-        """Return what `repr` adds about the split."""
+        """Return the line of `repr` with the split."""
         return f"Split: {'Train' if self.train is True else 'Test'}"
 
 
 class DownloadError(RuntimeError):
-    """A file could be had from no mirror.
+    """A file could not be downloaded from any mirror.
 
     Attributes:
-        failures: (mirror, why not), in the order in which they were tried.
-        found: the paths of those files of the dataset that are there.
+        failures: (mirror, reason), in the order of the attempts.
+        found: the paths of the files of the dataset that exist.
     """
 
     def __init__(self, message: str, failures: Sequence[tuple[str, str]], found: Sequence[str]) -> None:
@@ -176,17 +178,17 @@ class DownloadError(RuntimeError):
 class MNIST(Pictures):
     """Handwritten digits (LeCun et al.): 60,000 training and 10,000 test images of 28×28 bytes.
 
-    A sample is (image, label): a Pillow image, or what `transform` makes of it, and an int. In a
+    A sample is (image, label): a Pillow image, or the result of `transform`, and an int. In a
     `DataLoader` with `transform=ToTensor()` (or `Compose([ToTensor(), Normalize(...)])`) a batch is
-    computed at once, straight from the bytes, and no image passes through Pillow.
+    computed at once, directly from the bytes, without Pillow.
 
     Args:
-        root: the folder that has (or gets) the files, in `<root>/MNIST/raw`, unpacked or as .gz; if
-            None, the folder that the environment variable TINYTORCH_DATA names.
-        train: whether to give the training samples, or else the test samples.
-        transform: from an image to what a sample has instead.
-        target_transform: from a label to what a sample has instead.
-        download: whether to fetch the files that are missing.
+        root: the folder that contains the files, in `<root>/MNIST/raw`, unpacked or as .gz; by
+            default the value of the environment variable TINYTORCH_DATA.
+        train: whether to load the training samples, or else the test samples.
+        transform: maps an image to the first element of a sample.
+        target_transform: maps a label to the second element of a sample.
+        download: whether to download missing files.
 
     Attributes:
         data: the images, a uint8 tensor (N, 28, 28).
@@ -195,7 +197,7 @@ class MNIST(Pictures):
 
     Raises:
         RuntimeError: files are missing, damaged, or cannot be downloaded.
-        ValueError: neither `root` nor TINYTORCH_DATA is given.
+        ValueError: neither `root` nor TINYTORCH_DATA is set.
 
     Example:
         >>> from tinytorch.data import DataLoader
@@ -210,7 +212,7 @@ class MNIST(Pictures):
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "http://yann.lecun.com/exdb/mnist/",
     )
-    #: The files, training then test, images then labels, and their MD5 sums.
+    #: The names of the files and their MD5 sums: training and test, images and labels.
     resources: ClassVar[Sequence[tuple[str, str]]] = (
         ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
         ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
@@ -254,62 +256,63 @@ class MNIST(Pictures):
         return os.path.join(self.root, type(self).__name__, "raw")
 
     def download(self) -> None:
-        """Fetch the files that are missing, check their sums, and unpack them.
+        """Download missing files, verify their checksums, and unpack them.
 
-        A file appears under its name only when it is whole, so an interrupted download leaves nothing behind.
+        A file gets its name only when it is complete, so an interrupted download leaves nothing behind.
 
-        A mirror that fails is asked for the next file after the others. If none answers, that is
-        known after ten seconds; one that does answer has the time that it needs.
+        A mirror that fails is tried last for the next file. If no mirror answers, the attempt ends after
+        ten seconds; a mirror that answers may take longer.
 
         Raises:
-            DownloadError: a RuntimeError; no mirror gave a file with the right sum.
+            DownloadError: a RuntimeError; no mirror returned a file with the right checksum.
         """
         mirrors = list(self.mirrors)
         for name, md5 in self.resources:
             packed = os.path.join(self.raw_folder, name)
             unpacked = packed.removesuffix(".gz")
-            found = _present(packed)
-            if found == unpacked or (found == packed and _md5_of(packed) == md5):
+            path = _existing_path(packed)
+            if path == unpacked or (path == packed and _md5_of(packed) == md5):
                 continue
             self._fetch(packed, md5, mirrors)
-            # Unpacked files load ten times as fast, and torchvision looks for nothing else.
+            # Unpacked files load ten times as fast, and torchvision requires them.
             with replacing(unpacked) as file, _open(packed) as stream:
                 while chunk := stream.read(CHUNK):
                     file.write(chunk)
 
     def _fetch(self, path: str, md5: str, mirrors: list[str]) -> None:
-        """Download one file from the first of `mirrors` that has it whole; move others to the end."""
+        """Download a file from the first mirror that succeeds; move mirrors that fail to the end of `mirrors`."""
         name = os.path.basename(path)
-        failures, left = [], WAIT
-        for tried, mirror in enumerate(tuple(mirrors), 1):
-            # The first has most of the time: enough for a name server that is asked in vain.
-            allowed = left if tried == len(mirrors) else left * 2 / 3
+        failures, remaining = [], WAIT
+        for attempt, mirror in enumerate(tuple(mirrors), 1):
+            # The first mirror gets most of the time, enough for a failing name server.
+            allowed = remaining if attempt == len(mirrors) else remaining * 2 / 3
             start = time.monotonic()
             try:
                 return _download(mirror + name, path, md5, allowed)
             except (OSError, RuntimeError, ValueError) as error:
                 failures.append((mirror, str(error)))
-            left -= min(time.monotonic() - start, allowed)
+            remaining -= min(time.monotonic() - start, allowed)
             mirrors.append(mirrors.pop(0))
-        got = (f"Tried {mirror}, got:\n{why}" for mirror, why in failures)
-        message = "\n".join([f"Error downloading {name}:", *got, self._by_hand()])
-        raise DownloadError(message, failures, self._found())
+        attempts = (f"Tried {mirror}, got:\n{reason}" for mirror, reason in failures)
+        message = "\n".join([f"Error downloading {name}:", *attempts, self._manual_instructions()])
+        raise DownloadError(message, failures, self._present_files())
 
-    def _found(self) -> list[str]:
-        """Return the paths of the files that are there, in the order of `resources`."""
+    def _present_files(self) -> list[str]:
+        """Return the paths of the files that exist, in the order of `resources`."""
         paths = (os.path.join(self.raw_folder, name) for name, _ in self.resources)
-        return [path for packed in paths if (path := _present(packed))]
+        return [path for packed in paths if (path := _existing_path(packed))]
 
-    def _by_hand(self) -> str:
+    def _manual_instructions(self) -> str:
         names = ", ".join(name for name, _ in self.resources)
         return f"Without a network, put these files, packed or unpacked, into {self.raw_folder}: {names}"
 
     def _load(self) -> tuple[Tensor, Tensor]:
-        """Return images and labels of this split."""
-        found = self._found()
-        if len(found) < len(self.resources):
-            raise RuntimeError(f"Dataset not found. You can use download=True to download it. {self._by_hand()}")
-        image_path, label_path = found[:2] if self.train else found[2:]
+        """Return the images and labels of this split."""
+        paths = self._present_files()
+        if len(paths) < len(self.resources):
+            instructions = self._manual_instructions()
+            raise RuntimeError(f"Dataset not found. You can use download=True to download it. {instructions}")
+        image_path, label_path = paths[:2] if self.train else paths[2:]
         images = read_idx(image_path, ndim=3)
         labels = read_idx(label_path, ndim=1)
         if len(images) != len(labels):
@@ -361,25 +364,25 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
 # The idx format -----------------------------------------------------------------------------------
 
 
-def _present(packed: str) -> str | None:
-    """Return the path of a file as it lies there, unpacked or packed, or None."""
+def _existing_path(packed: str) -> str | None:
+    """Return the path of a file, unpacked or packed, or None if neither exists."""
     return next(filter(os.path.isfile, (packed.removesuffix(".gz"), packed)), None)
 
 
 def read_idx(path: str, ndim: int) -> np.ndarray[Any, Any]:
-    """Return the uint8 array of `ndim` dimensions that an idx file holds, plain or (by its name) gzip-compressed.
+    """Return the uint8 array of `ndim` dimensions in an idx file, plain or (if its name ends in .gz) gzip-compressed.
 
     Raises:
-        RuntimeError: the file is damaged: a wrong magic number, more or fewer bytes than its sizes
-            say, or broken compression.
+        RuntimeError: the file is damaged: a wrong magic number or number of bytes, or invalid
+            compressed data.
     """
-    from zlib import error as BadDeflate  # loaded by a program that reads such files, not at import
+    from zlib import error as BadDeflate  # imported lazily
 
     try:
         with _open(path) as stream:
             return _parse_idx(stream, path, ndim)
     except (EOFError, OSError, BadDeflate) as error:
-        # gzip's BadGzipFile is an OSError without a number; one with a number is the system's (no permission).
+        # gzip's BadGzipFile is an OSError without errno; errors of the system (such as no permission) have one.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, str(error)) from error
@@ -395,21 +398,21 @@ def _parse_idx(stream: io.BufferedIOBase, path: str, ndim: int) -> np.ndarray[An
     if magic != expected:
         raise _damaged(path, f"expected the magic number 0x{expected:08x}, found 0x{magic:08x}")
     count = math.prod(shape)
-    wanted = f"expected {'x'.join(map(str, shape))} = {count} bytes after the header"
-    # Deflate packs at most 1032 bytes into one: no array is made for sizes that the file cannot hold.
+    expectation = f"expected {'x'.join(map(str, shape))} = {count} bytes after the header"
+    # Deflate compresses by a factor of at most 1032: do not allocate an array that the file cannot fill.
     size = os.path.getsize(path)
-    most = size * 1032 if path.endswith(".gz") else size - header_size
-    if count > most:
-        raise _damaged(path, f"{wanted}, found at most {most}")
+    limit = size * 1032 if path.endswith(".gz") else size - header_size
+    if count > limit:
+        raise _damaged(path, f"{expectation}, found at most {limit}")
     array = np.empty(shape, np.uint8)
     view = array.reshape(-1).data
-    found = 0
-    while found < count and (got := stream.readinto(view[found : found + CHUNK])):
-        found += got
-    if found < count:
-        raise _damaged(path, f"{wanted}, found {found}")
-    if stream.read(1):  # reading past the end is also what makes gzip compare its sum
-        raise _damaged(path, f"{wanted}, found more")
+    done = 0
+    while done < count and (size := stream.readinto(view[done : done + CHUNK])):
+        done += size
+    if done < count:
+        raise _damaged(path, f"{expectation}, found {done}")
+    if stream.read(1):  # reading past the end also makes gzip verify its checksum
+        raise _damaged(path, f"{expectation}, found more")
     return array
 
 
@@ -420,7 +423,7 @@ def _damaged(path: str, what: str) -> RuntimeError:
 
 def _open(path: str) -> io.BufferedIOBase:
     if path.endswith(".gz"):
-        import gzip  # loaded by a program that reads such files, not at import
+        import gzip  # imported lazily
 
         return gzip.open(path, "rb")
     return open(path, "rb")
@@ -430,13 +433,13 @@ def _open(path: str) -> io.BufferedIOBase:
 
 
 def _download(url: str, path: str, md5: str, seconds: float) -> None:
-    """Write what `url` gives to `path`, if its MD5 sum is right.
+    """Download `url` to `path`, if its MD5 sum is right.
 
     Raises:
-        OSError: the connection failed, or was not answered for so many `seconds`.
-        RuntimeError: it broke off, or the sum is wrong.
+        OSError: the connection failed, or there was no answer for `seconds` seconds.
+        RuntimeError: the connection broke off, or the checksum is wrong.
     """
-    # Loaded by a program that downloads, not at import.
+    # Imported lazily.
     from http.client import HTTPException
 
     from tqdm import tqdm
@@ -463,15 +466,15 @@ def _download(url: str, path: str, md5: str, seconds: float) -> None:
 
 
 def _answer(url: str, seconds: float) -> Any:
-    """Return the open response of `url`, once its first byte is there.
+    """Return the open response of `url`, once its first byte has arrived.
 
-    A socket's time-out is no bound: it holds for each address of a host and each step anew, and not
-    for finding the addresses. So a thread asks, which is left alone when the time is over.
+    A socket's timeout does not bound the total time: it restarts for every address of a host and every step, and does
+    not include the resolution of names. So the request runs in a thread, which is abandoned after `seconds` seconds.
 
     Raises:
-        TimeoutError: there was no answer in so many `seconds`.
+        TimeoutError: there was no answer in time.
         OSError: the connection failed.
-        http.client.HTTPException: the answer broke off.
+        http.client.HTTPException: the connection broke off.
     """
     from concurrent.futures import Future
     from threading import Thread
@@ -480,7 +483,7 @@ def _answer(url: str, seconds: float) -> Any:
 
     answer: Future[Any] = Future()
 
-    def ask() -> None:
+    def request_in_thread() -> None:
         response, problem = None, None
         try:
             request = Request(url, headers={"User-Agent": "tinytorch"})
@@ -489,7 +492,7 @@ def _answer(url: str, seconds: float) -> Any:
         except BaseException as error:
             problem = error
             if isinstance(error, HTTPError):
-                error.close()  # it has the connection
+                error.close()  # the error holds the connection
         in_time = answer.set_running_or_notify_cancel()
         if response is not None and not (in_time and problem is None):
             response.close()
@@ -498,19 +501,19 @@ def _answer(url: str, seconds: float) -> Any:
         elif in_time:
             answer.set_result(response)
 
-    Thread(target=ask, daemon=True).start()  # a daemon: it does not keep the program from ending
+    Thread(target=request_in_thread, daemon=True).start()  # a daemon does not keep the program from exiting
     try:
         return answer.result(seconds)
     except TimeoutError as error:
         if answer.cancel():
             raise TimeoutError(f"no answer within {seconds:.3g} seconds") from error
-        return answer.result()  # it came at the last moment, or the error is the connection's
+        return answer.result()  # the answer arrived just now, or the TimeoutError is the connection's
 
 
 def _md5() -> Any:
-    import hashlib  # loaded by a program that downloads, not at import
+    import hashlib  # imported lazily
 
-    # A checksum against accidents: allowed where MD5 is not allowed for cryptography.
+    # A checksum against accidental damage, which is permitted where MD5 is forbidden for cryptography.
     return hashlib.md5(usedforsecurity=False)
 
 

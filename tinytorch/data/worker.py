@@ -1,10 +1,10 @@
-"""Worker processes of the `DataLoader`: what they run, and how they are started, fed and ended.
+"""Worker processes of the `DataLoader`: their main loop, their start and end, and the messages between processes.
 
-Each worker has two channels of its own to the main process: one for tasks (indices) and one for results. A worker
-answers its tasks in their order, so that the main process knows which channel the next batch comes from; no lock is
-shared, and a worker that dies harms no other. A result is a pickle with its arrays beside it (protocol 5). Where it is
-large and the system has `memfd_create`, it travels in a file without a name that lies in memory: the worker does not
-wait for the main process to read, and nothing is left over when either of them is killed.
+A worker has two channels to the main process, one for tasks (indices) and one for results, which it shares with no
+other worker: there is no shared lock, and a worker that dies does not affect others. A worker processes its tasks in
+order, so the main process knows which channel the next batch comes from. A result is a pickle with out-of-band buffers
+(protocol 5). If it is large and the system has `memfd_create`, it is passed as an anonymous file in memory: the worker
+does not wait for the main process to read it, and nothing is left behind if a process is killed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tinytorch.ops.random import manual_seed
 
 __all__ = ["ExceptionWrapper", "Job", "WorkerInfo", "Workers", "create_fetcher", "get_worker_info"]
 
-MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between looks whether the main process lives, and for workers to end
-_LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between checks that the main process lives; time for workers to exit
+_LARGE = 1 << 15  # messages of at least so many bytes are passed as a file in memory, not through the channel
 
 
 # In a worker --------------------------------------------------------------------------------------
@@ -46,14 +46,14 @@ _LARGE = 1 << 15  # bytes from which on a message goes through memory, not throu
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What `get_worker_info` tells in a worker.
+    """The result of `get_worker_info` in a worker.
 
     Args:
         id: the worker's number, from 0.
-        num_workers: how many there are.
-        seed: what the random generators of this worker were seeded with.
+        num_workers: the number of workers.
+        seed: the seed of this worker's random generators.
         dataset: this process's copy of the dataset.
-        rng: None; generators of a worker that is a thread in PyTorch.
+        rng: None; for PyTorch's workers that are threads.
         worker_method: "multiprocessing".
     """
 
@@ -69,9 +69,9 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return which worker of a `DataLoader` this process is; None in the main process.
+    """Return information about the worker process that calls it, or None in the main process.
 
-    An `IterableDataset` asks it to give each worker a part of its own.
+    An `IterableDataset` uses it to divide the samples among the workers.
 
     Example:
         >>> torch.utils.data.get_worker_info() is None
@@ -88,12 +88,12 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class _BaseDatasetFetcher:
-    """From an index, or a list of indices, to a batch: in the main process or in a worker. PyTorch's names.
+    """Loads the batch of an index, or a list of indices, in the main process or in a worker. The names are PyTorch's.
 
     Args:
-        auto_collation: whether samples are joined into batches.
-        collate_fn: from the samples to a batch.
-        drop_last: whether to leave out a last, smaller batch of a stream.
+        auto_collation: whether samples are collated into batches.
+        collate_fn: maps samples to a batch.
+        drop_last: whether to drop a last, smaller batch of a stream.
     """
 
     def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
@@ -108,12 +108,12 @@ class _BaseDatasetFetcher:
 
 
 class _MapDatasetFetcher(_BaseDatasetFetcher):
-    """Fetches samples by their indices."""
+    """Fetches samples by index."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        whole = self.auto_collation and is_default(self.collate_fn)
-        self._read_batch = batch_reader(self.dataset) if whole else None
+        by_batch = self.auto_collation and is_default(self.collate_fn)
+        self._read_batch = batch_reader(self.dataset) if by_batch else None
 
     def fetch(self, possibly_batched_index: Any) -> Any:
         if self._read_batch is not None and type(possibly_batched_index) is list:
@@ -125,7 +125,7 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
 
 
 class _IterableDatasetFetcher(_BaseDatasetFetcher):
-    """Takes the next samples of a stream; raises StopIteration at its end."""
+    """Fetches the next samples of a stream; raises StopIteration at its end."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -133,42 +133,42 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         self.ended = False
 
     def fetch(self, possibly_batched_index: Any) -> Any:
-        if self.ended:  # a stream that has ended is not asked again
+        if self.ended:  # do not advance an iterator that has ended
             raise StopIteration
         if not self.auto_collation:
             return self.collate_fn(next(self.dataset_iter))
-        wanted = len(possibly_batched_index)
-        data = list(itertools.islice(self.dataset_iter, wanted))
-        self.ended = len(data) < wanted
+        size = len(possibly_batched_index)
+        data = list(itertools.islice(self.dataset_iter, size))
+        self.ended = len(data) < size
         if not data or (self.ended and self.drop_last):
             raise StopIteration
         return self.collate_fn(data)
 
 
-def create_fetcher(kind: int, *making: Any) -> _BaseDatasetFetcher:
-    """Return what fetches: of a stream where `kind` is 1, by indices where it is 0."""
-    return _IterableDatasetFetcher(*making) if kind else _MapDatasetFetcher(*making)
+def create_fetcher(kind: int, *args: Any) -> _BaseDatasetFetcher:
+    """Return the fetcher of an IterableDataset (`kind` 1) or of a map-style dataset (`kind` 0)."""
+    return _IterableDatasetFetcher(*args) if kind else _MapDatasetFetcher(*args)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all workers of a `DataLoader` are told.
+    """The configuration of all workers of a `DataLoader`.
 
     Args:
-        count: how many they are.
-        making: the arguments of `create_fetcher`.
+        count: the number of workers.
+        fetcher_args: the arguments of `create_fetcher`.
         base_seed: the seed of worker 0.
-        init_fn: the user's `worker_init_fn`, called in each worker with its number.
+        init_fn: the user's `worker_init_fn`, called in every worker with its number.
     """
 
     count: int
-    making: tuple[Any, ...]
+    fetcher_args: tuple[Any, ...]
     base_seed: int
     init_fn: Callable[[int], Any] | None
 
 
-class _Words(str):
-    """A message that KeyError shows as it is, line by line."""
+class _RawMessage(str):
+    """A message that KeyError prints unquoted, with its line breaks."""
 
     __slots__ = ()
 
@@ -177,9 +177,9 @@ class _Words(str):
 
 
 class ExceptionWrapper:
-    """An exception (the one that is being handled), to be raised again in another process. PyTorch's names.
+    """The exception that is being handled, to be re-raised in another process. The names are PyTorch's.
 
-    `where` says in its message where it was caught.
+    `where` becomes part of the message, and tells where it was caught.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
@@ -191,9 +191,9 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of that class that tells its story; RuntimeError where the class does not take a text."""
+        """Raise an exception of the same class, with the original traceback in its message; or else a RuntimeError."""
         message = f"Caught {self._name} {self.where}.\nOriginal {self.exc_msg}"
-        message = _Words(message) if self.exc_type is KeyError else message
+        message = _RawMessage(message) if self.exc_type is KeyError else message
         try:
             if self.exc_type is not KeyError and getattr(self.exc_type, "message", None):
                 error = self.exc_type(message=message)
@@ -205,35 +205,35 @@ class ExceptionWrapper:
 
 
 def _seed(base_seed: int, worker: int) -> None:
-    """Seed the random generators of a worker, each in a stream of its own."""
+    """Seed the random generators of a worker, each with an independent stream."""
     random.seed(base_seed + worker)
     manual_seed(base_seed + worker)
-    # NumPy's generator is Python's: with the same seed it would give the same numbers.
+    # NumPy's generator is the same as Python's: with the same seed it would return the same numbers.
     np.random.seed(_generate_state(base_seed, worker))
 
 
 def _generate_state(base_seed: int, worker_id: int) -> Any:
-    """Return a worker's seed for NumPy: four words."""
+    """Return a worker's seed for NumPy, of four words."""
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return np.random.SeedSequence(words).generate_state(4)
 
 
 def _work(tasks: Any, results: Any, job: Job, worker: int) -> None:
-    """Answer tasks until told to end: what a worker process runs, with the channels of its tasks and of its results."""
-    for others in list(_alive):  # a forked process holds the main process's ends of the channels
-        others.forget()
-    # Ctrl-C reaches all processes, and the main one tells of it; a channel that is closed says that it has gone.
+    """Run a worker process: receive tasks from one channel and send results to another, until told to exit."""
+    for workers in list(_alive):  # a forked process inherits the main process's ends of the channels
+        workers.forget()
+    # Ctrl-C reaches all processes, and is reported by the main one. A closed channel means that the main one has ended.
     with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionError):
-        _answer(tasks, results, job, worker)
+        _process_tasks(tasks, results, job, worker)
 
 
-def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
+def _process_tasks(tasks: Any, results: Any, job: Job, worker: int) -> None:
     global _worker_info
     parent = os.getppid()
     where = f"in DataLoader worker process {worker}"
     set_num_threads(1)
     _seed(job.base_seed, worker)
-    is_stream, dataset = job.making[:2]
+    is_stream, dataset = job.fetcher_args[:2]
     _worker_info = WorkerInfo(worker, job.count, job.base_seed + worker, dataset)
     fetcher: _BaseDatasetFetcher | None = None
     failure: ExceptionWrapper | None = None
@@ -242,7 +242,7 @@ def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
         if job.init_fn is not None:
             job.init_fn(worker)
         ready = True
-        fetcher = create_fetcher(*job.making)
+        fetcher = create_fetcher(*job.fetcher_args)
     except Exception:
         failure = ExceptionWrapper(where=where)
 
@@ -258,44 +258,44 @@ def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
             ended = False
             if ready:
                 try:
-                    fetcher, failure = create_fetcher(*job.making), None
+                    fetcher, failure = create_fetcher(*job.fetcher_args), None
                 except Exception:
                     failure = ExceptionWrapper(where=where)
             _send(results, (None, None))
             continue
         if ended:
             continue
-        answer: Any
+        result: Any
         if fetcher is None or failure is not None:
-            answer = failure
+            result = failure
         else:
             try:
-                answer = fetcher.fetch(indices)
+                result = fetcher.fetch(indices)
             except Exception as error:
                 if is_stream and isinstance(error, StopIteration):
-                    answer, ended = _END, True
+                    result, ended = _END, True
                 else:
-                    answer = ExceptionWrapper(where=where)
+                    result = ExceptionWrapper(where=where)
         try:
-            _send(results, (number, answer))
+            _send(results, (number, result))
         except (BrokenPipeError, ConnectionError):
             raise
-        except Exception:  # what cannot be pickled
-            failed = answer if isinstance(answer, ExceptionWrapper) else ExceptionWrapper(where=where)
+        except Exception:  # the result cannot be pickled
+            failed = result if isinstance(result, ExceptionWrapper) else ExceptionWrapper(where=where)
             with contextlib.suppress(Exception):
                 pickle.dumps(failed)
                 _send(results, (number, failed))
                 continue
-            failed.exc_type = RuntimeError  # a class that has no name in the main process
+            failed.exc_type = RuntimeError  # the class of the exception cannot be pickled
             _send(results, (number, failed))
-        del answer, task, indices
+        del result, task, indices
 
 
 # Messages -----------------------------------------------------------------------------------------
 
 
 class _End:
-    """Says that a worker's stream has ended."""
+    """Marks the end of a worker's stream."""
 
     def __reduce__(self) -> str:
         return "_END"
@@ -304,7 +304,7 @@ class _End:
 _END = _End()
 
 
-def _reduced(x: Tensor) -> Any:
+def _reduce_tensor(x: Tensor) -> Any:
     if x.requires_grad and not x.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
@@ -314,29 +314,30 @@ def _reduced(x: Tensor) -> Any:
     return x.__reduce_ex__(5)
 
 
-_REDUCED: Any = ChainMap({Tensor: _reduced}, copyreg.dispatch_table)
+_DISPATCH_TABLE: Any = ChainMap({Tensor: _reduce_tensor}, copyreg.dispatch_table)
 
 
 def _send(channel: Any, value: Any) -> None:
-    """Send a value, with its arrays beside the pickle.
+    """Send a value as a pickle with out-of-band buffers.
 
-    The message is the number of parts (negative: they are in a file, which follows), their sizes, and the parts.
+    The message consists of the number of parts (negative if they are in a file, which is sent next), their sizes, and
+    the parts.
     """
     buffers: list[pickle.PickleBuffer] = []
     pickled = io.BytesIO()
     pickler = pickle.Pickler(pickled, 5, buffer_callback=buffers.append)
-    pickler.dispatch_table = _REDUCED
+    pickler.dispatch_table = _DISPATCH_TABLE
     pickler.dump(value)
     parts = [pickled.getbuffer(), *(buffer.raw() for buffer in buffers)]
     sizes = [part.nbytes for part in parts]
     if sum(sizes) >= _LARGE:
-        file = _in_memory(parts)
+        file = _memory_file(parts)
         if file is not None:
             from multiprocessing import reduction
 
             try:
                 channel.send_bytes(struct.pack(f"={len(sizes) + 1}q", -len(sizes), *sizes))
-                reduction.send_handle(channel, file, 0)  # the number is only for Windows
+                reduction.send_handle(channel, file, 0)  # the process id is used on Windows only
             finally:
                 os.close(file)
             return
@@ -344,8 +345,8 @@ def _send(channel: Any, value: Any) -> None:
     channel.send_bytes(b"".join((head, *parts)))
 
 
-def _in_memory(parts: Sequence[memoryview]) -> int | None:
-    """Return a file in memory that holds the parts, or None where there is none to be had."""
+def _memory_file(parts: Sequence[memoryview]) -> int | None:
+    """Return the descriptor of a file in memory that contains the parts, or None if not available."""
     if not hasattr(os, "memfd_create"):
         return None
     file = -1
@@ -363,7 +364,7 @@ def _in_memory(parts: Sequence[memoryview]) -> int | None:
 
 
 def _receive(channel: Any) -> Any:
-    """Return the value that was sent. Its arrays own their memory."""
+    """Receive a value. Its arrays own their memory."""
     message = memoryview(channel.recv_bytes())
     (count,) = struct.unpack_from("=q", message)
     sizes = struct.unpack_from(f"={abs(count)}q", message, 8)
@@ -376,10 +377,10 @@ def _receive(channel: Any) -> Any:
             for part in parts:
                 view, done = part.data, 0
                 while done < view.nbytes:
-                    got = file.readinto(view[done:])
-                    if not got:
+                    size = file.readinto(view[done:])
+                    if not size:
                         raise EOFError
-                    done += got
+                    done += size
     else:
         start = 8 * (count + 1)
         for part in parts:
@@ -391,33 +392,33 @@ def _receive(channel: Any) -> Any:
 # In the main process ------------------------------------------------------------------------------
 
 
-def _held_by(channel: Any) -> int:
-    """Return how many bytes a channel takes, at the least, while nobody reads from it."""
+def _capacity(channel: Any) -> int:
+    """Return a lower bound of the bytes that a channel can buffer while nobody reads from it."""
     fcntl: Any
     try:
         import fcntl
 
-        held: int = fcntl.fcntl(channel.fileno(), fcntl.F_GETPIPE_SZ)
+        capacity: int = fcntl.fcntl(channel.fileno(), fcntl.F_GETPIPE_SZ)
     except (ImportError, AttributeError, OSError):  # not on Linux
-        return 1 << 13  # what Windows is asked for; elsewhere it is more
-    return held
+        return 1 << 13  # the size on Windows; it is larger elsewhere
+    return capacity
 
 
 class Workers:
-    """The worker processes of one iterator, seen from the main process."""
+    """The worker processes of one iterator, managed by the main process."""
 
     def __init__(self, context: Any, job: Job) -> None:
         self.processes: list[Any] = []
-        #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
+        #: Whether a worker accepts tasks: not if it has died, nor from the end of its stream until the next epoch.
         self.active: list[bool] = []
         self._tasks: list[Any] = []
         self._results: list[Any] = []
-        self._ahead: list[int] = []  # for each worker the bytes of tasks that it is sent ahead
-        self._sent: list[deque[int]] = []  # the sizes of tasks without an answer
-        self._waiting: list[deque[bytes]] = []  # and the tasks that are yet to be sent
+        self._limits: list[int] = []  # for each worker, the largest number of bytes of unprocessed tasks to send
+        self._sent: list[deque[int]] = []  # for each worker, the sizes of sent tasks without a result
+        self._queued: list[deque[bytes]] = []  # for each worker, the tasks that are not sent yet
         _alive.add(self)
-        # Ends them when this object dies. It is no `__del__`, which the collector may call after that of the channels:
-        # what it holds, the channels too, outlives this object. Python's own exit ends daemon processes.
+        # Shuts the workers down when this object dies. Unlike `__del__`, a finalizer keeps the channels alive.
+        # At exit Python itself ends daemon processes.
         self._end = weakref.finalize(self, _end, os.getpid(), self.processes, self._tasks, self._results)
         self._end.atexit = False
         try:
@@ -428,12 +429,12 @@ class Workers:
             raise
 
     def _start(self, context: Any, worker: int, job: Job) -> None:
-        its_tasks, tasks = context.Pipe(duplex=False)
-        results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
+        worker_tasks, tasks = context.Pipe(duplex=False)
+        results, worker_results = context.Pipe(duplex=True)  # a socket, which can transfer files
         self._tasks.append(tasks)
-        self._ahead.append(_held_by(tasks) // 2)
+        self._limits.append(_capacity(tasks) // 2)
         self._results.append(results)
-        process = context.Process(target=_work, args=(its_tasks, its_results, job, worker), daemon=True)
+        process = context.Process(target=_work, args=(worker_tasks, worker_results, job, worker), daemon=True)
         try:
             process.start()
         except (TypeError, AttributeError, pickle.PicklingError):
@@ -446,35 +447,35 @@ class Workers:
             )
             raise
         finally:
-            # The worker alone holds these ends: when it dies, the other end notices.
-            its_tasks.close()
-            its_results.close()
+            # Only the worker keeps these ends open: when it dies, the other ends report it.
+            worker_tasks.close()
+            worker_results.close()
         self.processes.append(process)
         self.active.append(True)
         self._sent.append(deque())
-        self._waiting.append(deque())
+        self._queued.append(deque())
 
     def put(self, worker: int, number: int, indices: Any) -> None:
-        """Give a worker a task."""
-        self._waiting[worker].append(pickle.dumps((number, indices), 5))
-        self._feed(worker)
+        """Assign a task to a worker."""
+        self._queued[worker].append(pickle.dumps((number, indices), 5))
+        self._send_queued(worker)
 
-    def _feed(self, worker: int) -> None:
-        """Send tasks that wait, so few that sending never has to wait for a worker that waits for us to read."""
-        waiting, sent = self._waiting[worker], self._sent[worker]
-        ahead = self._ahead[worker]
-        while waiting and (not sent or sum(sent) + len(waiting[0]) <= ahead):
-            message = waiting.popleft()
+    def _send_queued(self, worker: int) -> None:
+        """Send queued tasks up to the limit: sending must not block, which is a deadlock if the worker blocks, too."""
+        queued, sent = self._queued[worker], self._sent[worker]
+        limit = self._limits[worker]
+        while queued and (not sent or sum(sent) + len(queued[0]) <= limit):
+            message = queued.popleft()
             sent.append(len(message))
-            # A worker that has died is told of where its answer is missed.
+            # If the worker has died, `get` reports it.
             with contextlib.suppress(BrokenPipeError, ConnectionError):
                 self._tasks[worker].send_bytes(message)
 
     def get(self, workers: Iterable[int], timeout: float) -> tuple[int, int | None, Any]:
-        """Return the next answer of one of these workers: (worker, task number, batch or failure).
+        """Return the next result of one of these workers, as (worker, task number, batch or ExceptionWrapper).
 
         Raises:
-            RuntimeError: there is none within `timeout` seconds (if it is not 0), or a worker has died.
+            RuntimeError: there is no result within `timeout` seconds (if it is not 0), or a worker has died.
         """
         if not self._end.alive:
             raise AssertionError("the workers of this iterator have been shut down")
@@ -485,14 +486,14 @@ class Workers:
                     return self._read(channel, worker)
         from multiprocessing.connection import wait
 
-        watched = {process.sentinel: worker for worker, process in enumerate(self.processes) if self.active[worker]}
-        ready = wait([*channels, *watched], timeout or None)
-        dead = [watched[each] for each in ready if isinstance(each, int)]
-        for each in ready:
-            if not isinstance(each, int):
-                worker = channels[each]
+        sentinels = {process.sentinel: worker for worker, process in enumerate(self.processes) if self.active[worker]}
+        ready = wait([*channels, *sentinels], timeout or None)
+        dead = [sentinels[handle] for handle in ready if isinstance(handle, int)]
+        for channel in ready:
+            if not isinstance(channel, int):
+                worker = channels[channel]
                 try:
-                    return self._read(each, worker)
+                    return self._read(channel, worker)
                 except (EOFError, ConnectionError):
                     dead = dead if worker in dead else [*dead, worker]
         if not dead:
@@ -509,35 +510,35 @@ class Workers:
 
     def _read(self, channel: Any, worker: int) -> tuple[int, int | None, Any]:
         try:
-            number, answer = _receive(channel)
+            number, result = _receive(channel)
         except (EOFError, ConnectionError):
             raise
-        except Exception:  # an object that cannot be made here; the message itself has been read
-            self._answered(worker)
+        except Exception:  # an object that cannot be unpickled here; the message itself has been read
+            self._mark_answered(worker)
             raise
-        self._answered(worker)
-        return worker, number, answer
+        self._mark_answered(worker)
+        return worker, number, result
 
-    def _answered(self, worker: int) -> None:
+    def _mark_answered(self, worker: int) -> None:
         if self._sent[worker]:
             self._sent[worker].popleft()
-        self._feed(worker)
+        self._send_queued(worker)
 
-    def ended(self, answer: Any) -> bool:
-        """Return whether an answer says that the worker's stream has ended."""
-        return answer is _END
+    def ended(self, result: Any) -> bool:
+        """Return whether a result marks the end of the worker's stream."""
+        return result is _END
 
     def finish(self, worker: int) -> None:
-        """Let a worker end, as its stream has."""
+        """Let a worker exit after its stream has ended."""
         self.active[worker] = False
         with contextlib.suppress(OSError):
             self._tasks[worker].send_bytes(pickle.dumps(None))
 
     def resume(self, timeout: float) -> None:
-        """Begin a new epoch with the same processes: what was asked for in the last one is thrown away."""
+        """Start a new epoch with the same processes; outstanding results of the last one are discarded."""
         for worker in range(len(self.processes)):
             self.active[worker] = True
-            self._waiting[worker].clear()
+            self._queued[worker].clear()
             with contextlib.suppress(BrokenPipeError, ConnectionError):
                 self._tasks[worker].send_bytes(pickle.dumps((None, None)))
         for worker in range(len(self.processes)):
@@ -546,25 +547,25 @@ class Workers:
             self._sent[worker].clear()
 
     def forget(self) -> None:
-        """Close the channels, in a forked process: they are the main process's."""
+        """Close the channels in a forked process, which inherits them from the main process."""
         self._end.detach()
         for channel in (*self._tasks, *self._results):
             channel.close()
 
     def shut_down(self) -> None:
-        """End the processes and wait until they have: those that are busy may finish their batch, within 5 seconds."""
+        """Shut down the processes and wait for them; a busy process has five seconds to finish its batch."""
         self._end()
 
 
 def _end(owner: int, processes: list[Any], tasks: list[Any], results: list[Any]) -> None:
-    """Shut down the workers that the process `owner` has started."""
+    """Shut down the workers, if this is the process that started them (`owner`)."""
     if owner != os.getpid():
         return
     for channel in tasks:
         with contextlib.suppress(OSError):
             channel.send_bytes(pickle.dumps(None))
     for channel in (*tasks, *results):
-        channel.close()  # so that a worker that waits to send ends as well
+        channel.close()  # so that a worker that is blocked in sending ends, too
     deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
     try:
         for process in processes:
@@ -579,5 +580,5 @@ def _end(owner: int, processes: list[Any], tasks: list[Any], results: list[Any])
                 process.join()
 
 
-#: The workers that this process has started; a worker that is forked closes what it inherits of them.
+#: The `Workers` of this process, whose channels a forked worker closes.
 _alive: weakref.WeakSet[Workers] = weakref.WeakSet()

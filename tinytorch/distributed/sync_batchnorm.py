@@ -63,15 +63,15 @@ class SyncBatchNorm(_BatchNorm):
         self._check_non_zero_input_channels(input)
         return super().forward(input)
 
-    def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
-        if by_batch and self.training and groups.is_initialized():
+    def _normalize(self, input: Tensor, mean: Any, var: Any, use_batch_stats: bool, momentum: float) -> Tensor:
+        if use_batch_stats and self.training and groups.is_initialized():
             group = self.process_group or groups._get_default_group()
             if group.size() > 1:
                 parameters = self.weight, self.bias, mean, var
                 settings = self.eps, momentum, group, group.size()
                 result: Tensor = _functions.SyncBatchNorm.apply(input, *parameters, *settings)
                 return result
-        return super()._normalized(input, mean, var, by_batch, momentum)
+        return super()._normalize(input, mean, var, use_batch_stats, momentum)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

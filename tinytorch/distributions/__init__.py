@@ -1,4 +1,4 @@
-"""Probability distributions, `torch.distributions`: samples, gradients through them, densities, divergences."""
+"""Probability distributions (`torch.distributions`): sampling, reparameterized gradients, densities, divergences."""
 
 from tinytorch.distributions import constraints, kl, transforms, utils  # noqa: F401  (public names)
 from tinytorch.distributions.bernoulli import Bernoulli

@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, given
+from tinytorch.distributions.utils import ProbsOrLogits, alias, broadcast_all
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.random import bernoulli
 from tinytorch.ops.sequences import arange
@@ -17,7 +17,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """One with the probability `probs`, or of the log odds `logits`, else zero.
+    """The distribution of a value that is one with probability `probs` (or log odds `logits`), and else zero.
 
     Example:
         >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample()
@@ -30,10 +30,10 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set(probs, logits)
+        self._set_param(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    mean = given("probs")
+    mean = alias("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -58,7 +58,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(arange(2, dtype=self._param.dtype), expand)
+        return self._shape_support(arange(2, dtype=self._param.dtype), expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -17,7 +17,7 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution, of the density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B.
+    """The beta distribution, with density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B.
 
     Example:
         >>> torch.distributions.Beta(1.0, 3.0).mean
@@ -27,14 +27,14 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
-    _parts = ("_dirichlet",)
+    _components = ("_dirichlet",)
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         if isinstance(concentration1, Real) and isinstance(concentration0, Real):
-            both = tensor([float(concentration1), float(concentration0)])
+            concentration = tensor([float(concentration1), float(concentration0)])
         else:
-            both = stack(broadcast_all(concentration1, concentration0), -1)
-        self._dirichlet = Dirichlet(both, validate_args=validate_args)
+            concentration = stack(broadcast_all(concentration1, concentration0), -1)
+        self._dirichlet = Dirichlet(concentration, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     @property

@@ -16,7 +16,7 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits, Distribution):
-    """How many of `total_count` trials succeed, each with probability `probs`, or of the log odds `logits`.
+    """The number of successes in `total_count` trials with success probability `probs` (or log odds `logits`).
 
     Example:
         >>> torch.distributions.Binomial(5, torch.tensor([0.0, 1.0])).sample()
@@ -33,7 +33,7 @@ class Binomial(ProbsOrLogits, Distribution):
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        (self.total_count,) = self._set(probs, logits, total_count)
+        (self.total_count,) = self._set_param(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
@@ -60,11 +60,13 @@ class Binomial(ProbsOrLogits, Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        ways = (self.total_count + 1).lgamma() - (value + 1).lgamma() - (self.total_count - value + 1).lgamma()
-        # log(1 + exp(logits)), whose gradient at zero logits is 1/2 also by its parts.
+        log_coefficient = (
+            (self.total_count + 1).lgamma() - (value + 1).lgamma() - (self.total_count - value + 1).lgamma()
+        )
+        # log(1 + exp(logits)), written so that autograd's gradient at logits = 0 is 1/2.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
-        log_odds = positive + (-self.logits.abs()).exp().log1p()
-        return value * self.logits + ways - self.total_count * log_odds
+        log_norm = positive + (-self.logits.abs()).exp().log1p()
+        return value * self.logits + log_coefficient - self.total_count * log_norm
 
     def _count(self, function: str) -> int:
         count = int(self.total_count.max())
@@ -79,4 +81,4 @@ class Binomial(ProbsOrLogits, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = arange(1 + self._count("enumerate_support"), dtype=self._param.dtype)
-        return self._enumerated(values, expand)
+        return self._shape_support(values, expand)

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import ProbsOrLogits, given, lazy_property, logits_to_probs, probs_to_logits
+from tinytorch.distributions.utils import ProbsOrLogits, alias, lazy_property, logits_to_probs, probs_to_logits
 from tinytorch.kernels import dtypes
 from tinytorch.ops import limits
 from tinytorch.ops.create import full
@@ -19,11 +19,11 @@ __all__ = ["Categorical"]
 
 
 class Categorical(ProbsOrLogits, Distribution):
-    """Indices 0 … K-1, each with its probability.
+    """The distribution of an index from 0 to K - 1.
 
     Args:
-        probs: the probabilities in the last dimension; they are divided by their sum.
-        logits: unnormalised logarithms of probabilities, instead.
+        probs: the probabilities, (..., K); they are normalized to sum to one.
+        logits: alternatively, unnormalized log probabilities.
 
     Example:
         >>> torch.distributions.Categorical(torch.tensor([0.0, 1.0, 0.0])).sample((2,))
@@ -32,10 +32,10 @@ class Categorical(ProbsOrLogits, Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-    _kept = ("_given", "_num_events")
+    _copied = ("_given", "_num_events")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._choose(probs, logits)
+        self._check_exclusive(probs, logits)
         if probs is not None:
             if probs.dim() < 1:
                 raise ValueError("`probs` parameter must be at least one-dimensional.")
@@ -88,16 +88,16 @@ class Categorical(ProbsOrLogits, Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(arange(self._num_events, dtype=dtypes.int64), expand)
+        return self._shape_support(arange(self._num_events, dtype=dtypes.int64), expand)
 
 
-class OfCategorical(Distribution):
-    """What distributions share that are made of a `Categorical`."""
+class CategoricalBased(Distribution):
+    """Base class of distributions that wrap a `Categorical`."""
 
     _categorical: Categorical
-    _parts: tuple[str, ...] = ("_categorical",)
-    logits = given("_categorical.logits", "The logarithms of the probabilities.")
-    probs = given("_categorical.probs", "The probabilities.")
+    _components: tuple[str, ...] = ("_categorical",)
+    logits = alias("_categorical.logits", "The logarithms of the probabilities.")
+    probs = alias("_categorical.probs", "The probabilities.")
 
     @property
     def param_shape(self) -> Size:

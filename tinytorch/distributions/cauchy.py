@@ -8,14 +8,14 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.distributions.utils import alias, broadcast_all
 from tinytorch.ops.create import empty, full
 
 __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """The Cauchy distribution around `loc`, of half width `scale`.
+    """The Cauchy distribution with median `loc` and half width at half maximum `scale`.
 
     Example:
         >>> torch.distributions.Cauchy(1.0, 2.0).mode
@@ -34,7 +34,7 @@ class Cauchy(Distribution):
     def mean(self) -> Tensor:
         return full(self._extended_shape(), float("nan"), dtype=self.loc.dtype)
 
-    mode = given("loc")
+    mode = alias("loc")
 
     @property
     def variance(self) -> Tensor:

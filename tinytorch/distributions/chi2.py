@@ -12,7 +12,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` normal numbers: Gamma(df / 2, 1 / 2).
+    """The chi-squared distribution with `df` degrees of freedom: Gamma(df / 2, 1 / 2).
 
     Example:
         >>> torch.distributions.Chi2(3.0).mean
@@ -20,7 +20,7 @@ class Chi2(Gamma):
     """
 
     arg_constraints = {"df": constraints.positive}
-    _expanded = Gamma.arg_constraints
+    _expanded_params = Gamma.arg_constraints
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)

@@ -1,7 +1,7 @@
-"""`biject_to` and `transform_to`: transforms from real numbers to what a constraint allows.
+"""`biject_to` and `transform_to`: transforms from unconstrained real numbers to the values that satisfy a constraint.
 
-`biject_to(constraint)` is a bijection, with a Jacobian; `transform_to(constraint)` need not be one, and is what
-optimisation under constraints wants.
+`biject_to(constraint)` is a bijection, with a Jacobian. `transform_to(constraint)` need not be bijective; it is meant
+for constrained optimization.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Transforms by the class of the constraint.
+    """A registry of transforms by class of constraint.
 
     Example:
         >>> torch.distributions.transform_to(torch.distributions.constraints.simplex)
@@ -28,7 +28,7 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Register `factory(constraint)`, which returns a transform; without it this is a decorator.
+        """Register `factory(constraint)`, which returns a transform; without `factory`, return a decorator.
 
         Raises:
             TypeError: `constraint` is neither a constraint nor a class of constraints.
@@ -60,7 +60,7 @@ transform_to = ConstraintRegistry()
 
 
 def _register_structures(to: ConstraintRegistry) -> None:
-    """Register the transforms of constraints that are made of others: those of the others, put together."""
+    """Register transforms of composite constraints, which are composed of those of their parts."""
 
     @to.register(constraints.independent)
     def to_independent(constraint: Any) -> Any:
@@ -68,11 +68,11 @@ def _register_structures(to: ConstraintRegistry) -> None:
 
     @to.register(constraints.cat)
     def to_cat(constraint: Any) -> Any:
-        return transforms.CatTransform([to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
+        return transforms.CatTransform([to(part) for part in constraint.cseq], constraint.dim, constraint.lengths)
 
     @to.register(constraints.stack)
     def to_stack(constraint: Any) -> Any:
-        return transforms.StackTransform([to(each) for each in constraint.cseq], constraint.dim)
+        return transforms.StackTransform([to(part) for part in constraint.cseq], constraint.dim)
 
 
 def _to_bound(bound: str, direction: int) -> Callable[[Any], Any]:
@@ -86,7 +86,7 @@ def _to_bound(bound: str, direction: int) -> Callable[[Any], Any]:
 def _to_interval(constraint: Any) -> Any:
     low: Any = constraint.lower_bound
     high: Any = constraint.upper_bound
-    if all(isinstance(each, Number) for each in (low, high)) and (low, high) == (0, 1):
+    if all(isinstance(bound, Number) for bound in (low, high)) and (low, high) == (0, 1):
         return transforms.SigmoidTransform()
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 

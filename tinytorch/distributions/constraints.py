@@ -1,6 +1,6 @@
-"""Constraints: which values a parameter or a sample may have.
+"""Constraints: sets of values that a parameter or a sample may have.
 
-`constraint.check(value)` tells it per value (per event, where an event has dimensions).
+`constraint.check(value)` returns a bool for each event of `value`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Constraint:
 
     Attributes:
         is_discrete: whether the set is discrete.
-        event_dim: how many dimensions on the right belong to one value.
+        event_dim: number of trailing dimensions of one event.
 
     Example:
         >>> torch.distributions.constraints.positive.check(torch.tensor([-1.0, 1.0]))
@@ -40,7 +40,7 @@ class Constraint:
     _shown: tuple[str, ...] = ()
 
     def check(self, value: Tensor) -> Tensor:
-        """Return per event of `value` whether it is in the set.
+        """Return, for each event of `value`, whether it is in the set.
 
         Example:
             >>> torch.distributions.constraints.simplex.check(torch.tensor([0.25, 0.75]))
@@ -62,14 +62,14 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self) -> Any:
-        """Whether the set is discrete, where that does not depend on anything."""
+        """Whether the set is discrete, if known statically."""
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions an event has, where that does not depend on anything."""
+        """The number of dimensions of an event, if known statically."""
         if self._event_dim is NotImplemented:
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
@@ -81,7 +81,7 @@ class _Dependent(Constraint):
         )
 
     def check(self, x: Tensor) -> Tensor:
-        """Raise ValueError: the set is not known here."""
+        """Raise ValueError: the set is not known without the values that it depends on."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
@@ -96,7 +96,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that is a constraint, and on the class itself a dependent one.
+    """A property that returns a constraint; accessed on the class, it is itself a dependent constraint.
 
     Example:
         >>> torch.distributions.Uniform(0.0, 2.0).support
@@ -119,7 +119,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The constraint of events whose parts are constrained each by itself.
+    """A constraint whose last batch dimensions are part of the event: all their elements must satisfy the base.
 
     Example:
         >>> constraint = torch.distributions.constraints.independent(torch.distributions.constraints.positive, 1)
@@ -144,15 +144,15 @@ class _IndependentConstraint(Constraint):
         if result.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        kept = result.dim() - self.reinterpreted_batch_ndims
-        return result.reshape(result.shape[:kept] + (-1,)).all(-1)
+        batch_dims = result.dim() - self.reinterpreted_batch_ndims
+        return result.reshape(result.shape[:batch_dims] + (-1,)).all(-1)
 
     def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The constraint of a mixture's samples: that of its components, on samples without their dimension.
+    """The constraint of a mixture's samples, which must satisfy that of all its components.
 
     Example:
         >>> c = torch.distributions.constraints
@@ -186,7 +186,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Boolean(Constraint):
-    """Zero and one."""
+    """The numbers zero and one."""
 
     is_discrete = True
 
@@ -195,7 +195,7 @@ class _Boolean(Constraint):
 
 
 class _OneHot(Constraint):
-    """Vectors of zeros with a one."""
+    """One-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -213,7 +213,7 @@ class _TwoBounds(Constraint):
 
 
 class _IntegerInterval(_TwoBounds):
-    """Integers with both bounds.
+    """Integers in a closed interval.
 
     Example:
         >>> torch.distributions.constraints.integer_interval(0, 3).check(torch.tensor([2.0, 2.5]))
@@ -227,7 +227,7 @@ class _IntegerInterval(_TwoBounds):
 
 
 class _Interval(_TwoBounds):
-    """Numbers with both bounds.
+    """Numbers in a closed interval.
 
     Example:
         >>> torch.distributions.constraints.interval(0.0, 1.0).check(torch.tensor([1.0, 2.0]))
@@ -239,7 +239,7 @@ class _Interval(_TwoBounds):
 
 
 class _HalfOpenInterval(_TwoBounds):
-    """Numbers with the lower bound, without the upper.
+    """Numbers in an interval that includes the lower bound only.
 
     Example:
         >>> torch.distributions.constraints.half_open_interval(0.0, 1.0).check(torch.tensor([0.0, 1.0]))
@@ -258,7 +258,7 @@ class _LowerBound(Constraint):
 
 
 class _IntegerGreaterThan(_LowerBound):
-    """Integers from the bound on."""
+    """Integers that are at least the bound."""
 
     is_discrete = True
 
@@ -267,7 +267,7 @@ class _IntegerGreaterThan(_LowerBound):
 
 
 class _GreaterThan(_LowerBound):
-    """Numbers above the bound.
+    """Numbers greater than the bound.
 
     Example:
         >>> torch.distributions.constraints.greater_than(1.0).check(torch.tensor([1.0, 2.0]))
@@ -279,7 +279,7 @@ class _GreaterThan(_LowerBound):
 
 
 class _GreaterThanEq(_LowerBound):
-    """Numbers from the bound on.
+    """Numbers that are at least the bound.
 
     Example:
         >>> torch.distributions.constraints.greater_than_eq(1.0).check(torch.tensor([1.0, 2.0]))
@@ -298,7 +298,7 @@ class _UpperBound(Constraint):
 
 
 class _LessThan(_UpperBound):
-    """Numbers below the bound.
+    """Numbers less than the bound.
 
     Example:
         >>> torch.distributions.constraints.less_than(1.0).check(torch.tensor([0.0, 1.0]))
@@ -310,7 +310,7 @@ class _LessThan(_UpperBound):
 
 
 class _Multinomial(_UpperBound):
-    """Vectors of counts that sum to no more than the bound.
+    """Vectors of nonnegative counts whose sum is at most the bound.
 
     Example:
         >>> torch.distributions.constraints.multinomial(3).check(torch.tensor([1.0, 2.0]))
@@ -326,7 +326,7 @@ class _Multinomial(_UpperBound):
 
 
 class _Real(Constraint):
-    """All numbers but NaN."""
+    """All numbers except NaN."""
 
     def check(self, value: Tensor) -> Tensor:
         return value == value
@@ -352,30 +352,29 @@ class _LowerTriangular(_Matrices):
         return (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
 
 
-class _LowerCholesky(_Matrices):
+class _LowerCholesky(_LowerTriangular):
     """Lower triangular square matrices with a positive diagonal."""
 
     def check(self, value: Tensor) -> Tensor:
-        triangular = (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
-        return triangular & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
-class _CorrCholesky(_Matrices):
-    """Cholesky factors of correlation matrices: their rows have length one."""
+class _CorrCholesky(_LowerCholesky):
+    """Cholesky factors of correlation matrices: their rows have norm one."""
 
     def check(self, value: Tensor) -> Tensor:
-        # 10 ε per element of a row; ε of float32 also for float64, as PyTorch's tolerance.
+        # PyTorch's tolerance: 10 times the float32 epsilon per element of a row, also for float64.
         tolerance = 1.1920928955078125e-07 * value.shape[-1] * 10
         norm = (value * value).sum(-1).sqrt()  # of each row
-        return _LowerCholesky().check(value) & ((norm - 1).abs() < tolerance).all(-1)
+        return super().check(value) & ((norm - 1).abs() < tolerance).all(-1)
 
 
 class _Square(_Matrices):
     """Square matrices."""
 
     def check(self, value: Tensor) -> Tensor:
-        fits = value.shape[-2] == value.shape[-1]
-        return (value.new_ones(value.shape[:-2]) if fits else value.new_zeros(value.shape[:-2])).bool()
+        square = value.shape[-2] == value.shape[-1]
+        return value.new_full(value.shape[:-2], square).bool()
 
 
 class _Symmetric(_Square):
@@ -399,7 +398,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices of which all eigenvalues are positive."""
+    """Symmetric matrices with positive eigenvalues."""
 
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
@@ -408,26 +407,26 @@ class _PositiveDefinite(_Symmetric):
         return linalg.cholesky_ex(value).info.eq(0)
 
 
-class _Several(Constraint):
-    """Constraints of parts along a dimension."""
+class _PartwiseConstraint(Constraint):
+    """Base class of constraints of parts of a tensor along a dimension."""
 
     def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
-        if not all(isinstance(each, Constraint) for each in cseq):
+        if not all(isinstance(part, Constraint) for part in cseq):
             raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq = list(cseq)
         self.dim = dim
 
     @property
     def is_discrete(self) -> Any:
-        return any(each.is_discrete for each in self.cseq)
+        return any(part.is_discrete for part in self.cseq)
 
     def _check_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
 
 
-class _Cat(_Several):
-    """Several constraints, each for a piece of given length along a dimension.
+class _Cat(_PartwiseConstraint):
+    """Constraints of consecutive slices of a dimension, with lengths `lengths`.
 
     Example:
         >>> constraints = torch.distributions.constraints
@@ -443,19 +442,19 @@ class _Cat(_Several):
 
     @property
     def event_dim(self) -> Any:
-        return max(each.event_dim for each in self.cseq)
+        return max(part.event_dim for part in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
         checks, start = [], 0
-        for each, length in zip(self.cseq, self.lengths, strict=True):
-            checks.append(each.check(value.narrow(self.dim, start, length)))
+        for constraint, length in zip(self.cseq, self.lengths, strict=True):
+            checks.append(constraint.check(value.narrow(self.dim, start, length)))
             start += length
         return concatenated(checks, self.dim)
 
 
-class _Stack(_Several):
-    """Several constraints, each for one index of a dimension.
+class _Stack(_PartwiseConstraint):
+    """Constraints of the slices at each index of a dimension.
 
     Example:
         >>> constraints = torch.distributions.constraints
@@ -465,14 +464,14 @@ class _Stack(_Several):
 
     @property
     def event_dim(self) -> Any:
-        dim = max(each.event_dim for each in self.cseq)
+        dim = max(part.event_dim for part in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
-        # As in PyTorch, what is longer than the other is cut off.
-        parts = zip(value.unbind(self.dim), self.cseq, strict=False)
-        return stacked([each.check(part) for part, each in parts], self.dim)
+        # As in PyTorch, surplus slices or constraints are ignored.
+        pairs = zip(value.unbind(self.dim), self.cseq, strict=False)
+        return stacked([constraint.check(part) for part, constraint in pairs], self.dim)
 
 
 dependent = _Dependent()

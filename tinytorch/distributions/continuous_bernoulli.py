@@ -18,12 +18,12 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """Numbers x of [0, 1] with a density in proportion to probs^x (1 - probs)^(1 - x).
+    """The distribution on [0, 1] with a density proportional to probs^x (1 - probs)^(1 - x).
 
     Args:
-        probs: the parameter in (0, 1); it is not the probability of anything.
-        logits: its log odds, instead.
-        lims: between these, around 1/2, Taylor series take the place of formulas that lose digits.
+        probs: the parameter, in (0, 1); it is not a probability.
+        logits: alternatively, its log odds.
+        lims: an interval around 1/2 in which Taylor series replace formulas that lose precision there.
 
     Source:
         Loaiza-Ganem and Cunningham, "The Continuous Bernoulli", 2019.
@@ -37,7 +37,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
-    _kept = ("_given", "_lims")
+    _copied = ("_given", "_lims")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        self._set(probs, logits)
+        self._set_param(probs, logits)
         if probs is not None:
             if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
@@ -55,15 +55,15 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def _outside(self) -> Tensor:
-        """Return where the formulas are used."""
+        """Return where `probs` is outside of `lims`: there the closed formulas are used."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self) -> Tensor:
-        """Return the parameter where the formulas are used, elsewhere one for which they work."""
+        """Return `probs` with values inside of `lims` replaced by the lower limit."""
         return where(self._outside(), self.probs, full_like(self.probs, self._lims[0]))
 
     def _log_norm(self) -> Tensor:
-        """Return the logarithm of the density's factor."""
+        """Return the logarithm of the density's normalizing constant."""
         cut = self._cut()
         below = where(cut <= 0.5, cut, zeros_like(cut))
         above = where(cut >= 0.5, cut, ones_like(cut))
@@ -101,8 +101,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        cross = binary_cross_entropy_with_logits(logits, value, reduction="none")
-        return -cross + self._log_norm()
+        cross_entropy = binary_cross_entropy_with_logits(logits, value, reduction="none")
+        return -cross_entropy + self._log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)

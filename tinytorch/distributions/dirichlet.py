@@ -16,7 +16,7 @@ __all__ = ["Dirichlet"]
 
 
 class _Dirichlet(Function):
-    """Samples, with the implicit gradient: each part is a beta number, the others share the rest."""
+    """Sampling with implicit reparameterization gradients, which follow from the beta-distributed marginals."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ class _Dirichlet(Function):
 
 
 class Dirichlet(ExponentialFamily):
-    """The Dirichlet distribution on the simplex; `concentration` in the last dimension.
+    """The Dirichlet distribution on the simplex, with `concentration` of shape (..., K).
 
     Example:
         >>> torch.distributions.Dirichlet(torch.tensor([1.0, 3.0])).mean
@@ -79,8 +79,8 @@ class Dirichlet(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         c, total = self.concentration, self.concentration.sum(-1)
-        of_total = (c.size(-1) - total) * total.digamma()
-        return c.lgamma().sum(-1) - total.lgamma() - of_total - ((c - 1.0) * c.digamma()).sum(-1)
+        total_term = (c.size(-1) - total) * total.digamma()
+        return c.lgamma().sum(-1) - total.lgamma() - total_term - ((c - 1.0) * c.digamma()).sum(-1)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

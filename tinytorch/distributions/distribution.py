@@ -1,4 +1,4 @@
-"""The base class of all distributions."""
+"""`Distribution`, the base class of all distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Distribution:
     """A probability distribution, or a batch of them.
 
     Args:
-        validate_args: whether to check parameters and values; by default as `set_default_validate_args` says.
+        validate_args: whether to check parameters and values; the default is set by `set_default_validate_args`.
 
     Example:
         >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
@@ -29,20 +29,19 @@ class Distribution:
     has_enumerate_support: Any = False
     _validate_args = __debug__
 
-    # Attributes of a distribution, other than the parameters in `arg_constraints`, that `expand` takes over as they
-    # are.
-    _kept: Any = ()
-    # Attributes that are distributions themselves, which `expand` expands: the first dimensions of their batch.
-    _parts: Any = ()
-    # The parameters that `expand` expands, where they are not those of `arg_constraints`.
-    _expanded: Any = None
+    # Attributes that `expand` copies unchanged, beside the parameters in `arg_constraints`.
+    _copied: Any = ()
+    # Attributes that are distributions, of which `expand` expands the leading batch dimensions.
+    _components: Any = ()
+    # The parameters that `expand` expands, if they differ from those in `arg_constraints`.
+    _expanded_params: Any = None
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions check their arguments where nothing else is said.
+        """Set whether distributions check their arguments by default.
 
         Raises:
-            ValueError: `value` is no bool.
+            ValueError: `value` is not a bool.
 
         Example:
             >>> distributions = torch.distributions
@@ -61,16 +60,16 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             try:
-                limits = self.arg_constraints
+                arg_constraints = self.arg_constraints
             except NotImplementedError:
-                limits = {}
+                arg_constraints = {}
                 warnings.warn(
                     f"{self.__class__} does not define `arg_constraints`. Please set "
                     "`arg_constraints = {}` or initialize the distribution with "
                     "`validate_args=False` to turn off validation.",
                     stacklevel=2,
                 )
-            for name, constraint in limits.items():
+            for name, constraint in arg_constraints.items():
                 if constraints.is_dependent(constraint):
                     continue
                 if name not in self.__dict__ and isinstance(_class_attribute(type(self), name), lazy_property):
@@ -85,7 +84,7 @@ class Distribution:
         super().__init__()
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        """Return the distribution with its batch expanded to `batch_shape`.
+        """Return a distribution with its batch dimensions expanded to `batch_shape`.
 
         Example:
             >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
@@ -93,16 +92,16 @@ class Distribution:
         """
         new = self._get_checked_instance(_defining_class(type(self)), _instance)
         batch_shape = Size(batch_shape)
-        for name, constraint in (self._expanded or self.arg_constraints).items():
+        for name, constraint in (self._expanded_params or self.arg_constraints).items():
             if name in self.__dict__:
                 value = self.__dict__[name]
-                inner = 0 if constraints.is_dependent(constraint) else constraint.event_dim
-                event = value.shape[value.dim() - inner :]
+                event_dim = 0 if constraints.is_dependent(constraint) else constraint.event_dim
+                event = value.shape[value.dim() - event_dim :]
                 new.__dict__[name] = value.expand(batch_shape + event)
-        for name in self._kept:
+        for name in self._copied:
             if name in self.__dict__:
                 new.__dict__[name] = self.__dict__[name]
-        for name in self._parts:
+        for name in self._components:
             part = self.__dict__[name]
             new.__dict__[name] = part.expand(batch_shape + part.batch_shape[len(self._batch_shape) :])
         Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
@@ -121,7 +120,7 @@ class Distribution:
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        """The constraints of the parameters by name."""
+        """The constraints of the parameters, by name."""
         raise NotImplementedError
 
     @property
@@ -161,7 +160,7 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        """Return samples that are differentiable functions of the parameters.
+        """Return reparameterized samples, which are differentiable functions of the parameters.
 
         Example:
             >>> mean = torch.tensor(0.0, requires_grad=True)
@@ -185,7 +184,7 @@ class Distribution:
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the density or probability of `value`.
+        """Return the log density or log probability of `value`.
 
         Example:
             >>> torch.distributions.Uniform(0.0, 2.0).log_prob(torch.tensor(1.0))
@@ -194,7 +193,7 @@ class Distribution:
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of no more than `value`.
+        """Return the cumulative distribution function, P(X <= value).
 
         Example:
             >>> torch.distributions.Uniform(0.0, 2.0).cdf(torch.tensor([0.5, 1.0]))
@@ -203,7 +202,7 @@ class Distribution:
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile of `value`, the inverse of `cdf`.
+        """Return the quantile function at `value`, the inverse of `cdf`.
 
         Example:
             >>> torch.distributions.Uniform(0.0, 2.0).icdf(torch.tensor([0.25, 0.5]))
@@ -212,7 +211,7 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values of a discrete distribution along a new first dimension, expanded to the batch if told so.
+        """Return all values of a discrete distribution along a new first dimension, expanded to the batch if `expand`.
 
         Example:
             >>> torch.distributions.Bernoulli(torch.tensor([0.5, 0.5])).enumerate_support()
@@ -245,7 +244,7 @@ class Distribution:
         return Size(sample_shape + self._batch_shape + self._event_shape)
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError where `value` cannot be a sample of this distribution."""
+        """Raise ValueError if `value` cannot be a sample of this distribution."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         event = value.shape[len(value.shape) - len(self._event_shape) :]
@@ -280,13 +279,13 @@ class Distribution:
         if self._validate_args:
             self._validate_sample(value)
 
-    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
-        """Return values, a vector, along a new first dimension, or with the batch's dimensions of length one."""
+    def _shape_support(self, values: Tensor, expand: bool) -> Tensor:
+        """Return a vector `values` along a first dimension, with batch dimensions of length one or expanded."""
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """Return `_instance`, or a new object for `expand` to fill, of a class that it knows how to fill."""
+        """Return `_instance`, or a new object for `expand` to fill; raise if a subclass changed `__init__`."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom "
@@ -297,15 +296,15 @@ class Distribution:
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
         values = [self.__dict__[name] for name in names]
-        shown = (each if each.numel() == 1 else each.size() for each in values)
+        shown = (value if value.numel() == 1 else value.size() for value in values)
         args = ", ".join(f"{name}: {value}" for name, value in zip(names, shown, strict=True))
         return f"{type(self).__name__}({args})"
 
 
 def _defining_class(cls: type) -> type:
-    """Return the class whose `__init__` takes the parameters of `arg_constraints`."""
-    return next(each for each in cls.__mro__ if "arg_constraints" in each.__dict__)
+    """Return the class that defines `arg_constraints`, whose `__init__` takes these parameters."""
+    return next(base for base in cls.__mro__ if "arg_constraints" in base.__dict__)
 
 
 def _class_attribute(cls: type, name: str) -> Any:
-    return next((each.__dict__[name] for each in cls.__mro__ if name in each.__dict__), None)
+    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)

@@ -12,10 +12,10 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """A distribution with the density exp(<t(x), θ> - F(θ) + k(x)).
+    """A distribution of an exponential family, with density exp(<t(x), θ> - F(θ) + k(x)).
 
-    A subclass gives the natural parameters θ as `_natural_params`, F as `_log_normalizer` and the mean of k as
-    `_mean_carrier_measure`; the entropy follows from them.
+    A subclass defines the natural parameters θ as `_natural_params`, F as `_log_normalizer` and the mean of k as
+    `_mean_carrier_measure`. The entropy is computed from them.
 
     Example:
         >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
@@ -37,9 +37,9 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """Return the entropy, F(θ) - <θ, ∇F(θ)> less the mean of k."""
+        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
         result: Any = -self._mean_carrier_measure
-        params = [each.detach().requires_grad_() for each in self._natural_params]
+        params = [param.detach().requires_grad_() for param in self._natural_params]
         normalizer = self._log_normalizer(*params)
         gradients = grad(normalizer.sum(), params, create_graph=True)
         result = result + normalizer

@@ -14,7 +14,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution, of the density rate * exp(-rate x).
+    """The exponential distribution, with density rate * exp(-rate x).
 
     Example:
         >>> torch.distributions.Exponential(2.0).mean

@@ -1,4 +1,4 @@
-"""The F-distribution of Fisher and Snedecor."""
+"""The F-distribution (Fisher-Snedecor)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared numbers, each over its degrees of freedom `df1` and `df2`.
+    """The ratio of two chi-squared variables divided by their degrees of freedom, `df1` and `df2`.
 
     Example:
         >>> torch.distributions.FisherSnedecor(2.0, 4.0).mean
@@ -25,7 +25,7 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
-    _parts = ("_gamma1", "_gamma2")
+    _components = ("_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)

@@ -16,7 +16,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of shape `concentration` and of the given rate.
+    """The gamma distribution with shape `concentration` and rate `rate`.
 
     Example:
         >>> torch.distributions.Gamma(3.0, 2.0).mean
@@ -47,7 +47,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.data.clamp_(min=finfo(value.dtype).tiny)  # zero has no log probability
+        value.data.clamp_(min=finfo(value.dtype).tiny)  # the density at zero is zero or infinite
         return value
 
     def log_prob(self, value: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""The generalised Pareto distribution."""
+"""The generalized Pareto distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.distributions.utils import alias, broadcast_all
 from tinytorch.ops.arithmetic import isclose
 from tinytorch.ops.create import full_like
 from tinytorch.ops.masks import where
@@ -17,7 +17,7 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """Excesses over a threshold: P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), c the concentration.
+    """The distribution of excesses over a threshold, P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), c = concentration.
 
     Example:
         >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.5).mean
@@ -32,7 +32,7 @@ class GeneralizedPareto(Distribution):
         super().__init__(self.loc.size(), validate_args=validate_args)
 
     def _exponential(self) -> Tensor:
-        """Return where the concentration is zero: there the distribution is exponential."""
+        """Return where the concentration is zero, so that the distribution is exponential."""
         return isclose(self.concentration, self.concentration.new_zeros(()))
 
     def _safe(self) -> Tensor:
@@ -46,8 +46,8 @@ class GeneralizedPareto(Distribution):
         z = (value - self.loc) / self.scale
         c = self._safe()
         power = 1 / c + 1
-        usual = where(power == 0, power, -power * (c * z).log1p())  # also where that is 0 * inf
-        return -self.scale.log() + where(self._exponential(), -z, usual)
+        general = where(power == 0, power, -power * (c * z).log1p())  # zero also for 0 * inf
+        return -self.scale.log() + where(self._exponential(), -z, general)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Return log P(X > value).
@@ -75,9 +75,9 @@ class GeneralizedPareto(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         c = self._safe()
-        logit = (-value).log1p()
-        usual = self.loc + self.scale * (-c * logit).expm1() / c
-        return where(self._exponential(), self.loc - self.scale * logit, usual)
+        log_survival = (-value).log1p()
+        general = self.loc + self.scale * (-c * log_survival).expm1() / c
+        return where(self._exponential(), self.loc - self.scale * log_survival, general)
 
     @property
     def mean(self) -> Tensor:
@@ -93,7 +93,7 @@ class GeneralizedPareto(Distribution):
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
 
-    mode = given("loc")
+    mode = alias("loc")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

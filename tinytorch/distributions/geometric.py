@@ -17,7 +17,7 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits, Distribution):
-    """How many trials fail before the first success, each succeeding with probability `probs`.
+    """The number of failures before the first success, in trials with success probability `probs`.
 
     Raises:
         ValueError: a probability is zero.
@@ -31,7 +31,7 @@ class Geometric(ProbsOrLogits, Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set(probs, logits)
+        self._set_param(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
         if self._validate_args and probs is not None:
             value = self.probs
@@ -56,9 +56,9 @@ class Geometric(ProbsOrLogits, Distribution):
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        kind = self.probs.dtype
+        dtype = self.probs.dtype
         with no_grad():
-            u = empty(shape, dtype=kind).uniform_(finfo(kind).tiny, 1)
+            u = empty(shape, dtype=dtype).uniform_(finfo(dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -68,5 +68,5 @@ class Geometric(ProbsOrLogits, Distribution):
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        cross = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
-        return cross / self.probs
+        cross_entropy = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return cross_entropy / self.probs

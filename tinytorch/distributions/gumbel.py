@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
-from tinytorch.distributions.utils import broadcast_all, euler_constant, given
+from tinytorch.distributions.utils import alias, broadcast_all, euler_constant
 from tinytorch.ops.create import full_like, ones_like
 from tinytorch.ops.limits import finfo
 
@@ -18,7 +18,7 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """The Gumbel distribution around `loc`, of the given scale: -log(-log u) of uniform u.
+    """The Gumbel distribution: loc - scale * log(-log(u)) for uniform u.
 
     Example:
         >>> torch.distributions.Gumbel(1.0, 2.0).mode
@@ -49,7 +49,7 @@ class Gumbel(TransformedDistribution):
     def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
 
-    mode = given("loc")
+    mode = alias("loc")
 
     @property
     def stddev(self) -> Tensor:

@@ -8,15 +8,15 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.cauchy import Cauchy
-from tinytorch.distributions.half_normal import Half
+from tinytorch.distributions.half_normal import FoldedDistribution
 from tinytorch.distributions.transforms import AbsTransform
 from tinytorch.ops.create import as_tensor, full
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(Half):
-    """|x| of x with a Cauchy distribution around 0, of half width `scale`.
+class HalfCauchy(FoldedDistribution):
+    """The distribution of |x| for x from Cauchy(0, scale).
 
     Example:
         >>> torch.distributions.HalfCauchy(1.0).mode

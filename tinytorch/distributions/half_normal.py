@@ -1,4 +1,4 @@
-"""The half-normal distribution, and what it has in common with the half-Cauchy distribution."""
+"""The half-normal distribution, and the base class of folded distributions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AbsTransform
-from tinytorch.distributions.utils import given
+from tinytorch.distributions.utils import alias
 from tinytorch.ops.create import zeros_like
 
 __all__ = ["HalfNormal"]
 
 
-class Half(TransformedDistribution):
-    """|x| of x with a distribution that is symmetric around 0, and has a `scale`."""
+class FoldedDistribution(TransformedDistribution):
+    """The distribution of |x| for x from a distribution symmetric around 0 with a `scale`."""
 
     support = constraints.nonnegative
     has_rsample = True
 
-    scale = given("base_dist.scale", "The scale of x.")
+    scale = alias("base_dist.scale", "The scale of x.")
 
     @property
     def mode(self) -> Tensor:
@@ -44,8 +44,8 @@ class Half(TransformedDistribution):
         return self.base_dist.entropy() - math.log(2)
 
 
-class HalfNormal(Half):
-    """|x| of normal x with mean 0 and standard deviation `scale`.
+class HalfNormal(FoldedDistribution):
+    """The distribution of |x| for x from Normal(0, scale).
 
     Example:
         >>> torch.distributions.HalfNormal(1.0).mode

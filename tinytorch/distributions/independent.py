@@ -1,4 +1,4 @@
-"""Batch dimensions as part of the event."""
+"""`Independent`, which reinterprets batch dimensions as event dimensions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _sum_rightmost, given
+from tinytorch.distributions.utils import _sum_rightmost, alias
 
 __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions are part of the event, as log_prob sums.
+    """A distribution with its last `reinterpreted_batch_ndims` batch dimensions as event dimensions.
 
     Raises:
-        ValueError: it has fewer batch dimensions.
+        ValueError: the base distribution has fewer batch dimensions.
 
     Example:
         >>> d = torch.distributions
@@ -25,8 +25,8 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
-    _kept = ("reinterpreted_batch_ndims",)
-    _parts = ("base_dist",)
+    _copied = ("reinterpreted_batch_ndims",)
+    _components = ("base_dist",)
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -43,7 +43,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(Size(shape[:cut]), Size(shape[cut:]), validate_args=validate_args)
 
-    has_rsample: Any = given("base_dist.has_rsample")
+    has_rsample: Any = alias("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self) -> Any:
@@ -56,9 +56,9 @@ class Independent(Distribution):
             result = constraints.independent(result, self.reinterpreted_batch_ndims)
         return result
 
-    mean = given("base_dist.mean")
-    mode = given("base_dist.mode")
-    variance = given("base_dist.variance")
+    mean = alias("base_dist.mean")
+    mode = alias("base_dist.mode")
+    variance = alias("base_dist.variance")
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         return self.base_dist.sample(sample_shape)

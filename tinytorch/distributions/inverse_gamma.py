@@ -9,14 +9,14 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import PowerTransform
-from tinytorch.distributions.utils import given
+from tinytorch.distributions.utils import alias
 from tinytorch.ops.create import tensor
 
 __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x of gamma x.
+    """The distribution of 1 / x for x from Gamma(concentration, rate).
 
     Example:
         >>> torch.distributions.InverseGamma(3.0, 2.0).mean
@@ -32,8 +32,8 @@ class InverseGamma(TransformedDistribution):
         minus_one = tensor(-1.0, dtype=base.rate.dtype)
         super().__init__(base, PowerTransform(minus_one), validate_args=validate_args)
 
-    concentration = given("base_dist.concentration", "The shape of x.")
-    rate = given("base_dist.rate", "The rate of x.")
+    concentration = alias("base_dist.concentration", "The shape of x.")
+    rate = alias("base_dist.rate", "The rate of x.")
 
     @property
     def mean(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Kullback-Leibler divergences of pairs of distributions, in closed form.
 
-Those between exponential families follow Nielsen and Nock, "Entropies and Cross-entropies of Exponential Families",
-2010; the others are integrals of log p - log q.
+Divergences within an exponential family follow Nielsen and Nock, "Entropies and Cross-entropies of Exponential
+Families", 2010; the others are integrals of log p - log q.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _KL_MEMOIZE: dict[tuple[type, type], Any] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergence]:
-    """Register the decorated function as kl_divergence(p, q) of two classes and their subclasses.
+    """Register the decorated function as kl_divergence(p, q) for two classes and their subclasses.
 
-    Where several fit, the one that is registered for the nearest classes is taken.
+    If several functions match, the one registered for the most specific classes is used.
 
     Raises:
-        TypeError: these are no classes of distributions.
+        TypeError: an argument is not a class.
 
     Example:
         >>> class Mine(torch.distributions.Normal):
@@ -69,9 +69,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergen
         >>> torch.distributions.kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0))
         'mine'
     """
-    for what, each in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(each, type):
-            raise TypeError(f"Expected {what} to be a Distribution subclass but got {each}")
+    for name, cls in (("type_p", type_p), ("type_q", type_q)):
+        if not isinstance(cls, type):
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {cls}")
 
     def decorator(function: _Divergence) -> _Divergence:
         _KL_REGISTRY[type_p, type_q] = function
@@ -82,16 +82,16 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergen
 
 
 def _dispatch(type_p: type, type_q: type) -> Any:
-    """Return the function registered for the nearest classes, or NotImplemented."""
-    fitting = [
+    """Return the function registered for the most specific classes, or NotImplemented."""
+    matches = [
         (type_p.__mro__.index(p), type_q.__mro__.index(q), function)
         for (p, q), function in _KL_REGISTRY.items()
         if issubclass(type_p, p) and issubclass(type_q, q)
     ]
-    if not fitting:
+    if not matches:
         return NotImplemented
-    left = min(fitting, key=lambda each: (each[0], each[1]))[2]
-    right = min(fitting, key=lambda each: (each[1], each[0]))[2]
+    left = min(matches, key=lambda match: (match[0], match[1]))[2]
+    right = min(matches, key=lambda match: (match[1], match[0]))[2]
     if left is not right:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
@@ -104,10 +104,10 @@ def _dispatch(type_p: type, type_q: type) -> Any:
 
 @traced_as("trusted", registry=_KL_REGISTRY)
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """Return the divergence of q from p, the mean of log p(x) - log q(x) over x from p, of `batch_shape`.
+    """Return the divergence KL(p || q), the mean of log p(x) - log q(x) over x from p, with shape `batch_shape`.
 
     Raises:
-        NotImplementedError: none is registered for the classes of p and q.
+        NotImplementedError: no function is registered for the classes of p and q.
 
     Example:
         >>> d = torch.distributions
@@ -125,11 +125,17 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return function(p, q)
 
 
-def _x_log_x(x: Tensor) -> Tensor:
-    return x.xlogy(x)
+def _uniform_mean_log(low: Tensor, high: Tensor, width: Tensor) -> Tensor:
+    """Return the mean of log x for x from Uniform(low, high), where width = high - low."""
+    return (high.xlogy(high) - low.xlogy(low) - width) / width
 
 
-# One family --------------------------------------------------------------------------------------
+def _gamma_log_norm(q: Gamma) -> Tensor:
+    """Return the logarithm of the reciprocal of the density's normalizing constant."""
+    return q.concentration.lgamma() - q.concentration * q.rate.log()
+
+
+# Pairs of the same family ------------------------------------------------------------------------
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -154,7 +160,7 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
-    # (x ~ p of more trials than q has cannot come from q; of fewer there is no closed form)
+    # With more trials than q, p has values that q has not; with fewer, there is no closed form.
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -177,9 +183,9 @@ def _dirichlet_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     total_p = p.concentration.sum(-1)
     total_q = q.concentration.sum(-1)
     norms = (q.concentration.lgamma() - p.concentration.lgamma()).sum(-1)
-    away = p.concentration.digamma() - total_p.digamma().unsqueeze(-1)
-    moved = ((p.concentration - q.concentration) * away).sum(-1)
-    return total_p.lgamma() - total_q.lgamma() + norms + moved
+    mean_log = p.concentration.digamma() - total_p.digamma().unsqueeze(-1)
+    cross_term = ((p.concentration - q.concentration) * mean_log).sum(-1)
+    return total_p.lgamma() - total_q.lgamma() + norms + cross_term
 
 
 @register_kl(Exponential, Exponential)
@@ -195,7 +201,7 @@ def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    params = [each.detach().requires_grad_() for each in p._natural_params]
+    params = [param.detach().requires_grad_() for param in p._natural_params]
     normalizer = p._log_normalizer(*params)
     gradients = grad(normalizer.sum(), params, create_graph=True)
     result = q._log_normalizer(*q._natural_params) - normalizer
@@ -231,8 +237,8 @@ def _half_normal_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
 @register_kl(Laplace, Laplace)
 def _laplace_laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio = p.scale / q.scale
-    away = (p.loc - q.loc).abs()
-    return -ratio.log() + away / q.scale + ratio * (-away / p.scale).exp() - 1
+    distance = (p.loc - q.loc).abs()
+    return -ratio.log() + distance / q.scale + ratio * (-distance / p.scale).exp() - 1
 
 
 def _trace_squared(tril: Tensor, matrix: Tensor) -> Tensor:
@@ -240,14 +246,14 @@ def _trace_squared(tril: Tensor, matrix: Tensor) -> Tensor:
     return linalg.solve_triangular(tril, matrix, upper=False).pow(2).sum((-2, -1))
 
 
-def _same_event(p: Distribution, q: Distribution, families: str) -> None:
+def _check_event_shapes(p: Distribution, q: Distribution, families: str) -> None:
     if p.event_shape != q.event_shape:
         raise ValueError(f"KL-divergence between two {families} with different event shapes cannot be computed")
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _mvn_mvn(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
-    _same_event(p, q, "Multivariate Normals")
+    _check_event_shapes(p, q, "Multivariate Normals")
     tril = q._unbroadcasted_scale_tril
     trace = _trace_squared(tril, p._unbroadcasted_scale_tril)
     length = _squared_length(tril, q.loc - p.loc)
@@ -269,16 +275,16 @@ def _wishart_wishart(p: Wishart, q: Wishart) -> Tensor:
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _low_low(p: LowRankMultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
-    _same_event(p, q, "Low Rank Multivariate Normals")
-    # By the matrix inversion lemma: (W W^T + D)^-1 = D^-1 - A A^T, A = D^-1 W L^-T.
+    _check_event_shapes(p, q, "Low Rank Multivariate Normals")
+    # By the matrix inversion lemma, (W W^T + D)^-1 = D^-1 - A A^T with A = D^-1 W L^-T.
     inverse = q._inverse_factor()
     diagonal = q._unbroadcasted_cov_diag
-    factor, own = p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag
+    factor_p, diagonal_p = p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag
     trace = (
-        (own / diagonal).sum(-1)
-        + (factor / diagonal.sqrt().unsqueeze(-1)).pow(2).sum((-2, -1))
-        - (inverse * own.sqrt().unsqueeze(-2)).pow(2).sum((-2, -1))
-        - (inverse @ factor).pow(2).sum((-2, -1))
+        (diagonal_p / diagonal).sum(-1)
+        + (factor_p / diagonal.sqrt().unsqueeze(-1)).pow(2).sum((-2, -1))
+        - (inverse * diagonal_p.sqrt().unsqueeze(-2)).pow(2).sum((-2, -1))
+        - (inverse @ factor_p).pow(2).sum((-2, -1))
     )
     length = q._squared_length(q.loc - p.loc)
     return 0.5 * (q._log_det() - p._log_det() + trace + length - p.event_shape[0])
@@ -286,7 +292,7 @@ def _low_low(p: LowRankMultivariateNormal, q: LowRankMultivariateNormal) -> Tens
 
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
 def _mvn_low(p: MultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
-    _same_event(p, q, "(Low Rank) Multivariate Normals")
+    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
     tril = p._unbroadcasted_scale_tril
     trace = (tril / q._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)).pow(2).sum((-2, -1)) - (
         q._inverse_factor() @ tril
@@ -297,7 +303,7 @@ def _mvn_low(p: MultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 def _low_mvn(p: LowRankMultivariateNormal, q: MultivariateNormal) -> Tensor:
-    _same_event(p, q, "(Low Rank) Multivariate Normals")
+    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
     tril = q._unbroadcasted_scale_tril
     trace = _trace_squared(tril, p._unbroadcasted_cov_factor) + _trace_squared(
         tril, p._unbroadcasted_cov_diag.sqrt().diag_embed()
@@ -356,7 +362,7 @@ def _cauchy_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
     return both - (4 * p.scale * q.scale).log()
 
 
-# Two families: where p has values that q has not, the divergence is infinite ----------------------
+# Pairs of different families: the divergence is infinite if p has values outside of q's support ----
 
 
 def _register_infinite(type_p: type, parameter: str, *types_q: type) -> None:
@@ -410,8 +416,7 @@ def _beta_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Tensor:
 def _beta_gamma(p: Beta, q: Gamma) -> Tensor:
     total = p.concentration1 + p.concentration0
     mean_log = p.concentration1.digamma() - total.digamma()
-    norm = q.concentration.lgamma() - q.concentration * q.rate.log()
-    return -p.entropy() + norm - (q.concentration - 1) * mean_log + q.rate * p.mean
+    return -p.entropy() + _gamma_log_norm(q) - (q.concentration - 1) * mean_log + q.rate * p.mean
 
 
 @register_kl(Beta, Uniform)
@@ -422,7 +427,7 @@ def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
 
 @register_kl(ContinuousBernoulli, Uniform)
 def _continuous_bernoulli_uniform(p: ContinuousBernoulli, q: Uniform) -> Tensor:
-    # (as PyTorch: infinite already where a bound of q is one of p)
+    # As in PyTorch, infinite also if a bound of q equals one of p.
     kl = -p.entropy() + (q.high - q.low).log()
     return kl.masked_fill((q.low >= 0) | (q.high <= 1), _INF)
 
@@ -449,25 +454,24 @@ def _gamma_exponential(p: Gamma, q: Exponential) -> Tensor:
 def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
     product = p.rate * q.scale
     loc = q.loc / q.scale
-    own = (p.concentration - 1) * p.concentration.digamma() - p.concentration.lgamma() - p.concentration
+    entropy_term = (p.concentration - 1) * p.concentration.digamma() - p.concentration.lgamma() - p.concentration
     power = loc.exp() * (1 + product.reciprocal()).pow(-p.concentration)
-    return own + product.log() + p.concentration / product + power - loc
+    return entropy_term + product.log() + p.concentration / product + power - loc
 
 
 @register_kl(Normal, Gumbel)
 def _normal_gumbel(p: Normal, q: Gumbel) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
-    away = (p.loc - q.loc) / q.scale
-    return -0.5 * (ratio * 2 * math.pi).log() - 0.5 + away + (-away + 0.5 * ratio).exp()
+    difference = (p.loc - q.loc) / q.scale
+    return -0.5 * (ratio * 2 * math.pi).log() - 0.5 + difference + (-difference + 0.5 * ratio).exp()
 
 
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
-    away = p.loc - q.loc
-    relative = away / p.scale
-    mean_distance = (
-        math.sqrt(2 / math.pi) * p.scale * (-0.5 * relative.pow(2)).exp() + away * (math.sqrt(0.5) * relative).erf()
-    )
+    difference = p.loc - q.loc
+    relative = difference / p.scale
+    mean_distance = math.sqrt(2 / math.pi) * p.scale * (-0.5 * relative.pow(2)).exp()
+    mean_distance = mean_distance + difference * (math.sqrt(0.5) * relative).erf()
     return -(p.scale / q.scale).log() + mean_distance / q.scale - 0.5 * (1 + math.log(0.5 * math.pi))
 
 
@@ -481,9 +485,8 @@ def _pareto_exponential(p: Pareto, q: Exponential) -> Tensor:
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Pareto, q: Gamma) -> Tensor:
     mean_log = p.scale.log() + p.alpha.reciprocal()
-    norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     energy = q.rate * p.alpha * p.scale / (p.alpha - 1)
-    kl = p.alpha.log() - mean_log + norm + (1 - q.concentration) * mean_log + energy - 1
+    kl = p.alpha.log() - mean_log + _gamma_log_norm(q) + (1 - q.concentration) * mean_log + energy - 1
     return kl.masked_fill(p.alpha <= 1, _INF)
 
 
@@ -499,17 +502,17 @@ def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
 @register_kl(Uniform, Beta)
 def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     width = p.high - p.low
-    log_x = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
-    log_rest = (_x_log_x(1 - p.high) - _x_log_x(1 - p.low) + width) / width
+    mean_log = _uniform_mean_log(p.low, p.high, width)
+    mean_log_rest = _uniform_mean_log(1 - p.high, 1 - p.low, width)  # 1 - x is uniform, too
     total = q.concentration1 + q.concentration0
     norm = q.concentration1.lgamma() + q.concentration0.lgamma() - total.lgamma()
-    kl = (q.concentration0 - 1) * log_rest + norm - width.log() - (q.concentration1 - 1) * log_x
+    kl = (1 - q.concentration0) * mean_log_rest + norm - width.log() - (q.concentration1 - 1) * mean_log
     return kl.masked_fill((p.high > 1) | (p.low < 0), _INF)
 
 
 @register_kl(Uniform, ContinuousBernoulli)
 def _uniform_continuous_bernoulli(p: Uniform, q: ContinuousBernoulli) -> Tensor:
-    # (as PyTorch: infinite already where a bound of p is one of q)
+    # As in PyTorch, infinite also if a bound of p equals one of q.
     kl = -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_norm()
     return kl.masked_fill((p.high >= 1) | (p.low <= 0), _INF)
 
@@ -523,10 +526,9 @@ def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
     width = p.high - p.low
-    norm = q.concentration.lgamma() - q.concentration * q.rate.log()
-    log_x = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
+    mean_log = _uniform_mean_log(p.low, p.high, width)
     energy = q.rate * (p.high + p.low) / 2
-    kl = -width.log() + norm + (1 - q.concentration) * log_x + energy
+    kl = -width.log() + _gamma_log_norm(q) + (1 - q.concentration) * mean_log + energy
     return kl.masked_fill(p.low < 0, _INF)
 
 
@@ -541,5 +543,4 @@ def _uniform_gumbel(p: Uniform, q: Gumbel) -> Tensor:
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     width = p.high - p.low
     norm = (q.alpha * q.scale.pow(q.alpha) * width).log()
-    log_x = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
-    return (log_x * (q.alpha + 1) - norm).masked_fill(p.low < q.scale, _INF)
+    return (_uniform_mean_log(p.low, p.high, width) * (q.alpha + 1) - norm).masked_fill(p.low < q.scale, _INF)

@@ -16,7 +16,7 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The Kumaraswamy distribution: P(X <= x) = 1 - (1 - x^a)^b, a, b the concentrations 1 and 0.
+    """The Kumaraswamy distribution: P(X <= x) = 1 - (1 - x^a)^b with a = concentration1, b = concentration0.
 
     Example:
         >>> torch.distributions.Kumaraswamy(1.0, 1.0).mean
@@ -51,7 +51,7 @@ class Kumaraswamy(TransformedDistribution):
     @property
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        # (PyTorch 2.13 takes logarithms of negative numbers here and returns NaN.)
+        # PyTorch 2.13 takes logarithms of negative numbers here, and returns NaN.
         mode = ((a - 1) / (a * b - 1)).pow(a.reciprocal())
         return mode.masked_fill((b < 1) | (a < 1), float("nan"))
 

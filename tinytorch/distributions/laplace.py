@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.distributions.utils import alias, broadcast_all
 from tinytorch.ops.create import empty
 from tinytorch.ops.limits import finfo
 
@@ -15,7 +15,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """The Laplace distribution around `loc`, of the density exp(-|x - loc| / scale) / (2 scale).
+    """The Laplace distribution, with density exp(-|x - loc| / scale) / (2 scale).
 
     Example:
         >>> torch.distributions.Laplace(0.0, 1.0).variance
@@ -30,7 +30,7 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    mean = mode = given("loc")
+    mean = mode = alias("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -42,8 +42,8 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        kind = self.loc.dtype
-        u = empty(shape, dtype=kind).uniform_(finfo(kind).eps - 1, 1)
+        dtype = self.loc.dtype
+        u = empty(shape, dtype=dtype).uniform_(finfo(dtype).eps - 1, 1)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -52,8 +52,8 @@ class Laplace(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        away = value - self.loc
-        return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
+        difference = value - self.loc
+        return 0.5 - 0.5 * difference.sign() * (-difference.abs() / self.scale).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
         term = value - 0.5

@@ -1,4 +1,4 @@
-"""The LKJ distribution of correlation matrices."""
+"""The LKJ distribution over Cholesky factors of correlation matrices."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors of correlation matrices M, with a density of M in proportion to det(M)^(c - 1).
+    """The distribution of lower Cholesky factors of correlation matrices M with density proportional to det(M)^(c - 1).
 
     Args:
         dim: the size of the matrices, at least 2.
-        concentration: c; 1 for uniformly distributed correlation matrices.
+        concentration: c; with 1, correlation matrices are uniformly distributed.
 
     Source:
         Lewandowski, Kurowicka and Joe, "Generating Random Correlation Matrices Based on Vines and Extended Onion
@@ -37,8 +37,8 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
-    _kept = ("dim",)
-    _parts = ("_beta",)
+    _copied = ("dim",)
+    _components = ("_beta",)
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
@@ -46,7 +46,7 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         batch_shape = self.concentration.size()
-        # Row k is a point of the ball of k - 1 dimensions, whose squared radius is a beta number.
+        # The first k - 1 elements of row k are a point of a ball, whose squared radius is beta-distributed.
         half = 0.5 * (self.dim - 2)
         marginal = self.concentration + half
         offset = arange(self.dim - 1, dtype=self.concentration.dtype)
@@ -71,10 +71,10 @@ class LKJCholesky(Distribution):
         order = arange(2, self.dim + 1, dtype=self.concentration.dtype)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
         powers = (order * diagonal.log()).sum(-1)
-        # The norm of Lewandowski, Kurowicka and Joe, page 1999.
-        less = self.dim - 1
-        alpha = self.concentration + 0.5 * less
-        denominator = alpha.lgamma() * less
-        numerator = (alpha - 0.5).mvlgamma(less)
-        norm = 0.5 * less * math.log(math.pi) + numerator - denominator
+        # The normalizing constant: Lewandowski, Kurowicka and Joe, page 1999.
+        n = self.dim - 1
+        alpha = self.concentration + 0.5 * n
+        denominator = alpha.lgamma() * n
+        numerator = (alpha - 0.5).mvlgamma(n)
+        norm = 0.5 * n * math.log(math.pi) + numerator - denominator
         return powers - norm

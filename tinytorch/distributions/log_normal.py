@@ -9,13 +9,13 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import ExpTransform
-from tinytorch.distributions.utils import given
+from tinytorch.distributions.utils import alias
 
 __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp(x) of normal x with mean `loc` and standard deviation `scale`.
+    """The distribution of exp(x) for x from Normal(loc, scale).
 
     Example:
         >>> torch.distributions.LogNormal(0.0, 1.0).mean
@@ -30,8 +30,8 @@ class LogNormal(TransformedDistribution):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    loc = given("base_dist.loc", "The mean of the logarithm.")
-    scale = given("base_dist.scale", "The standard deviation of the logarithm.")
+    loc = alias("base_dist.loc", "The mean of the logarithm.")
+    scale = alias("base_dist.scale", "The standard deviation of the logarithm.")
 
     @property
     def mean(self) -> Tensor:

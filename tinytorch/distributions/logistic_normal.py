@@ -8,13 +8,13 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import StickBreakingTransform
-from tinytorch.distributions.utils import given
+from tinytorch.distributions.utils import alias
 
 __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Points of the simplex, made of normal vectors by the stick-breaking transform.
+    """The distribution on the simplex of normal vectors mapped by the stick-breaking transform.
 
     Example:
         >>> torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3)).sample().shape
@@ -31,5 +31,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    loc = given("base_dist.base_dist.loc", "The means of the normal numbers.")
-    scale = given("base_dist.base_dist.scale", "The standard deviations of the normal numbers.")
+    loc = alias("base_dist.base_dist.loc", "The mean of the normal vectors.")
+    scale = alias("base_dist.base_dist.scale", "The standard deviations of the normal vectors.")

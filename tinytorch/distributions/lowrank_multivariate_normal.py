@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with a covariance of low rank."""
+"""The multivariate normal distribution with a covariance of low rank plus diagonal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.multivariate_normal import _batch_mv
-from tinytorch.distributions.utils import _standard_normal, given, lazy_property
+from tinytorch.distributions.utils import _standard_normal, alias, lazy_property
 from tinytorch.ops.join import broadcast_tensors
 from tinytorch.ops.sequences import eye
 
@@ -18,7 +18,7 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors with the covariance W W^T + D, in time linear in their length.
+    """The multivariate normal distribution with covariance W W^T + D, computed in time linear in n.
 
     Args:
         loc: the mean, (..., n).
@@ -26,7 +26,7 @@ class LowRankMultivariateNormal(Distribution):
         cov_diag: the diagonal of D, (..., n).
 
     Raises:
-        ValueError: the shapes do not fit together.
+        ValueError: the shapes are incompatible.
 
     Example:
         >>> d = torch.distributions.LowRankMultivariateNormal(
@@ -43,7 +43,7 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
-    _kept = ("_capacitance_tril", "_unbroadcasted_cov_diag", "_unbroadcasted_cov_factor")
+    _copied = ("_capacitance_tril", "_unbroadcasted_cov_diag", "_unbroadcasted_cov_factor")
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
@@ -65,13 +65,13 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_diag = column[..., 0], diagonal[..., 0]
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
-        # The Cholesky factor of the small matrix I + W^T D^-1 W.
+        # The Cholesky factor of the capacitance matrix I + W^T D^-1 W.
         scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
-        small = scaled @ cov_factor + eye(cov_factor.shape[-1], dtype=cov_factor.dtype)
-        self._capacitance_tril = linalg.cholesky(small)
+        capacitance = scaled @ cov_factor + eye(cov_factor.shape[-1], dtype=cov_factor.dtype)
+        self._capacitance_tril = linalg.cholesky(capacitance)
         super().__init__(Size(self.loc.shape[:-1]), event_shape, validate_args=validate_args)
 
-    mean = mode = given("loc")
+    mean = mode = alias("loc")
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -99,27 +99,27 @@ class LowRankMultivariateNormal(Distribution):
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     def _inverse_factor(self) -> Tensor:
-        """Return A, (..., rank, n), with D^-1 - A^T A the inverse of the covariance."""
+        """Return A, (..., rank, n), such that D^-1 - A^T A is the inverse of the covariance."""
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         return linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
 
     def _log_det(self) -> Tensor:
-        """Return the logarithm of the covariance's determinant."""
-        small = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return 2 * small + self._unbroadcasted_cov_diag.log().sum(-1)
+        """Return the log determinant of the covariance."""
+        half = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return 2 * half + self._unbroadcasted_cov_diag.log().sum(-1)
 
     def _squared_length(self, x: Tensor) -> Tensor:
-        """Return x^T Sigma^-1 x."""
-        whole = (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1)
-        return whole - _batch_mv(self._inverse_factor(), x).pow(2).sum(-1)
+        """Return the squared Mahalanobis norm x^T Sigma^-1 x."""
+        diagonal = (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1)
+        return diagonal - _batch_mv(self._inverse_factor(), x).pow(2).sum(-1)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         rank = self.cov_factor.shape[-1:]
         eps_factor = _standard_normal(shape[:-1] + rank, self.loc.dtype)
         eps_diag = _standard_normal(shape, self.loc.dtype)
-        of_factor = _batch_mv(self._unbroadcasted_cov_factor, eps_factor)
-        return self.loc + of_factor + self._unbroadcasted_cov_diag.sqrt() * eps_diag
+        low_rank = _batch_mv(self._unbroadcasted_cov_factor, eps_factor)
+        return self.loc + low_rank + self._unbroadcasted_cov_diag.sqrt() * eps_diag
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one family."""
+"""Mixtures of distributions of the same family."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture whose components are the last batch dimension of one distribution.
+    """A mixture whose components are indexed by the last batch dimension of `component_distribution`.
 
     Args:
-        mixture_distribution: a `Categorical` that chooses the component.
+        mixture_distribution: a `Categorical` over the components.
 
     Raises:
-        ValueError: the arguments do not fit together.
+        ValueError: the arguments are of a wrong type, or their shapes are incompatible.
 
     Example:
         >>> d = torch.distributions
@@ -31,8 +31,8 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
-    _kept = ("_num_component", "_event_ndims")
-    _parts = ("_component_distribution",)
+    _copied = ("_num_component", "_event_ndims")
+    _components = ("_component_distribution",)
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
@@ -43,24 +43,24 @@ class MixtureSameFamily(Distribution):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
             raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
-        chooser = mixture_distribution.batch_shape
-        components = component_distribution.batch_shape[:-1]
-        for one, other in zip(reversed(chooser), reversed(components), strict=False):
+        mixture_shape = mixture_distribution.batch_shape
+        batch_shape = component_distribution.batch_shape[:-1]
+        for one, other in zip(reversed(mixture_shape), reversed(batch_shape), strict=False):
             if one != 1 and other != 1 and one != other:
                 raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({chooser}) is not compatible with "
-                    f"`component_distribution.batch_shape`({components})"
+                    f"`mixture_distribution.batch_shape` ({mixture_shape}) is not compatible with "
+                    f"`component_distribution.batch_shape`({batch_shape})"
                 )
-        n, of_components = mixture_distribution.logits.shape[-1], component_distribution.batch_shape
-        if n != of_components[-1]:
+        n, components = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
+        if n != components:
             raise ValueError(
                 f"`mixture_distribution component` ({n}) does not equal "
-                f"`component_distribution.batch_shape[-1]` ({of_components[-1]})"
+                f"`component_distribution.batch_shape[-1]` ({components})"
             )
         self._num_component = n
         event_shape = component_distribution.event_shape
         self._event_ndims = len(event_shape)
-        super().__init__(batch_shape=Size(components), event_shape=event_shape, validate_args=validate_args)
+        super().__init__(batch_shape=Size(batch_shape), event_shape=event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = super().expand(batch_shape, _instance)
@@ -73,7 +73,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What chooses the component."""
+        """The distribution over the components."""
         return self._mixture_distribution
 
     @property
@@ -92,8 +92,8 @@ class MixtureSameFamily(Distribution):
         probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
         dim = -1 - self._event_ndims
         within = (probs * self.component_distribution.variance).sum(dim)
-        away = self.component_distribution.mean - self._pad(self.mean)
-        return within + (probs * away.pow(2.0)).sum(dim)
+        difference = self.component_distribution.mean - self._pad(self.mean)
+        return within + (probs * difference.pow(2.0)).sum(dim)
 
     def cdf(self, x: Tensor) -> Tensor:
         cdf = self.component_distribution.cdf(self._pad(x))
@@ -108,11 +108,11 @@ class MixtureSameFamily(Distribution):
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
             dim = len(sample_shape) + len(self.batch_shape)
-            chosen = self.mixture_distribution.sample(sample_shape)
-            chosen = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1))
+            component = self.mixture_distribution.sample(sample_shape)
+            component = component.reshape(component.shape + (1,) * (self._event_ndims + 1))
             samples = self.component_distribution.sample(sample_shape)
             shape = samples.shape[:dim] + (1,) + self.event_shape
-            return samples.gather(dim, chosen.expand(shape)).squeeze(dim)
+            return samples.gather(dim, component.expand(shape)).squeeze(dim)
 
     def _pad(self, x: Tensor) -> Tensor:
         return x.unsqueeze(-1 - self._event_ndims)

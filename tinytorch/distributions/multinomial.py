@@ -7,15 +7,15 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.binomial import Binomial
-from tinytorch.distributions.categorical import Categorical, OfCategorical
+from tinytorch.distributions.categorical import Categorical, CategoricalBased
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import ones_like, tensor, zeros
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(OfCategorical):
-    """How often each category comes in `total_count` draws.
+class Multinomial(CategoricalBased):
+    """The distribution of the counts of each category in `total_count` draws.
 
     Args:
         total_count: the number of draws, an int.
@@ -27,8 +27,8 @@ class Multinomial(OfCategorical):
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    _kept = ("total_count",)
-    _parts = ("_categorical", "_binomial")
+    _copied = ("total_count",)
+    _components = ("_categorical", "_binomial")
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -69,7 +69,7 @@ class Multinomial(OfCategorical):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
-        # What does not come takes no part, also where it cannot come.
+        log_coefficient = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        # A count of zero contributes nothing, also if the category has probability zero.
         logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0)
-        return ways + (logits * value).sum(-1)
+        return log_coefficient + (logits * value).sum(-1)

@@ -9,7 +9,7 @@ from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, given, lazy_property
+from tinytorch.distributions.utils import _standard_normal, alias, lazy_property
 from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.sequences import eye
 
@@ -17,32 +17,32 @@ __all__ = ["MultivariateNormal"]
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Return matrices times vectors."""
+    """Return the product of matrices and vectors, for batches."""
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
 def _squared_length(tril: Tensor, x: Tensor) -> Tensor:
-    """Return x^T (L L^T)^-1 x, the squared Mahalanobis length, for L (..., n, n) and x (..., n)."""
-    if tril.dim() == 2:  # one matrix: all vectors are columns of one right side
+    """Return the squared Mahalanobis norm x^T (L L^T)^-1 x, for L (..., n, n) and x (..., n)."""
+    if tril.dim() == 2:  # one matrix: all vectors become columns of one right-hand side
         columns = linalg.solve_triangular(tril, x.reshape(-1, x.shape[-1]).mT, upper=False)
         return columns.pow(2).sum(0).reshape(x.shape[:-1])
     solved = linalg.solve_triangular(tril, x.unsqueeze(-1), upper=False)
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
-def the_one_given(
+def specified_matrix(
     covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None, error: type[Exception]
 ) -> tuple[str, Tensor]:
-    """Return the matrix that is given and its name; raise `error` unless it is exactly one."""
-    given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-    matrices = [(name, each) for name, each in given.items() if each is not None]
+    """Return the name and value of the matrix that is not None; raise `error` unless there is exactly one."""
+    args = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+    matrices = [(name, matrix) for name, matrix in args.items() if matrix is not None]
     if len(matrices) != 1:
         raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
     return matrices[0]
 
 
-def scale_tril_of(name: str, matrix: Tensor) -> Tensor:
-    """Return lower triangular L with L L^T the covariance, of the matrix of that name."""
+def to_scale_tril(name: str, matrix: Tensor) -> Tensor:
+    """Return the lower Cholesky factor of the covariance, from the matrix called `name`."""
     if name == "scale_tril":
         return matrix
     if name == "covariance_matrix":
@@ -51,57 +51,58 @@ def scale_tril_of(name: str, matrix: Tensor) -> Tensor:
 
 
 def _precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """Return lower triangular L with L L^T the inverse of P: P = U U^T with upper U, L = U^-T."""
+    """Return lower triangular L such that L L^T is the inverse of P: with P = U U^T, U upper, L = U^-T."""
     flipped = linalg.cholesky(precision.flip((-2, -1)))
     lower = flipped.flip((-2, -1)).mT
     return linalg.solve_triangular(lower, eye(precision.shape[-1], dtype=precision.dtype), upper=False)
 
 
-class GivenByMatrix(Distribution):
-    """What distributions share that are given by a positive definite matrix, its inverse or its Cholesky factor.
+class MatrixParameterized(Distribution):
+    """Base class of distributions parameterized by a positive definite matrix, its inverse or its Cholesky factor.
 
-    `_unbroadcasted_scale_tril` is the factor; what was given is an attribute, the others are computed when needed.
+    `_unbroadcasted_scale_tril` is the Cholesky factor. The matrix passed to `__init__` is an attribute; the others are
+    computed on first access.
     """
 
     _unbroadcasted_scale_tril: Tensor
-    _kept = ("_unbroadcasted_scale_tril",)
+    _copied = ("_unbroadcasted_scale_tril",)
 
-    def _of_batch(self, matrix: Tensor) -> Tensor:
+    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + matrix.shape[-2:])
 
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of `covariance_matrix`."""
-        return self._of_batch(self._unbroadcasted_scale_tril)
+        return self._expand_to_batch(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The matrix: the covariance of normal vectors."""
+        """The positive definite matrix."""
         tril = self._unbroadcasted_scale_tril
-        return self._of_batch(tril @ tril.mT)
+        return self._expand_to_batch(tril @ tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of `covariance_matrix`."""
         tril = self._unbroadcasted_scale_tril
         inverse = linalg.solve_triangular(tril, eye(tril.shape[-1], dtype=tril.dtype), upper=False)
-        return self._of_batch(inverse.mT @ inverse)
+        return self._expand_to_batch(inverse.mT @ inverse)
 
     def _half_log_det(self) -> Tensor:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-class MultivariateNormal(GivenByMatrix):
-    """Normal vectors of mean `loc`, with one of three matrices.
+class MultivariateNormal(MatrixParameterized):
+    """The multivariate normal distribution, parameterized by its mean and one of three matrices.
 
     Args:
         loc: the mean, (..., n).
-        covariance_matrix: positive definite, (..., n, n).
-        precision_matrix: its inverse, instead.
-        scale_tril: its lower Cholesky factor, instead, which is the fastest.
+        covariance_matrix: the covariance, positive definite, (..., n, n).
+        precision_matrix: alternatively, its inverse.
+        scale_tril: alternatively, its lower Cholesky factor, which is fastest.
 
     Raises:
-        ValueError: not just one matrix is given, or one has too few dimensions.
+        ValueError: not exactly one matrix is passed, or an argument has too few dimensions.
 
     Example:
         >>> d = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
@@ -128,7 +129,7 @@ class MultivariateNormal(GivenByMatrix):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        name, matrix = the_one_given(covariance_matrix, precision_matrix, scale_tril, ValueError)
+        name, matrix = specified_matrix(covariance_matrix, precision_matrix, scale_tril, ValueError)
         if matrix.dim() < 2:
             raise ValueError(
                 f"{name} {'' if 'matrix' in name else 'matrix '}must be at least two-dimensional, "
@@ -138,9 +139,9 @@ class MultivariateNormal(GivenByMatrix):
         self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
         self.loc = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
+        self._unbroadcasted_scale_tril = to_scale_tril(name, matrix)
 
-    mean = mode = given("loc")
+    mean = mode = alias("loc")
 
     @property
     def variance(self) -> Tensor:

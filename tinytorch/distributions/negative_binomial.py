@@ -17,7 +17,7 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(ProbsOrLogits, Distribution):
-    """How many trials succeed before `total_count` fail, each succeeding with probability `probs`.
+    """The number of successes before `total_count` failures, in trials with success probability `probs`.
 
     Example:
         >>> torch.distributions.NegativeBinomial(3, torch.tensor(0.5)).mean
@@ -34,7 +34,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        (self.total_count,) = self._set(probs, logits, total_count)
+        (self.total_count,) = self._set_param(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
@@ -52,7 +52,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
 
     @lazy_property
     def _gamma(self) -> Gamma:
-        # (not checked: the rate is infinite where the probability is zero)
+        # Not validated, since the rate is infinite for a probability of zero.
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
@@ -63,5 +63,5 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         self._check_sample(value)
         powers = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         total = self.total_count + value
-        ways = -total.lgamma() + (1.0 + value).lgamma() + self.total_count.lgamma()
-        return powers - ways.masked_fill(total == 0.0, 0.0)
+        log_norm = -total.lgamma() + (1.0 + value).lgamma() + self.total_count.lgamma()
+        return powers - log_norm.masked_fill(total == 0.0, 0.0)

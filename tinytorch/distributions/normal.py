@@ -9,14 +9,14 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import _standard_normal, broadcast_all, given
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all
 from tinytorch.ops.random import normal
 
 __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale`.
+    """The normal distribution with mean `loc` and standard deviation `scale`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -33,8 +33,8 @@ class Normal(ExponentialFamily):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    mean = mode = given("loc")
-    stddev = given("scale")
+    mean = mode = alias("loc")
+    stddev = alias("scale")
 
     @property
     def variance(self) -> Tensor:

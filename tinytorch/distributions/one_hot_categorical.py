@@ -1,4 +1,4 @@
-"""Categorical distributions on vectors with a one."""
+"""Categorical distributions over one-hot vectors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
-from tinytorch.distributions.categorical import Categorical, OfCategorical
-from tinytorch.distributions.utils import given
+from tinytorch.distributions.categorical import Categorical, CategoricalBased
+from tinytorch.distributions.utils import alias
 from tinytorch.nn.functional import one_hot
 from tinytorch.ops.sequences import eye
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(OfCategorical):
-    """As `Categorical`, on vectors of zeros with a one at the index.
+class OneHotCategorical(CategoricalBased):
+    """The categorical distribution over one-hot vectors; the arguments are those of `Categorical`.
 
     Example:
         >>> torch.distributions.OneHotCategorical(torch.tensor([0.0, 1.0, 0.0])).sample()
@@ -30,8 +30,8 @@ class OneHotCategorical(OfCategorical):
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
-    _param = given("_categorical._param")
-    mean = given("_categorical.probs")
+    _param = alias("_categorical._param")
+    mean = alias("_categorical.probs")
 
     @property
     def mode(self) -> Tensor:
@@ -60,7 +60,7 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """`OneHotCategorical` whose samples have the gradient of the probabilities.
+    """`OneHotCategorical` with straight-through gradients: samples have the gradient of the probabilities.
 
     Source:
         Bengio, Léonard and Courville, "Estimating or Propagating Gradients Through Stochastic Neurons for
@@ -76,5 +76,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         samples = self.sample(sample_shape)
-        probs = self._categorical.probs  # kept by the distribution: the gradient goes to it
+        probs = self._categorical.probs  # a cached tensor, to which the gradient goes
         return samples + (probs - probs.detach())

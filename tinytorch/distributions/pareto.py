@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.exponential import Exponential
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
-from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.distributions.utils import alias, broadcast_all
 
 __all__ = ["Pareto"]
 
@@ -32,10 +32,10 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.alpha.clamp(min=1)  # below one it is infinite
+        a = self.alpha.clamp(min=1)  # infinite for alpha <= 1
         return a * self.scale / (a - 1)
 
-    mode = given("scale")
+    mode = alias("scale")
 
     @property
     def variance(self) -> Tensor:

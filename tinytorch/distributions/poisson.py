@@ -8,14 +8,14 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.distributions.utils import alias, broadcast_all
 from tinytorch.ops.rejection import poisson
 
 __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """The number of events, of which on average `rate` happen.
+    """The Poisson distribution with mean `rate`.
 
     Example:
         >>> torch.distributions.Poisson(0.0).sample((2,))
@@ -29,7 +29,7 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    mean = variance = given("rate")
+    mean = variance = alias("rate")
 
     @property
     def mode(self) -> Tensor:

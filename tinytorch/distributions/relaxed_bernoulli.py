@@ -9,14 +9,14 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import SigmoidTransform
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, given
+from tinytorch.distributions.utils import ProbsOrLogits, alias, broadcast_all, clamp_probs
 from tinytorch.ops.random import rand
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
-    """The log odds of a `RelaxedBernoulli`.
+    """The distribution of the log odds of a `RelaxedBernoulli` variable.
 
     Source:
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
@@ -29,13 +29,13 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
-    _kept = ("_given", "temperature")
+    _copied = ("_given", "temperature")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
-        self._set(probs, logits)
+        self._set_param(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
@@ -52,7 +52,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1 that tend to those of `Bernoulli` as the temperature goes to 0.
+    """A continuous distribution on (0, 1) that approaches `Bernoulli` as the temperature goes to 0.
 
     Source:
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017; Jang, Gu and Poole, "Categorical
@@ -74,6 +74,6 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    temperature: Any = given("base_dist.temperature", "The temperature.")
-    logits = given("base_dist.logits", "The log odds.")
-    probs = given("base_dist.probs", "The probabilities.")
+    temperature: Any = alias("base_dist.temperature", "The temperature.")
+    logits = alias("base_dist.logits", "The log odds.")
+    probs = alias("base_dist.probs", "The probabilities.")

@@ -6,18 +6,18 @@ from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
-from tinytorch.distributions.categorical import Categorical, OfCategorical
+from tinytorch.distributions.categorical import Categorical, CategoricalBased
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import ExpTransform
-from tinytorch.distributions.utils import broadcast_all, clamp_probs, given
+from tinytorch.distributions.utils import alias, broadcast_all, clamp_probs
 from tinytorch.ops.create import full_like
 from tinytorch.ops.random import rand
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(OfCategorical):
-    """The logarithms of a `RelaxedOneHotCategorical`.
+class ExpRelaxedCategorical(CategoricalBased):
+    """The distribution of the logarithm of a `RelaxedOneHotCategorical` variable.
 
     Source:
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
@@ -31,7 +31,7 @@ class ExpRelaxedCategorical(OfCategorical):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # the logarithms of a point of the simplex
     has_rsample = True
-    _kept = ("temperature",)
+    _copied = ("temperature",)
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -57,7 +57,7 @@ class ExpRelaxedCategorical(OfCategorical):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex that tend to those of `OneHotCategorical` as the temperature goes to 0.
+    """A continuous distribution on the simplex that approaches `OneHotCategorical` as the temperature goes to 0.
 
     Source:
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017; Jang, Gu and Poole, "Categorical
@@ -79,6 +79,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    temperature: Any = given("base_dist.temperature", "The temperature.")
-    logits = given("base_dist.logits", "The logarithms of the probabilities.")
-    probs = given("base_dist.probs", "The probabilities.")
+    temperature: Any = alias("base_dist.temperature", "The temperature.")
+    logits = alias("base_dist.logits", "The logarithms of the probabilities.")
+    probs = alias("base_dist.probs", "The probabilities.")

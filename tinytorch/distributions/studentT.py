@@ -9,13 +9,13 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, broadcast_all, given
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all
 
 __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """Student's t-distribution with `df` degrees of freedom, moved by `loc` and scaled.
+    """Student's t-distribution with `df` degrees of freedom, location `loc` and scale `scale`.
 
     Example:
         >>> torch.distributions.StudentT(4.0).variance
@@ -25,7 +25,7 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
-    _parts = ("_chi2",)
+    _components = ("_chi2",)
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
@@ -36,11 +36,11 @@ class StudentT(Distribution):
     def mean(self) -> Tensor:
         return self.loc.masked_fill(self.df <= 1, float("nan"))
 
-    mode = given("loc")
+    mode = alias("loc")
 
     @property
     def variance(self) -> Tensor:
-        # Where there is no finite one, the formula's gradient would be NaN: infinity times zero.
+        # df is replaced where the variance is infinite: there the formula's gradient would be NaN.
         df = self.df.masked_fill(self.df <= 2, 3.0)
         finite = self.scale.pow(2) * df / (df - 2)
         return finite.masked_fill(self.df <= 2, float("inf")).masked_fill(self.df <= 1, float("nan"))

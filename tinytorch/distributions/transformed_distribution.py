@@ -1,4 +1,4 @@
-"""Distributions of transformed values."""
+"""`TransformedDistribution`, the distribution of a transformed variable."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution, _defining_class
 from tinytorch.distributions.independent import Independent
 from tinytorch.distributions.transforms import ComposeTransform, Transform
-from tinytorch.distributions.utils import _sum_rightmost, given
+from tinytorch.distributions.utils import _sum_rightmost, alias
 
 __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of t(x), where x has the base distribution.
+    """The distribution of t(x) for x from the base distribution.
 
     Args:
         transforms: a transform or a list of them, the first applied first.
 
     Raises:
-        ValueError: the transforms are no transforms, or want more dimensions.
+        ValueError: `transforms` contains another object, or the transforms need more dimensions.
 
     Example:
         >>> d = torch.distributions
@@ -42,7 +42,7 @@ class TransformedDistribution(Distribution):
         if isinstance(transforms, Transform):
             self.transforms = [transforms]
         elif isinstance(transforms, list):
-            if not all(isinstance(each, Transform) for each in transforms):
+            if not all(isinstance(transform, Transform) for transform in transforms):
                 raise ValueError("transforms must be a Transform or a list of Transforms")
             self.transforms = transforms
         else:
@@ -59,9 +59,9 @@ class TransformedDistribution(Distribution):
         expanded = transform.inverse_shape(forward_shape)
         if shape != expanded:
             base_distribution = base_distribution.expand(expanded[: len(expanded) - len(base_distribution.event_shape)])
-        more = transform.domain.event_dim - len(base_distribution.event_shape)
-        if more > 0:
-            base_distribution = Independent(base_distribution, more)
+        missing_dims = transform.domain.event_dim - len(base_distribution.event_shape)
+        if missing_dims > 0:
+            base_distribution = Independent(base_distribution, missing_dims)
         self.base_dist: Any = base_distribution
         change = transform.codomain.event_dim - transform.domain.event_dim
         event_dim = max(transform.codomain.event_dim, base_event_dim + change)
@@ -88,19 +88,19 @@ class TransformedDistribution(Distribution):
             support = constraints.independent(support, len(self.event_shape) - support.event_dim)
         return support
 
-    has_rsample: Any = given("base_dist.has_rsample")
+    has_rsample: Any = alias("base_dist.has_rsample")
 
-    def _transformed(self, x: Tensor) -> Tensor:
+    def _transform(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
-            return self._transformed(self.base_dist.sample(sample_shape))
+            return self._transform(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return self._transformed(self.base_dist.rsample(sample_shape))
+        return self._transform(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -116,8 +116,8 @@ class TransformedDistribution(Distribution):
         base = self.base_dist.log_prob(y)
         return result + _sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
 
-    def _monotone(self, value: Tensor) -> Tensor:
-        """Return 1 - value where the transforms turn the order round."""
+    def _reflect_if_decreasing(self, value: Tensor) -> Tensor:
+        """Return `value`, or 1 - value if the composed transform is decreasing."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -130,7 +130,7 @@ class TransformedDistribution(Distribution):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
-        return self._monotone(self.base_dist.cdf(value))
+        return self._reflect_if_decreasing(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._transformed(self.base_dist.icdf(self._monotone(value)))
+        return self._transform(self.base_dist.icdf(self._reflect_if_decreasing(value)))

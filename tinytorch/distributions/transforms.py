@@ -1,4 +1,4 @@
-"""Transforms of random values, with the logarithms of their Jacobian determinants."""
+"""Transforms of random variables, with the logarithms of their Jacobian determinants."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
     _sum_rightmost,
+    alias,
     broadcast_all,
-    given,
     lazy_property,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
@@ -37,13 +37,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Transform:
-    """A differentiable map y = t(x) whose log |det dy/dx| can be computed.
+def _check_dims(dims: int, required: int) -> None:
+    if dims < required:
+        raise ValueError("Too few dimensions on input")
 
-    A subclass gives `domain` and `codomain`, `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+class Transform:
+    """A differentiable map y = t(x) with a computable log |det dy/dx|.
+
+    A subclass defines `domain`, `codomain`, `_call`, `_inverse` and `log_abs_det_jacobian`.
 
     Args:
-        cache_size: 1 keeps the last pair (x, y), so that the inverse of y is x itself; 0 does not.
+        cache_size: 1 to cache the last pair (x, y), so that the inverse of y is x itself; 0 for no cache.
 
     Example:
         >>> t = torch.distributions.transforms.ExpTransform()
@@ -51,7 +56,7 @@ class Transform:
         (tensor([1., 1.]), tensor([0., 0.]))
     """
 
-    # Attributes that are the arguments of `__init__`, for `with_cache`.
+    # Attributes with the arguments of `__init__`, for `with_cache`.
     _arguments: ClassVar[tuple[str, ...]]
 
     bijective: Any = False
@@ -72,30 +77,30 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions on the right one value has, where it is the same on both sides."""
+        """The number of event dimensions, if it is the same for the domain and the codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Any:
-        """The inverse transform: t.inv.inv is t."""
+        """The inverse transform; `t.inv.inv` is `t`."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
-            inverse = self._inverted()
+            inverse = self._make_inverse()
             self._inv = weakref.ref(inverse)
         return inverse
 
-    def _inverted(self) -> Transform:
+    def _make_inverse(self) -> Transform:
         return _InverseTransform(self)
 
     @property
     def sign(self) -> Any:
-        """The sign of the derivative, where that is one."""
+        """The sign of the derivative, if it is the same everywhere."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """Return the same transform with this `cache_size`.
+        """Return the same transform with another `cache_size`.
 
         Example:
             >>> torch.distributions.transforms.ExpTransform().with_cache(1) is not None
@@ -158,7 +163,7 @@ class Transform:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """Return the shape of t(x) for the shape of x.
+        """Return the shape of t(x) for x of shape `shape`.
 
         Example:
             >>> torch.distributions.transforms.StickBreakingTransform().forward_shape((2, 3))
@@ -167,7 +172,7 @@ class Transform:
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Return the shape of x for the shape of t(x).
+        """Return the shape of x for t(x) of shape `shape`.
 
         Example:
             >>> torch.distributions.transforms.StickBreakingTransform().inverse_shape((2, 3))
@@ -194,9 +199,9 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
 
-    bijective: Any = given("_inv.bijective")
-    sign: Any = given("_inv.sign")
-    inv: Any = given("_inv")
+    bijective: Any = alias("_inv.bijective")
+    sign: Any = alias("_inv.sign")
+    inv: Any = alias("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -223,7 +228,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first of `parts` first.
+    """The composition of transforms; the first of `parts` is applied first.
 
     Example:
         >>> T = torch.distributions.transforms
@@ -249,13 +254,13 @@ class ComposeTransform(Transform):
         if not self.parts:
             return constraints.real
         domain = self.parts[0].domain
-        # The events of the last part's results, followed back.
+        # The event dimensions of the composition's codomain, propagated back through the parts.
         event_dim = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             event_dim += part.domain.event_dim - part.codomain.event_dim
             event_dim = max(event_dim, part.domain.event_dim)
-        more = event_dim - domain.event_dim
-        return constraints.independent(domain, more) if more > 0 else domain
+        extra_dims = event_dim - domain.event_dim
+        return constraints.independent(domain, extra_dims) if extra_dims > 0 else domain
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
@@ -270,7 +275,7 @@ class ComposeTransform(Transform):
         """The product of the signs."""
         return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
 
-    def _inverted(self) -> Transform:
+    def _make_inverse(self) -> Transform:
         inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
         inverse._inv = weakref.ref(self)
         return inverse
@@ -314,7 +319,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions count as part of the event.
+    """A transform with the last `reinterpreted_batch_ndims` batch dimensions as event dimensions.
 
     Example:
         >>> T = torch.distributions.transforms
@@ -338,17 +343,15 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    bijective: Any = given("base_transform.bijective")
-    sign: Any = given("base_transform.sign")
+    bijective: Any = alias("base_transform.bijective")
+    sign: Any = alias("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
-        if x.dim() < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(x.dim(), self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        if y.dim() < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(y.dim(), self.codomain.event_dim)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -366,7 +369,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Reshape the last dimensions from `in_shape` to `out_shape`.
+    """A reshape of the trailing dimensions from `in_shape` to `out_shape`.
 
     Example:
         >>> torch.distributions.transforms.ReshapeTransform((4,), (2, 2))(torch.zeros(3, 4)).shape
@@ -401,8 +404,7 @@ class ReshapeTransform(Transform):
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def _shape(self, shape: Any, old: Size, new: Size) -> Size:
-        if len(shape) < len(old):
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), len(old))
         cut = len(shape) - len(old)
         if tuple(shape[cut:]) != old:
             raise ValueError(f"Shape mismatch: expected {Size(shape[cut:])} but got {old}")
@@ -415,8 +417,8 @@ class ReshapeTransform(Transform):
         return self._shape(shape, self.out_shape, self.in_shape)
 
 
-class _OfNoArguments(Transform):
-    """A transform without parameters: all of one class are equal."""
+class _ParameterFree(Transform):
+    """Base class of transforms without parameters, of which all instances are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -424,8 +426,8 @@ class _OfNoArguments(Transform):
     __hash__ = object.__hash__
 
 
-class _Increasing(_OfNoArguments):
-    """One of all real numbers, which keeps their order."""
+class _Increasing(_ParameterFree):
+    """Base class of increasing bijections from the real numbers."""
 
     domain = constraints.real
     bijective = True
@@ -454,7 +456,7 @@ class ExpTransform(_Increasing):
 
 
 class PowerTransform(Transform):
-    """y = x to the power of `exponent`, for positive x.
+    """y = x**exponent, for positive x.
 
     Example:
         >>> torch.distributions.transforms.PowerTransform(2.0)(torch.tensor([3.0]))
@@ -503,7 +505,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x)), kept away from 0 and 1.
+    """y = 1 / (1 + exp(-x)), clamped to exclude 0 and 1.
 
     Example:
         >>> torch.distributions.transforms.SigmoidTransform()(torch.zeros(2))
@@ -561,12 +563,12 @@ class TanhTransform(_Increasing):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # log(1 - tanh(x)^2), for large x too
+        # log(1 - tanh(x)^2), in a form that is accurate for large x
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
-class AbsTransform(_OfNoArguments):
-    """y = |x|; the inverse takes the positive x.
+class AbsTransform(_ParameterFree):
+    """y = |x|; the inverse returns the nonnegative x.
 
     Example:
         >>> torch.distributions.transforms.AbsTransform()(torch.tensor([-1.0, 2.0]))
@@ -584,10 +586,10 @@ class AbsTransform(_OfNoArguments):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x, of numbers or tensors.
+    """y = loc + scale * x, where `loc` and `scale` are numbers or tensors.
 
     Args:
-        event_dim: how many dimensions on the right are one event.
+        event_dim: the number of trailing dimensions of one event.
 
     Example:
         >>> torch.distributions.transforms.AffineTransform(1.0, 2.0)(torch.ones(1))
@@ -603,7 +605,7 @@ class AffineTransform(Transform):
         self.scale = scale
         self._event_dim = event_dim
 
-    event_dim: Any = given("_event_dim")
+    event_dim: Any = alias("_event_dim")
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -651,9 +653,9 @@ class AffineTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Real vectors of D(D-1)/2 to Cholesky factors of D x D correlation matrices.
+    """Map vectors of D(D-1)/2 real numbers to Cholesky factors of D x D correlation matrices.
 
-    tanh makes partial correlations of them; each row is then a point of the unit sphere.
+    tanh maps the numbers to partial correlations, from which follow the rows, points of the unit sphere.
 
     Example:
         >>> torch.distributions.transforms.CorrCholeskyTransform()(torch.zeros(3))
@@ -675,23 +677,22 @@ class CorrCholeskyTransform(Transform):
         eps = finfo(x.dtype).eps
         x = x.clamp(-1 + eps, 1 - eps)
         r = vec_to_tril_matrix(x, diag=-1)
-        left = (1 - r**2).sqrt().cumprod(-1)
+        remaining = (1 - r**2).sqrt().cumprod(-1)
         r = r + eye(r.shape[-1], dtype=r.dtype)
-        return r * pad(left[..., :-1], [1, 0], value=1)
+        return r * pad(remaining[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
-        t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        remaining = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
+        t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(remaining, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
-        left = 1 - (y * y).cumsum(-1)
-        sticks = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
-        return sticks - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        remaining = 1 - (y * y).cumsum(-1)
+        stick_breaking = 0.5 * tril_matrix_to_vec(remaining, diag=-2).log().sum(-1)
+        return stick_breaking - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), 1)
         n = shape[-1]
         d = round((0.25 + 2 * n) ** 0.5 + 0.5)
         if d * (d - 1) // 2 != n:
@@ -699,16 +700,15 @@ class CorrCholeskyTransform(Transform):
         return shape[:-1] + (d, d)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), 2)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         d = shape[-1]
         return shape[:-2] + (d * (d - 1) // 2,)
 
 
-class SoftmaxTransform(_OfNoArguments):
-    """y = exp(x) / sum(exp(x)), over the last dimension; not a bijection.
+class SoftmaxTransform(_ParameterFree):
+    """y = exp(x) / sum(exp(x)) over the last dimension, which is not a bijection.
 
     Example:
         >>> torch.distributions.transforms.SoftmaxTransform()(torch.zeros(2))
@@ -726,15 +726,14 @@ class SoftmaxTransform(_OfNoArguments):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), 1)
         return shape
 
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(_OfNoArguments):
-    """Real vectors of K-1 to the simplex of K: each number says which part of what is left is broken off.
+class StickBreakingTransform(_ParameterFree):
+    """Map vectors of K-1 real numbers to the simplex in K dimensions, by stick-breaking with sigmoid fractions.
 
     Example:
         >>> torch.distributions.transforms.StickBreakingTransform()(torch.zeros(2))
@@ -753,8 +752,8 @@ class StickBreakingTransform(_OfNoArguments):
     def _inverse(self, y: Tensor) -> Tensor:
         first = y[..., :-1]
         offset = y.shape[-1] - y.new_ones(first.shape[-1]).cumsum(-1)
-        left = (1 - first.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
-        return first.log() - left.log() + offset.log()
+        remaining = (1 - first.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
+        return first.log() - remaining.log() + offset.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         offset = x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
@@ -762,18 +761,16 @@ class StickBreakingTransform(_OfNoArguments):
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), 1)
         return shape[:-1] + (shape[-1] + 1,)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(len(shape), 1)
         return shape[:-1] + (shape[-1] - 1,)
 
 
-class LowerCholeskyTransform(_OfNoArguments):
-    """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs.
+class LowerCholeskyTransform(_ParameterFree):
+    """Map square matrices to lower triangular ones with a positive diagonal, by exp on the diagonal.
 
     Example:
         >>> torch.distributions.transforms.LowerCholeskyTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
@@ -791,8 +788,8 @@ class LowerCholeskyTransform(_OfNoArguments):
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(_OfNoArguments):
-    """Matrices to positive definite ones, L L^T with the L of `LowerCholeskyTransform`.
+class PositiveDefiniteTransform(_ParameterFree):
+    """Map square matrices to positive definite ones, L L^T with the L of `LowerCholeskyTransform`.
 
     Example:
         >>> torch.distributions.transforms.PositiveDefiniteTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
@@ -811,8 +808,8 @@ class PositiveDefiniteTransform(_OfNoArguments):
         return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
-class _SideBySide(Transform):
-    """Transforms of parts of a tensor, which are taken along a dimension."""
+class _PartwiseTransform(Transform):
+    """Base class of transforms that are applied to the parts of a tensor along a dimension."""
 
     transforms: list[Transform]
 
@@ -826,12 +823,24 @@ class _SideBySide(Transform):
         self.dim = dim
 
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
-        """Return the part of each transform."""
+        """Split a tensor into one part per transform."""
         raise NotImplementedError
 
-    def _joined(self, parts: list[Tensor]) -> Tensor:
-        """Return the parts as one tensor again."""
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        """Combine the parts into one tensor."""
         raise NotImplementedError
+
+    def _constraint(self, parts: list[Any]) -> Any:
+        """Combine constraints of the parts into one of the tensor."""
+        raise NotImplementedError
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return self._constraint([t.domain for t in self.transforms])
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return self._constraint([t.codomain for t in self.transforms])
 
     def _checked(self, x: Tensor, length: int) -> Tensor:
         if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != length:
@@ -839,18 +848,18 @@ class _SideBySide(Transform):
         return x
 
     def _call(self, x: Tensor) -> Tensor:
-        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)])
+        return self._join([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)])
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
+        return self._join([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
 
     @property
     def bijective(self) -> Any:
         return all(t.bijective for t in self.transforms)
 
 
-class CatTransform(_SideBySide):
-    """Transforms of pieces, of given lengths along a dimension.
+class CatTransform(_PartwiseTransform):
+    """Transforms of consecutive slices of a dimension, with lengths `lengths`.
 
     Example:
         >>> T = torch.distributions.transforms
@@ -872,18 +881,18 @@ class CatTransform(_SideBySide):
 
     @lazy_property
     def event_dim(self) -> int:
-        """The most dimensions that an event of a part has."""
+        """The largest number of event dimensions of the transforms."""
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
     def length(self) -> int:
-        """The length of all pieces together."""
+        """The total length of the slices."""
         return sum(self.lengths)
 
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
         return self._checked(x, self.length).split(self.lengths, self.dim)
 
-    def _joined(self, parts: list[Tensor]) -> Tensor:
+    def _join(self, parts: list[Tensor]) -> Tensor:
         return cat(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -895,17 +904,12 @@ class CatTransform(_SideBySide):
         dim += self.event_dim
         return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+    def _constraint(self, parts: list[Any]) -> Any:
+        return constraints.cat(parts, self.dim, self.lengths)
 
 
-class StackTransform(_SideBySide):
-    """Transforms, one for each index of a dimension.
+class StackTransform(_PartwiseTransform):
+    """Transforms of the slices at each index of a dimension.
 
     Example:
         >>> T = torch.distributions.transforms
@@ -918,24 +922,19 @@ class StackTransform(_SideBySide):
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
         return self._checked(x, len(self.transforms)).unbind(self.dim)
 
-    def _joined(self, parts: list[Tensor]) -> Tensor:
+    def _join(self, parts: list[Tensor]) -> Tensor:
         return stack(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         triples = zip(self.transforms, self._parts(x), self._parts(y), strict=True)
         return stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.stack([t.domain for t in self.transforms], self.dim)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+    def _constraint(self, parts: list[Any]) -> Any:
+        return constraints.stack(parts, self.dim)
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = the probability of no more than x in a distribution.
+    """y = P(X <= x), the cumulative distribution function of a distribution.
 
     Example:
         >>> d = torch.distributions.Exponential(1.0)
@@ -953,7 +952,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
-    domain: Any = given("distribution.support")
+    domain: Any = alias("distribution.support")
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)

@@ -1,4 +1,4 @@
-"""What the distributions share: broadcasting of parameters, probabilities and logits, lazy properties."""
+"""Utilities of distributions: broadcasting of parameters, probabilities and logits, lazy properties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Return numbers and tensors as tensors of one shape.
+    """Return numbers and tensors as tensors of one shape, by broadcasting.
 
     Numbers get the dtype of the first tensor, or the default dtype.
 
@@ -39,11 +39,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
-    kind = next((each.dtype for each in values if isinstance(each, Tensor)), None)
-    if kind is None:
+    dtype = next((value.dtype for value in values if isinstance(value, Tensor)), None)
+    if dtype is None:
         values = tuple(float(value) for value in values)
-    made = (each if isinstance(each, Tensor) else tensor(each, dtype=kind) for each in values)
-    return tuple(broadcast_tensors(*made))
+    tensors = (value if isinstance(value, Tensor) else tensor(value, dtype=dtype) for value in values)
+    return tuple(broadcast_tensors(*tensors))
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
@@ -58,7 +58,7 @@ def _sum_rightmost(value: Tensor, dims: int) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the probabilities of log odds (binary) or of unnormalised log probabilities.
+    """Return the probabilities for log odds (binary) or for unnormalized log probabilities.
 
     Example:
         >>> torch.distributions.utils.logits_to_probs(torch.zeros(2))
@@ -68,7 +68,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Return probabilities moved away from 0 and 1 by the dtype's epsilon.
+    """Return probabilities clamped to [eps, 1 - eps], where eps is the dtype's machine epsilon.
 
     Example:
         >>> torch.distributions.utils.clamp_probs(torch.tensor([0.0, 0.5])) > 0
@@ -90,7 +90,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """A property that is computed when it is first asked for, and then kept as an attribute.
+    """A property that is computed on first access and then stored as an attribute.
 
     Example:
         >>> class A:
@@ -117,16 +117,16 @@ class lazy_property:
         return value
 
 
-def given(name: str, doc: str | None = None) -> Tensor:
-    """Return a property that is another attribute of the distribution, such as the mean that is its parameter `loc`."""
+def alias(name: str, doc: str | None = None) -> Tensor:
+    """Return a property that reads another attribute, whose name may be dotted, such as "base_dist.mean"."""
     return cast(Tensor, property(attrgetter(name), doc=doc))
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Return the lower triangles of matrices (..., D, D), row after row, as vectors.
+    """Return the lower triangles of matrices (..., D, D), row by row, as vectors.
 
     Args:
-        diag: up to which diagonal, as for `tril`.
+        diag: the last diagonal that is included, as for `tril`.
 
     Example:
         >>> torch.distributions.utils.tril_matrix_to_vec(torch.tensor([[1, 2], [3, 4]]))
@@ -139,10 +139,10 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Return the lower triangular matrices whose triangles are `vec`, row after row.
+    """Return the lower triangular matrices whose triangles are `vec`, row by row.
 
     Raises:
-        ValueError: no triangle has that many elements.
+        ValueError: no triangle has as many elements as `vec`.
 
     Example:
         >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1, 3, 4]))
@@ -163,23 +163,23 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 class ProbsOrLogits:
-    """What distributions share that are given by `probs` or by `logits`, of which the other is computed when needed.
+    """Mixin of distributions parameterized by `probs` or `logits`; the other one is computed on first access.
 
-    The parameter that was given is an attribute; the lazy property of the other looks at it. Those here are for
-    one probability an element.
+    The parameter passed to `__init__` is an attribute, whose name is `_given`. The lazy properties here convert between
+    probabilities and log odds, elementwise.
     """
 
-    _kept: tuple[str, ...] = ("_given",)
+    _copied: tuple[str, ...] = ("_given",)
     _given: str
 
-    def _choose(self, probs: Any, logits: Any) -> None:
+    def _check_exclusive(self, probs: Any, logits: Any) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         self._given = "logits" if probs is None else "probs"
 
-    def _set(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
-        """Keep the parameter that is given; return other parameters broadcast with it."""
-        self._choose(probs, logits)
+    def _set_param(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Store the one of `probs` and `logits` that is not None; return other parameters broadcast with it."""
+        self._check_exclusive(probs, logits)
         *rest, value = broadcast_all(*others, logits if probs is None else probs)
         self.__dict__[self._given] = value
         return tuple(rest)

@@ -1,4 +1,4 @@
-"""The distribution of von Mises, on angles."""
+"""The von Mises distribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all, given, lazy_property
+from tinytorch.distributions.utils import alias, broadcast_all, lazy_property
 from tinytorch.kernels import dtypes
 from tinytorch.ops.create import zeros
 from tinytorch.ops.masks import where
@@ -17,7 +17,7 @@ from tinytorch.ops.random import rand
 
 __all__ = ["VonMises"]
 
-# Abramowitz and Stegun, 9.8.1 to 9.8.4, by ascending power: I0 and I1 below 3.75 and above.
+# Coefficients by ascending power for I0 and I1, below 3.75 and above: Abramowitz and Stegun, 9.8.1 to 9.8.4.
 _SMALL = (
     (1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813),
     (0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411),
@@ -47,7 +47,7 @@ def _log_bessel(x: Tensor, order: int) -> Tensor:
 
 
 class VonMises(Distribution):
-    """Angles around `loc`, the more concentrated the greater `concentration`.
+    """The von Mises distribution of angles, with mean direction `loc` and concentration `concentration`.
 
     Example:
         >>> d = torch.distributions.VonMises(torch.tensor([1.0]), torch.tensor([4.0]))
@@ -75,7 +75,7 @@ class VonMises(Distribution):
         kappa = self.concentration.double()
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
-        # For small kappa that has no digits left, but a Taylor series.
+        # For small kappa the formula loses all precision: use a Taylor series.
         return where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
@@ -95,7 +95,7 @@ class VonMises(Distribution):
             angle = (x + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return angle.to(self.loc.dtype)
 
-    mean = mode = given("loc")
+    mean = mode = alias("loc")
 
     @lazy_property
     def variance(self) -> Tensor:

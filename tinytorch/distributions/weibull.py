@@ -16,7 +16,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """The Weibull distribution: scale * x^(1 / concentration) of exponential x.
+    """The Weibull distribution, of scale * x^(1 / concentration) for x from Exponential(1).
 
     Example:
         >>> torch.distributions.Weibull(2.0, 1.0).mean

@@ -11,7 +11,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.multivariate_normal import GivenByMatrix, scale_tril_of, the_one_given
+from tinytorch.distributions.multivariate_normal import MatrixParameterized, specified_matrix, to_scale_tril
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.linalg.matrices import cholesky_solve
@@ -21,7 +21,7 @@ from tinytorch.ops.sequences import arange, tril_indices
 
 __all__ = ["Wishart"]
 
-_ATTEMPTS = 10  # at a sample that is not singular
+_MAX_RETRIES = 10  # for a singular sample
 
 
 def _multivariate_digamma(x: Tensor, p: int) -> Tensor:
@@ -29,19 +29,19 @@ def _multivariate_digamma(x: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - 0.5 * arange(p, dtype=x.dtype)).digamma().sum(-1)
 
 
-class Wishart(GivenByMatrix, ExponentialFamily):
-    """Scatter matrices: X X^T for `df` normal columns of covariance V, which is given by one of three matrices.
+class Wishart(MatrixParameterized, ExponentialFamily):
+    """The distribution of scatter matrices X X^T, where X has `df` normal columns with covariance V.
 
     Args:
-        df: the degrees of freedom, above n - 1; need not be whole.
-        covariance_matrix, precision_matrix, scale_tril: V, or instead another, as for `MultivariateNormal`.
+        df: the degrees of freedom, greater than n - 1; not necessarily an integer.
+        covariance_matrix, precision_matrix, scale_tril: V or an equivalent, as for `MultivariateNormal`.
 
     Raises:
-        AssertionError: not just one matrix is given.
+        AssertionError: not exactly one matrix is passed.
         ValueError: `df` is too low, or a matrix has too few dimensions.
 
     Source:
-        Bartlett, "On the theory of statistical regression", 1933: the decomposition that samples are made by.
+        Bartlett, "On the theory of statistical regression", 1933: the decomposition from which samples are computed.
 
     Example:
         >>> torch.distributions.Wishart(torch.tensor(4.0), torch.eye(2)).mean
@@ -52,7 +52,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    _parts = ("_chi2",)
+    _components = ("_chi2",)
 
     def __init__(
         self,
@@ -62,16 +62,16 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, matrix = the_one_given(covariance_matrix, precision_matrix, scale_tril, AssertionError)
+        name, matrix = specified_matrix(covariance_matrix, precision_matrix, scale_tril, AssertionError)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
-        number = not isinstance(df, Tensor)
-        if number:
+        is_number = not isinstance(df, Tensor)
+        if is_number:
             df = as_tensor(df, dtype=matrix.dtype)
         batch_shape = Size(broadcast_shapes(matrix.shape[:-2], df.shape))
         n = matrix.shape[-1]
         self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
-        self.df = df if number else df.expand(batch_shape)
+        self.df = df if is_number else df.expand(batch_shape)
         if (self.df <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         super().__init__(batch_shape, Size((n, n)), validate_args=validate_args)
@@ -80,14 +80,14 @@ class Wishart(GivenByMatrix, ExponentialFamily):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
-        # Of the squares of the diagonal in Bartlett's decomposition.
-        falling = arange(n, dtype=self._unbroadcasted_scale_tril.dtype)
-        self._chi2 = Chi2((self.df.unsqueeze(-1) - falling).expand(batch_shape + (-1,)))
+        self._unbroadcasted_scale_tril = to_scale_tril(name, matrix)
+        # The squared diagonal elements in Bartlett's decomposition.
+        offsets = arange(n, dtype=self._unbroadcasted_scale_tril.dtype)
+        self._chi2 = Chi2((self.df.unsqueeze(-1) - offsets).expand(batch_shape + (-1,)))
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        """The constraints of the parameters by name: that of `df` depends on the size of the matrices."""
+        """The constraints of the parameters, by name; that of `df` depends on the size of the matrices."""
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -124,19 +124,20 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         return checks.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else checks
 
     def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Tensor:
-        """Return samples with gradients; singular ones, which rounding makes, are drawn again some times.
+        """Return reparameterized samples; samples that are singular by rounding are redrawn a limited number of times.
 
-        PyTorch draws anew what is *not* singular and warns of it. So is done here, for the same numbers; then what is.
+        PyTorch redraws the samples that are *not* singular, and warns. The same is done here first, so that the random
+        numbers agree; then the singular samples are redrawn.
 
         Args:
-            sample_shape: how many.
-            max_try_correction: how often; 10 times if None.
+            sample_shape: the shape of the batch of samples.
+            max_try_correction: the number of times; 10 if None.
         """
         sample = self._bartlett(sample_shape)
         again = self._any_of_batch(self.support.check(sample))
         if sample.numel():
             warnings.warn("Singular sample detected.", stacklevel=2)
-        for _ in range(1 + (_ATTEMPTS if max_try_correction is None else max_try_correction)):
+        for _ in range(1 + (_MAX_RETRIES if max_try_correction is None else max_try_correction)):
             if again.any():
                 sample[again] = self._bartlett((int(again.sum()),))
             again = self._any_of_batch(self.support.check(sample).logical_not())

@@ -45,8 +45,8 @@ def _stacked(states: list[Tensors]) -> Tensors:
         tracked = {tensor.requires_grad for tensor in tensors}
         if len(tracked) > 1:
             raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-        whole = stack(tensors)
-        stacked[name] = whole.detach().requires_grad_() if tracked == {True} else whole
+        tensor = stack(tensors)
+        stacked[name] = tensor.detach().requires_grad_() if tracked == {True} else tensor
     return stacked
 
 

@@ -96,19 +96,9 @@ def keystr(kp: tuple[Any, ...]) -> str:
 class _Kind(NamedTuple):
     """How containers of one type are flattened and restored."""
 
-    flatten: Callable[[Any], tuple[list[Any], Any]]  # to the items and the context
-    unflatten: Callable[[list[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]  # to the items and the context
+    unflatten_fn: Callable[[list[Any], Any], Any]
     keys: Callable[[Any, Any], list[Any]] | None  # from the container and the context
-
-    @property
-    def flatten_fn(self) -> Callable[[Any], tuple[list[Any], Any]]:
-        """PyTorch's name of `flatten`."""
-        return self.flatten
-
-    @property
-    def unflatten_fn(self) -> Callable[[list[Any], Any], Any]:
-        """PyTorch's name of `unflatten`."""
-        return self.unflatten
 
 
 def _sequence_keys(container: Any, context: Any) -> list[Any]:
@@ -312,7 +302,7 @@ class TreeSpec:
             if kind is not self.type:
                 actual = type(tree) if kind is None else kind
                 raise ValueError(f"Node type mismatch; expected {self.type}, but got {actual}.")
-            items, context = _kinds[kind].flatten(tree)
+            items, context = _kinds[kind].flatten_fn(tree)
             if len(items) != self.num_children:
                 raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(items)}.")
             if kind is not deque and context != self.context:
@@ -368,7 +358,7 @@ def _flatten_into(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
-    items, context = _kinds[kind].flatten(tree)
+    items, context = _kinds[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten_into(item, is_leaf, leaves) for item in items])
 
 
@@ -393,7 +383,7 @@ def _build(leaves: Iterator[Any], structure: TreeSpec) -> Any:
     if structure.type is None:
         return next(leaves)
     items = [_build(leaves, child) for child in structure._children]
-    return _kinds[structure.type].unflatten(items, structure.context)
+    return _kinds[structure.type].unflatten_fn(items, structure.context)
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:

@@ -150,11 +150,11 @@ class _Run:
         """Return whether the surroundings may differentiate gradients that depend on these tensors."""
         if not self.recording:
             return False
-        around = _Surroundings()
+        surroundings = _Surroundings()
 
         def tracked(x: Any, levels: list[Level]) -> bool:
             return isinstance(x, Tensor) and (
-                around.track(x) or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
+                surroundings.track(x) or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
             )
 
         return any(tracked(tensor, _levels()) for tensor in tensors)
@@ -165,22 +165,22 @@ class _Run:
         Raises:
             RuntimeError: a leaf of the tree is no Tensor.
         """
-        around = _Surroundings() if self.recording else None
-        return tree_map(lambda x: self._detached_result(x, around, _levels()), tree)
+        surroundings = _Surroundings() if self.recording else None
+        return tree_map(lambda x: self._detached_result(x, surroundings, _levels()), tree)
 
-    def _detached_result(self, x: Any, around: _Surroundings | None, levels: list[Level]) -> Tensor:
+    def _detached_result(self, x: Any, surroundings: _Surroundings | None, levels: list[Level]) -> Tensor:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
         if id(x) in self.inputs and x.is_leaf:
             return self.inputs[id(x)][1]
         tangents = [level.tangent(x) for level in levels]
         ours = x.requires_grad and x._edge is not None and x._edge[0].number > self.start
-        out = _without_graph(x) if ours and (around is None or not around.track(x)) else x
+        out = _without_graph(x) if ours and (surroundings is None or not surroundings.track(x)) else x
         for k, (level, tangent) in enumerate(zip(levels, tangents, strict=True)):
             if tangent is not None:  # a tangent, too, may depend on the run's inputs
-                left = self._detached_result(tangent, around, levels[:k])
-                if left is not tangent:
-                    out = level.dual(out, left)
+                detached_tangent = self._detached_result(tangent, surroundings, levels[:k])
+                if detached_tangent is not tangent:
+                    out = level.dual(out, detached_tangent)
         return out
 
 
@@ -802,8 +802,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
         tensor([2., 2.])
         tensor([1., 1.])
     """
-    around = _Surroundings(leaves=False)
-    if around.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
+    surroundings = _Surroundings(leaves=False)
+    if surroundings.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
         return wrap(tensor._array.copy())  # (a tangent belongs to the array)
     return tensor
 

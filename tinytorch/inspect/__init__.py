@@ -1,1 +1,1 @@
-"""To look at what happens: pictures of graphs, profiles, summaries of models, timings."""
+"""Tools for inspection: profiles, summaries of models, and timings."""

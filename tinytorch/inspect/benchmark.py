@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark`: how long a statement takes."""
+"""`torch.utils.benchmark`: timing of statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = {"ns": (1e-9, "nanosecond"), "us": (1e-6, "microsecond"), "ms": (1e-3, 
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return a unit in which a time is near 1, and how many seconds it is.
+    """Return a suitable unit for a time in seconds, and the length of the unit in seconds.
 
     Example:
         >>> from tinytorch.utils.benchmark import select_unit
@@ -57,7 +57,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """Return the different elements, in the order in which they come first.
+    """Return the distinct elements, in the order of their first occurrence.
 
     Example:
         >>> from tinytorch.utils.benchmark import ordered_unique
@@ -69,7 +69,7 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
 
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
-    """Compute with `n` threads in a `with` block.
+    """Set the number of threads to `n` for a `with` block.
 
     Example:
         >>> from tinytorch.utils.benchmark import set_torch_threads
@@ -87,7 +87,7 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 @dataclasses.dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What is measured: a statement, and the names that it is shown with."""
+    """A measured statement, its environment, and its labels."""
 
     stmt: str
     setup: str
@@ -101,14 +101,14 @@ class TaskSpec:
     @property
     def title(self) -> str:
         """The label, or else the statement."""
-        more = self.sub_label
+        sub_label = self.sub_label
         if self.label is None and "\n" in self.stmt:
-            shown = f" ({more})" if more else ""
-            return f"stmt:{shown}\n{textwrap.indent(self.stmt, '  ')}"
-        return (self.stmt if self.label is None else self.label) + (f": {more}" if more else "")
+            suffix = f" ({sub_label})" if sub_label else ""
+            return f"stmt:{suffix}\n{textwrap.indent(self.stmt, '  ')}"
+        return (self.stmt if self.label is None else self.label) + (f": {sub_label}" if sub_label else "")
 
     def setup_str(self) -> str:
-        """Return how the statement is prepared, as text."""
+        """Return a description of the setup."""
         if self.setup in ("", "pass"):
             return ""
         if "\n" in self.setup:
@@ -116,19 +116,19 @@ class TaskSpec:
         return f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """Return title, description and setup, as text."""
+        """Return the title, description and setup as text."""
         parts = [self.title, self.description or "", self.setup_str()]
         return "\n".join(f"{part}\n" if "\n" in part else part for part in parts if part)
 
 
 @dataclasses.dataclass(init=True, repr=False)
 class Measurement:
-    """The times that a statement took; print it for a summary.
+    """The measured times of a statement; print it for a summary.
 
     Args:
-        number_per_run: how often the statement ran for each time.
-        raw_times: the times, in seconds.
-        task_spec: what was measured; its fields are also attributes of the measurement.
+        number_per_run: number of executions per measurement.
+        raw_times: the measured times, in seconds.
+        task_spec: the measured task, whose fields are also attributes of the measurement.
 
     Example:
         >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
@@ -148,7 +148,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """The times of a single run.
+        """The times per execution.
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
@@ -157,16 +157,16 @@ class Measurement:
         """
         return [time / self.number_per_run for time in self.raw_times]
 
-    def _quantile(self, part: float) -> float:
+    def _quantile(self, q: float) -> float:
         times = sorted(self.times)
-        place = part * (len(times) - 1)
-        low = math.floor(place)
+        position = q * (len(times) - 1)
+        low = math.floor(position)
         high = min(low + 1, len(times) - 1)
-        return times[low] + (times[high] - times[low]) * (place - low)
+        return times[low] + (times[high] - times[low]) * (position - low)
 
     @property
     def median(self) -> float:
-        """The time that half of the runs took at most.
+        """The median time.
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
@@ -188,7 +188,7 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The range of times without the lowest and the highest quarter.
+        """The interquartile range of the times.
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
@@ -199,14 +199,14 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median count, an estimate."""
+        """The estimated number of significant digits of the median."""
         times = sorted(self.times)
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
         width = max(1.645 * statistics.pstdev(middle) / math.sqrt(len(middle)), 25e-9)
         return min(max(math.floor(math.log10(self.median / width)), 1), 4)
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Return whether `iqr` is less than this part of the median."""
+        """Return whether the interquartile range is less than `threshold` times the median."""
         return self.iqr / self.median < threshold
 
     @property
@@ -222,7 +222,7 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times differ much."""
+        """Whether the times vary a lot."""
         return bool(self._warnings)
 
     @property
@@ -258,27 +258,27 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return one measurement for each task, with the times of a single run of all measurements of it."""
+        """Return one measurement per task, with the times per execution of all its measurements."""
         groups: dict[TaskSpec, list[float]] = {}
-        for each in measurements:
-            groups.setdefault(each.task_spec, []).extend(each.times)
+        for measurement in measurements:
+            groups.setdefault(measurement.task_spec, []).extend(measurement.times)
         return [Measurement(1, times, task) for task, times in groups.items()]
 
 
 class Timer:
-    """Measures how long a statement takes, on one thread unless told otherwise.
+    """Measures the time of a statement, by default on one thread.
 
     Args:
-        stmt: the statement, as text.
-        setup: runs once before each measurement.
-        global_setup: empty: it is for C++.
-        timer: returns the time in seconds.
+        stmt: the source of the statement.
+        setup: source that is executed once before each measurement.
+        global_setup: must be empty; it is for C++.
+        timer: a function that returns the time in seconds.
         globals: the names that the statement may use; "torch" is added.
-        label, sub_label, description, env: names to show the measurement with.
+        label, sub_label, description, env: labels of the measurement.
         num_threads: see `torch.set_num_threads`.
 
     Raises:
-        ValueError: the statement is no text; `global_setup` is not empty.
+        ValueError: the statement is not a string, or `global_setup` is not empty.
         NotImplementedError: the language is C++.
 
     Example:
@@ -322,7 +322,7 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Return the time of `number` runs, measured once, after a hundredth as many to get warm.
+        """Measure `number` executions once, after a warm-up of a hundredth as many.
 
         Example:
             >>> import tinytorch.utils.benchmark
@@ -342,13 +342,13 @@ class Timer:
         """Raise NotImplementedError, as in PyTorch: use `blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
-    def _runs(self, least: float) -> int:
-        """Return how many runs take so long that measuring them costs nothing beside."""
-        nothing = statistics.median(self._time(0) for _ in range(5))
+    def _executions_per_block(self, min_time: float) -> int:
+        """Return a number of executions that takes so long that the overhead of timing is negligible."""
+        overhead = statistics.median(self._time(0) for _ in range(5))
         number = 1
         while number < 2**31 // 10:
             taken = self._time(number)
-            if taken > least or (nothing <= 1e-4 * taken and taken >= least / 1000):
+            if taken > min_time or (overhead <= 1e-4 * taken and taken >= min_time / 1000):
                 break
             number *= 10
         return number
@@ -356,10 +356,10 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Return the times of as many runs each that the clock does not count, for `min_run_time` seconds in all.
+        """Measure blocks of executions, so large that the overhead of timing is negligible, for `min_run_time` seconds.
 
         Args:
-            callback: called with the number of runs and the time after each measurement.
+            callback: called after each measurement with the number of executions and the time.
 
         Example:
             >>> import tinytorch.utils.benchmark
@@ -377,11 +377,11 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
-        """Return times, as `blocked_autorange` does, of which enough were taken that they differ little.
+        """Measure as `blocked_autorange` does, until the times vary little.
 
         Args:
-            threshold: the range of the middle half of the times is to be less than this part of their median.
-            min_run_time, max_run_time: how long to measure at least and at most, in seconds.
+            threshold: stop when the interquartile range is less than `threshold` times the median.
+            min_run_time, max_run_time: minimum and maximum total time, in seconds.
             callback: as for `blocked_autorange`.
         """
 
@@ -392,36 +392,36 @@ class Timer:
 
     def _measure(
         self,
-        block: float,
-        least: float,
-        enough: Callable[[list[float]], bool],
-        most: float | None,
+        block_time: float,
+        min_time: float,
+        is_done: Callable[[list[float]], bool],
+        max_time: float | None,
         callback: Callable[[int, float], Any] | None,
     ) -> Measurement:
         times: list[float] = []
         with set_torch_threads(self._task_spec.num_threads):
-            number = self._runs(block)
-            while sum(times) < least or not enough(times):
+            number = self._executions_per_block(block_time)
+            while sum(times) < min_time or not is_done(times):
                 times.append(self._time(number))
                 if callback is not None:
                     callback(number, times[-1])
-                if most is not None and sum(times) > most:
+                if max_time is not None and sum(times) > max_time:
                     break
         return Measurement(number, times, self._task_spec)
 
 
 # Tables -------------------------------------------------------------------------------------------
 
-# What terminals show bold and in colour, by how many times the best one's time a time is at most.
-_COLOURS = ((1.01, "\033[92m\033[1m"), (1.1, "\033[34m\033[1m"))
+# Escape sequences of terminals for times up to a multiple of the best time.
+_GOOD_COLOURS = ((1.01, "\033[92m\033[1m"), (1.1, "\033[34m\033[1m"))
 _BAD, _VERY_BAD, _PLAIN = "\033[2m\033[91m", "\033[31m\033[1m", "\033[0m\033[0m"
-_JITTER = 100e-9  # seconds that do not count
+_JITTER = 100e-9  # a difference in seconds that is not significant
 
 
 def _coloured(text: str, time: float, best: float) -> str:
     if time <= best + _JITTER:
-        return f"{_COLOURS[0][1]}{text}{_PLAIN}"
-    for ratio, colour in _COLOURS:
+        return f"{_GOOD_COLOURS[0][1]}{text}{_PLAIN}"
+    for ratio, colour in _GOOD_COLOURS:
         if time <= best * ratio:
             return f"{colour}{text}{_PLAIN}"
     if time >= best * 2:
@@ -430,70 +430,70 @@ def _coloured(text: str, time: float, best: float) -> str:
 
 
 class _Table:
-    """Measurements of one label: a row for each task and number of threads, a column for each description."""
+    """A table of measurements of one label, with a row per task and number of threads and a column per description."""
 
     def __init__(self, compare: Compare, results: list[Measurement]) -> None:
         self.compare = compare
         self.label = results[0].label or ""
-        self.unit, self.scale = select_unit(min(each.median for each in results))
-        rows = ordered_unique([self._row_of(each) for each in results])
+        self.unit, self.scale = select_unit(min(result.median for result in results))
+        rows = ordered_unique([self._row_key(result) for result in results])
         self.rows = sorted(rows, key=lambda row: row[:2])
-        self.columns = ordered_unique([each.description for each in results])
-        self.cells = {(self._row_of(each), each.description): each for each in results}
-        self.environments = ordered_unique([each.env for each in results])
-        self.fluctuates = any(each.has_warnings for each in results)
+        self.columns = ordered_unique([result.description for result in results])
+        self.cells = {(self._row_key(result), result.description): result for result in results}
+        self.environments = ordered_unique([result.env for result in results])
+        self.fluctuates = any(result.has_warnings for result in results)
 
     @staticmethod
-    def _row_of(result: Measurement) -> tuple[int, Any, str]:
+    def _row_key(result: Measurement) -> tuple[int, Any, str]:
         return result.num_threads, result.env, result.as_row_name
 
     def _column(self, description: str) -> list[str]:
-        """Return a column's cells as text, all of one width."""
-        found = [self.cells.get((row, description)) for row in self.rows]
-        times = [each for each in found if each is not None]
-        warn = self.compare._highlight_warnings and any(each.has_warnings for each in times)
-        digits = [math.ceil(math.log10(each.median / self.scale)) for each in times]
+        """Return the cells of a column as text of equal width."""
+        cells = [self.cells.get((row, description)) for row in self.rows]
+        results = [result for result in cells if result is not None]
+        warn = self.compare._highlight_warnings and any(result.has_warnings for result in results)
+        digits = [math.ceil(math.log10(result.median / self.scale)) for result in results]
         decimals = 1
         if self.compare._trim_significant_figures:
-            pairs = zip(times, digits, strict=True)
-            decimals = min(max(each.significant_figures - before, 0) for each, before in pairs)
+            pairs = zip(results, digits, strict=True)
+            decimals = min(max(result.significant_figures - before, 0) for result, before in pairs)
         width = max(digits) + decimals + (decimals > 0)
         texts = []
-        for each in found:
-            if each is None:
+        for cell in cells:
+            if cell is None:
                 texts.append(" " * (len(f"{1:>{width}.{decimals}f}") + 7 * warn))
                 continue
-            value = each.median / self.scale
+            value = cell.median / self.scale
             if self.compare._trim_significant_figures:
-                value = trim_sigfig(value, each.significant_figures)
-            spread = f" (! {each.iqr / each.median * 100:.0f}%)" if each.has_warnings else ""
+                value = trim_sigfig(value, cell.significant_figures)
+            spread = f" (! {cell.iqr / cell.median * 100:.0f}%)" if cell.has_warnings else ""
             texts.append(f"{value:>{width}.{decimals}f}" + (f"{spread:>7}" if warn else ""))
         return texts
 
     def _row_names(self) -> list[str]:
-        """Return the first column: the tasks, after the environment where there are several."""
-        several = len(self.environments) > 1
-        space = max(len(each) for each in self.environments) + 4 if several else 4
-        names, before = [], None
+        """Return the first column, with the tasks, and the environments if there is more than one."""
+        show_env = len(self.environments) > 1
+        width = max(len(env) for env in self.environments) + 4 if show_env else 4
+        names, previous = [], None
         for threads, env, name in self.rows:
-            shown = f"({env})" if several and before != (threads, env) else ""
-            names.append("  " + shown.ljust(space) + name)
-            before = threads, env
+            prefix = f"({env})" if show_env and previous != (threads, env) else ""
+            names.append("  " + prefix.ljust(width) + name)
+            previous = threads, env
         return names
 
     def _best(self, row: tuple[int, Any, str], description: str) -> float:
-        """Return the least of the times that a time is compared with."""
+        """Return the smallest time in the row or column of a cell."""
         if self.compare._colorize == "rowwise":
-            among = [(row, each) for each in self.columns]
+            keys = [(row, column) for column in self.columns]
         else:
-            among = [(each, description) for each in self.rows if each[0] == row[0]]
-        return min(self.cells[place].median for place in among if place in self.cells)
+            keys = [(other, description) for other in self.rows if other[0] == row[0]]
+        return min(self.cells[key].median for key in keys if key in self.cells)
 
     def render(self) -> str:
-        titles = ["", *[each or "" for each in self.columns]]
-        texts = [self._row_names(), *[self._column(each) for each in self.columns]]
-        widths = [max(map(len, [top, *each])) for top, each in zip(titles, texts, strict=True)]
-        lines = ["  |  ".join([top.center(w) for top, w in zip(titles, widths, strict=True)])]
+        titles = ["", *[column or "" for column in self.columns]]
+        texts = [self._row_names(), *[self._column(column) for column in self.columns]]
+        widths = [max(map(len, [title, *cells])) for title, cells in zip(titles, texts, strict=True)]
+        lines = ["  |  ".join([title.center(w) for title, w in zip(titles, widths, strict=True)])]
         width, threads = len(lines[0]), None
         for row, (name, *cells) in zip(self.rows, zip(*texts, strict=True), strict=True):
             if row[0] != threads:
@@ -514,15 +514,15 @@ class _Table:
 
 
 class Compare:
-    """A table of measurements, one for each label: print it, or take it as a string.
+    """Tables of measurements, one per label, which can be printed or converted to a string.
 
-    Tasks (`sub_label`, or else the statement) and numbers of threads are the rows, descriptions the columns.
+    The rows are tasks (`sub_label`, or else the statement) and numbers of threads; the columns are descriptions.
 
     Args:
         results: the measurements; those of the same task are merged.
 
     Raises:
-        ValueError: one of them is no measurement.
+        ValueError: an element is not a Measurement.
 
     Example:
         >>> from tinytorch.utils.benchmark import Compare, Measurement, TaskSpec
@@ -548,24 +548,24 @@ class Compare:
         """Add measurements.
 
         Raises:
-            ValueError: one of them is no measurement.
+            ValueError: an element is not a Measurement.
         """
         results = list(results)
-        for each in results:
-            if not isinstance(each, Measurement):
-                raise ValueError(f"Expected an instance of `Measurement`, got {type(each)} instead.")
+        for result in results:
+            if not isinstance(result, Measurement):
+                raise ValueError(f"Expected an instance of `Measurement`, got {type(result)} instead.")
         self._results.extend(results)
 
     def trim_significant_figures(self) -> None:
-        """Show only the digits that count."""
+        """Show only significant digits."""
         self._trim_significant_figures = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Show the best times of each column (or row) in green, bad ones in red."""
+        """Show the best times of each column (or row) in green and bad ones in red."""
         self._colorize = "rowwise" if rowwise else "columnwise"
 
     def highlight_warnings(self) -> None:
-        """Mark the times of measurements that fluctuated."""
+        """Mark measurements with a high variance."""
         self._highlight_warnings = True
 
     def print(self) -> None:
@@ -574,6 +574,6 @@ class Compare:
 
     def __str__(self) -> str:
         groups: dict[Any, list[Measurement]] = {}
-        for each in Measurement.merge(self._results):
-            groups.setdefault(each.label, []).append(each)
+        for result in Measurement.merge(self._results):
+            groups.setdefault(result.label, []).append(result)
         return "\n".join([_Table(self, group).render() for group in groups.values()])

@@ -1,4 +1,4 @@
-"""`torch.profiler`: profile a training loop by a schedule of steps. `autograd.profiler` does the recording.
+"""`torch.profiler`: profiling of a training loop by a schedule of steps. `autograd.profiler` records the events.
 
 Source: PyTorch's `torch.profiler`.
 """
@@ -23,12 +23,12 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What to profile: here there is the CPU.
+    """Activities that can be profiled; only the CPU is supported.
 
     Example:
         >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         ...     y = torch.ones(2) * 2
-        >>> [each.key for each in profile.key_averages()]
+        >>> [event.key for event in profile.key_averages()]
         ['aten::mul']
     """
 
@@ -41,7 +41,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler does in a step.
+    """The action of a profiler in a step.
 
     Example:
         >>> schedule = torch.profiler.schedule(wait=1, warmup=1, active=1)
@@ -59,7 +59,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that can be profiled.
+    """Return the supported activities.
 
     Example:
         >>> torch.profiler.supported_activities() == {torch.profiler.ProfilerActivity.CPU}
@@ -69,7 +69,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Return False: PyTorch's C++ profiler is not here.
+    """Return False: PyTorch's C++ profiler is not available.
 
     Example:
         >>> torch.profiler.kineto_available()
@@ -81,15 +81,15 @@ def kineto_available() -> bool:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Return a schedule: the function from the number of a step to what the profiler does in it.
+    """Return a schedule, a function from the number of a step to a `ProfilerAction`.
 
     Args:
-        wait: steps of a cycle in which nothing is done.
-        warmup: steps after these that are not recorded either.
-        active: steps after these that are recorded.
-        repeat: how many cycles; 0 for all.
-        skip_first: steps before the first cycle.
-        skip_first_wait: leave `wait` out of the first cycle, if not 0.
+        wait: number of steps at the start of a cycle without profiling.
+        warmup: number of steps after these, whose events are discarded.
+        active: number of steps after these, which are recorded.
+        repeat: number of cycles; 0 for no limit.
+        skip_first: number of steps before the first cycle.
+        skip_first_wait: if not 0, omit `wait` in the first cycle.
 
     Raises:
         AssertionError: an argument is negative, or `active` is 0.
@@ -127,61 +127,61 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[profile], None]:
-    """Return a function for `on_trace_ready` that writes each trace into a file of its own.
+    """Return a function for `on_trace_ready` that writes every trace to a new file.
 
     Args:
-        dir_name: the folder, which is made where it is missing.
-        worker_name: the start of the files' names, by default of host and process.
-        use_gzip: compress them.
-        use_python_export: accepted; there is one way to write them.
+        dir_name: the folder, which is created if missing.
+        worker_name: the prefix of the file names, by default the names of host and process.
+        use_gzip: whether to compress the files.
+        use_python_export: accepted for compatibility, without effect.
 
     Raises:
-        RuntimeError: the folder cannot be made.
+        RuntimeError: the folder cannot be created.
     """
 
     def write(prof: profile) -> None:
-        import socket  # (slow to import, seldom needed)
+        import socket  # imported lazily, since it is slow
 
         try:
             os.makedirs(dir_name, exist_ok=True)
         except OSError as error:
             raise RuntimeError(f"Can't create directory: {dir_name}") from error
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        ending = ".gz" if use_gzip else ""
-        name = f"{worker}.{time.time_ns()}.pt.trace.json{ending}"
+        suffix = ".gz" if use_gzip else ""
+        name = f"{worker}.{time.time_ns()}.pt.trace.json{suffix}"
         prof.export_chrome_trace(os.path.join(dir_name, name))
 
     return write
 
 
 class _Shown:
-    """Whether the warning that events are cleared was given: once is enough."""
+    """Whether the warning that events are cleared was issued, which happens once."""
 
     cleared = False
 
 
 class profile:
-    """Profile the ops of this thread, all of them or by a schedule of steps (a context manager).
+    """Profile the ops of this thread, all of them or by a schedule of steps; a context manager.
 
     Args:
-        activities: of `ProfilerActivity`; by default the CPU, all there is.
-        schedule: a function from the number of a step to a `ProfilerAction`, as `schedule` makes it; `step()` ends a
-            step. By default everything is recorded.
+        activities: a collection of `ProfilerActivity`; by default the CPU, the only one supported.
+        schedule: a function from the number of a step to a `ProfilerAction`, such as the result of `schedule`;
+            `step()` ends a step. By default everything is recorded.
         on_trace_ready: called with this profiler at the end of each cycle.
-        record_shapes, profile_memory, with_stack, with_flops, with_modules: what to note besides times; see
+        record_shapes, profile_memory, with_stack, with_flops, with_modules: what to record besides times; see
             `torch.autograd.profiler.profile`.
-        experimental_config, execution_trace_observer: left out.
-        acc_events: keep the events of earlier cycles.
+        experimental_config, execution_trace_observer: not supported.
+        acc_events: whether to keep the events of earlier cycles.
         use_cuda: deprecated.
-        custom_trace_id_callback: gives each trace its id.
-        post_processing_timeout_s: of no effect.
+        custom_trace_id_callback: a function that returns the id of a trace.
+        post_processing_timeout_s: has no effect.
 
     Raises:
-        AssertionError: there are no activities, or none that is possible here.
+        AssertionError: there are no activities, or none that is supported.
 
     Example:
         >>> def show(prof):
-        ...     print(prof.step_num, [(each.key, each.count) for each in prof.key_averages()])
+        ...     print(prof.step_num, [(event.key, event.count) for event in prof.key_averages()])
         >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
         >>> with torch.profiler.profile(schedule=plan, on_trace_ready=show) as prof:
         ...     for _ in range(6):
@@ -208,22 +208,22 @@ class profile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        wanted = list(supported_activities() if activities is None else activities)
+        requested = list(supported_activities() if activities is None else activities)
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-        if any(isinstance(each, dict) for each in wanted) or execution_trace_observer is not None:
+        if any(isinstance(activity, dict) for activity in requested) or execution_trace_observer is not None:
             raise NotImplementedError(
                 "torch.profiler.profile: activities with filters and execution_trace_observer need PyTorch's C++ "
                 "profiler, which tinytorch does not have"
             )
-        if not any(isinstance(each, ProfilerActivity) for each in wanted):
+        if not any(isinstance(activity, ProfilerActivity) for activity in requested):
             raise AssertionError("No valid profiler activities found")
-        for k, each in enumerate(wanted):
-            if not isinstance(each, ProfilerActivity):
-                raise TypeError(f"Expected ProfilerActivity or dict, got {type(each)}")
-            if each in wanted[:k]:
-                raise ValueError(f"Activity {each} specified more than once")
-        self.activities = set(wanted)
+        for k, activity in enumerate(requested):
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"Expected ProfilerActivity or dict, got {type(activity)}")
+            if activity in requested[:k]:
+                raise ValueError(f"Activity {activity} specified more than once")
+        self.activities = set(requested)
         self.record_shapes, self.profile_memory, self.with_stack = (record_shapes, profile_memory, with_stack)
         self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
         self.experimental_config = experimental_config
@@ -246,17 +246,17 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Begin, as `with` does."""
-        self._go(ProfilerAction.NONE, self.current_action)
+        """Start profiling, as entering `with` does."""
+        self._transition(ProfilerAction.NONE, self.current_action)
         self._open_step()
 
     def stop(self) -> None:
-        """End, as leaving `with` does."""
+        """Stop profiling, as leaving `with` does."""
         self._close_step()
-        self._go(self.current_action, None)
+        self._transition(self.current_action, None)
 
     def step(self) -> None:
-        """Say that the next step of the schedule begins.
+        """Start the next step of the schedule.
 
         Example:
             >>> with torch.profiler.profile() as profile:
@@ -269,7 +269,7 @@ class profile:
         self._close_step()
         before, self.current_action = self.current_action, self.schedule(self.step_num + 1)
         self.step_num += 1
-        self._go(before, self.current_action)
+        self._transition(before, self.current_action)
         self._open_step()
 
     def _open_step(self) -> None:
@@ -282,24 +282,24 @@ class profile:
             self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
-    def _go(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        """Go from one action to the next, None at the end."""
+    def _transition(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
+        """Change from one action to the next, which is None at the end."""
         ends_cycle = before is ProfilerAction.RECORD_AND_SAVE
-        goes_on = before is ProfilerAction.RECORD and after in _RECORDING
+        continues = before is ProfilerAction.RECORD and after in _RECORDING
         if (before, after) in _INCORRECT:
             assert after is not None
             warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3)
-        if before in _RECORDING and not goes_on:
+        if before in _RECORDING and not continues:
             self.stop_trace()
             if (ends_cycle or after is None) and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
         if after in (*_RECORDING, ProfilerAction.WARMUP) and (ends_cycle or before is ProfilerAction.NONE):
             self.prepare_trace()
-        if after in _RECORDING and not goes_on:
+        if after in _RECORDING and not continues:
             self.start_trace()
 
     def prepare_trace(self) -> None:
-        """Make ready to record."""
+        """Prepare for recording."""
         if self.profiler is not None and not self.acc_events and not _Shown.cleared:
             _Shown.cleared = True
             warnings.warn(
@@ -308,7 +308,7 @@ class profile:
                 stacklevel=2,
             )
         if self.profiler is None or not self.acc_events:
-            others = {each.name for each in self.activities - {ProfilerActivity.CPU}}
+            others = {activity.name for activity in self.activities - {ProfilerActivity.CPU}}
             self.profiler = _autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
                 use_device=min(others, key=_PRECEDENCE.index).lower() if others else None,
@@ -326,14 +326,14 @@ class profile:
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
-        """Begin to record."""
-        self._ready("starting trace")._start_trace()
+        """Start recording."""
+        self._get_profiler("starting trace")._start_trace()
 
     def stop_trace(self) -> None:
-        """End it."""
-        self._ready("stopping trace").__exit__(None, None, None)
+        """Stop recording."""
+        self._get_profiler("stopping trace").__exit__(None, None, None)
 
-    def _ready(self, what: str) -> _autograd_profiler.profile:
+    def _get_profiler(self, what: str) -> _autograd_profiler.profile:
         if self.profiler is None:
             raise AssertionError(f"Profiler must be initialized before {what}")
         return self.profiler
@@ -346,37 +346,37 @@ class profile:
         Example:
             >>> with torch.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
-            >>> [each.key for each in profile.key_averages()]
+            >>> [event.key for event in profile.key_averages()]
             ['aten::exp']
         """
-        return self._ready("getting key averages").key_averages(
+        return self._get_profiler("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def events(self) -> EventList:
-        """Return all events in the order of their starts.
+        """Return all events, ordered by their start.
 
         Example:
             >>> with torch.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
-            >>> [each.name for each in profile.events()]
+            >>> [event.name for event in profile.events()]
             ['aten::exp']
         """
-        return self._ready("accessing events").function_events
+        return self._get_profiler("accessing events").function_events
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Write a trace for chrome://tracing or Perfetto, compressed where `path` ends in ".gz"."""
-        import json  # (slow to import, seldom needed)
+        """Write a trace for chrome://tracing or Perfetto, compressed if `path` ends in ".gz"."""
+        import json  # imported lazily, since it is slow
 
         metadata = {key: json.loads(value) for key, value in self._metadata.items()}
-        self._ready("exporting chrome trace").export_chrome_trace(path, metadata)
+        self._get_profiler("exporting chrome trace").export_chrome_trace(path, metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks of the events with their times; needs `with_stack=True`."""
-        self._ready("exporting stacks").export_stacks(path, metric)
+        """Write the stacks of the events with their times; requires `with_stack=True`."""
+        self._get_profiler("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Left out: what is freed is not recorded.
+        """Not supported, since deallocations are not recorded.
 
         Raises:
             NotImplementedError: always.
@@ -387,19 +387,19 @@ class profile:
         )
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a string into the trace's file under `key`."""
-        import json  # (slow to import, seldom needed)
+        """Add a string to the metadata of trace files."""
+        import json  # imported lazily, since it is slow
 
         self._metadata[key] = json.dumps(value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a JSON value into the trace's file under `key`."""
+        """Add a JSON value to the metadata of trace files."""
         self._metadata[key] = value
 
     preset_metadata_json = add_metadata_json
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Set the function that gives each trace its id."""
+        """Set the function that returns the id of a trace."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
@@ -407,11 +407,11 @@ class profile:
         return None if self.profiler is None else self.profiler.trace_id
 
 
-#: Changes of action that no sensible schedule makes.
+#: Invalid transitions between actions.
 _INCORRECT = {
     (ProfilerAction.WARMUP, ProfilerAction.NONE),
     (ProfilerAction.RECORD, ProfilerAction.NONE),
     (ProfilerAction.RECORD, ProfilerAction.WARMUP),
 }
-#: Of several devices, the first of these is profiled.
+#: If there are several devices, the first of these is profiled.
 _PRECEDENCE = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")

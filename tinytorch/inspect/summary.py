@@ -1,4 +1,4 @@
-"""`summary(model, input_size)`: a model's layers, their outputs, parameters, multiplications and memory."""
+"""`summary(model, input_size)`: a table of a model's layers, output shapes, parameters, multiply-adds and memory."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ __all__ = ["LayerSummary", "ModelSummary", "summary"]
 
 @dataclass
 class LayerSummary:
-    """One call of a layer; its numbers are its own, without those of the layers it calls.
+    """One call of a layer; its numbers do not include those of the layers that it calls.
 
     Attributes:
-        name: of the layer in the one that holds it; of the model its type.
-        path: its full name, as in `named_modules()`; "" for the model.
-        type: the name of its class.
-        depth: in how many calls it lies.
-        output_shape: of its output: a tuple of sizes, or for several tensors a list or dict of these.
-        parameters: of its own, and of layers in it that are not called; those counted before are not counted again.
-        trainable_parameters: those among them that require grad.
-        multiply_adds: what its own operations take.
-        output_bytes: memory of its output that is not its input's; 0 if it calls other layers.
+        name: the name of the layer in its parent; the class name for the model.
+        path: the full name, as in `named_modules()`; "" for the model.
+        type: the name of the class.
+        depth: the number of enclosing calls.
+        output_shape: the shape of the output as a tuple, or for several tensors a list or dict of tuples.
+        parameters: the number of parameters of the layer and of sublayers that are not called; every parameter is
+            counted once, in the first layer that has it.
+        trainable_parameters: the number of those that require grad.
+        multiply_adds: the number of multiply-adds in the layer's operations.
+        output_bytes: memory of the output that is not shared with the input; 0 if the layer calls other layers.
         recursive: whether the layer was called before.
     """
 
@@ -51,7 +52,7 @@ class LayerSummary:
     children: list[LayerSummary] = field(default_factory=list, repr=False)
 
     def __iter__(self) -> Iterator[LayerSummary]:
-        """Go through this call and those inside it, in the order of their beginnings."""
+        """Iterate over this call and nested calls, in the order of their start."""
         yield self
         for child in self.children:
             yield from child
@@ -59,16 +60,16 @@ class LayerSummary:
 
 @dataclass(repr=False)
 class ModelSummary:
-    """What `summary` found; its `str` is a table.
+    """The result of `summary`; its `str` is a table.
 
     Attributes:
         layers: a `LayerSummary` per call of a layer, in the order of the calls; the first is the model.
-        total_parameters: of the model, shared ones counted once.
-        trainable_parameters: those among them that require grad.
-        multiply_adds: of one forward pass.
+        total_parameters: the number of the model's parameters; shared ones are counted once.
+        trainable_parameters: the number of those that require grad.
+        multiply_adds: the number of multiply-adds in one forward pass.
         activation_bytes: memory of the outputs of all layers that call no others.
         input_bytes, parameter_bytes, buffer_bytes: memory of the inputs, of the parameters and of the buffers.
-        depth: how deep the table goes, None for all of it.
+        depth: the largest depth shown in the table, None for no limit.
     """
 
     layers: list[LayerSummary]
@@ -83,7 +84,7 @@ class ModelSummary:
 
     @property
     def total_bytes(self) -> int:
-        """Memory of inputs, activations, parameters and buffers."""
+        """The total memory of inputs, activations, parameters and buffers."""
         return self.input_bytes + self.activation_bytes + self.parameter_bytes + self.buffer_bytes
 
     def __str__(self) -> str:
@@ -114,11 +115,11 @@ class ModelSummary:
 
 
 def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
-    """Return the cells of a layer; where the table ends, with what the layers below it have."""
-    counted = list(layer) if layer.depth == depth else [layer]
-    parameters = sum(each.parameters for each in counted)
-    trainable = sum(each.trainable_parameters for each in counted)
-    work = sum(each.multiply_adds for each in counted)
+    """Return the cells of a layer; at the largest depth shown, they include nested layers."""
+    calls = list(layer) if layer.depth == depth else [layer]
+    parameters = sum(call.parameters for call in calls)
+    trainable = sum(call.trainable_parameters for call in calls)
+    work = sum(call.multiply_adds for call in calls)
     count = f"{parameters:,}" if parameters else "-"
     if parameters and not trainable:
         count = f"({count})"
@@ -139,13 +140,13 @@ def _bytes(count: int) -> str:
 
 
 def _shape_of(value: Any) -> Any:
-    """Return the shape of a tensor as a tuple; of a list, tuple or dict, a list or dict of them."""
+    """Return the shape of a tensor as a tuple; for nested structures, lists and dicts of tuples."""
     if isinstance(value, Tensor):
         return tuple(value.shape)
     if isinstance(value, Mapping):
-        return {key: _shape_of(each) for key, each in value.items()}
+        return {key: _shape_of(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_shape_of(each) for each in value]
+        return [_shape_of(item) for item in value]
     return None
 
 
@@ -153,13 +154,13 @@ def _shapes(shape: Any) -> Iterator[tuple[int, ...]]:
     if isinstance(shape, tuple):
         yield shape
     elif shape is not None:
-        for each in shape.values() if isinstance(shape, dict) else shape:
-            yield from _shapes(each)
+        for item in shape.values() if isinstance(shape, dict) else shape:
+            yield from _shapes(item)
 
 
 def _shape_text(shape: Any) -> str:
-    found = [str(list(each)) for each in _shapes(shape)]
-    return "-" if not found else found[0] + (", ..." if len(found) > 1 else "")
+    texts = [str(list(sizes)) for sizes in _shapes(shape)]
+    return "-" if not texts else texts[0] + (", ..." if len(texts) > 1 else "")
 
 
 # Multiply-adds ------------------------------------------------------------------------------------
@@ -170,13 +171,13 @@ def _length(x: Tensor) -> int:
 
 
 def _per_step(x: Tensor, *weights: Tensor | None) -> int:
-    """Return the products of recurrent weights, each used once per step of each sequence."""
+    """Return the multiply-adds of recurrent weights, which are used once per step of every sequence."""
     steps = math.prod(x.shape[:-1])
-    return steps * sum(each.numel() for each in weights if each is not None)
+    return steps * sum(weight.numel() for weight in weights if weight is not None)
 
 
-#: By the name of an op: from its output and its arguments to its multiplications. What has no matrix product counts
-#: as nothing: elementwise work, normalization, pooling, biases.
+#: By the name of an op, a function from its output and arguments to its number of multiply-adds. Ops without a matrix
+#: product (elementwise ops, normalization, pooling, biases) are not counted.
 _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
     "mm": lambda out, x, y, *rest: out.numel() * _length(x),
@@ -196,8 +197,8 @@ _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
 }
 
 
-class _Watch(DispatchMode):
-    """Notes the calls of a model's layers, and what their ops take."""
+class _LayerTracer(DispatchMode):
+    """Records the calls of a model's layers, and the multiply-adds of their ops."""
 
     def __init__(self, model: Module) -> None:
         self.names = {module: path for path, module in model.named_modules()}
@@ -208,7 +209,7 @@ class _Watch(DispatchMode):
         self.first: list[tuple[LayerSummary, Module]] = []
         self.handles: list[RemovableHandle] = []
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> _LayerTracer:
         for module in self.names:
             self.handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
             self.handles.append(module.register_forward_hook(self._end, always_call=True))
@@ -236,16 +237,16 @@ class _Watch(DispatchMode):
 
     def _end(self, module: Module, args: Any, output: Any) -> None:
         row = self.open.pop()
-        if output is None:  # it raised
+        if output is None:  # the call raised
             self.raised.append(row)
             return
-        self.raised.clear()  # if there were any, the error was caught
+        self.raised.clear()  # an earlier error was caught
         row.output_shape = _shape_of(output)
         if not row.children:
             row.output_bytes = allocated(output, args)
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, whose multiplications are noted."""
+        """Return the result of a call, and count its multiply-adds."""
         result = caller(*args, **kwargs)
         count = _MULTIPLY_ADDS.get(getattr(op, "name", ""))
         if count is not None and self.open:
@@ -254,17 +255,17 @@ class _Watch(DispatchMode):
         return result
 
     def count_parameters(self) -> None:
-        """Give each layer its parameters, those of layers that are not called to the one around them."""
+        """Count the parameters of each layer, including those of sublayers that are not called."""
         seen: set[int] = set()
 
-        def own(module: Module) -> Iterator[Parameter]:
-            yield from (each for each in module._parameters.values() if each is not None)
+        def parameters_of(module: Module) -> Iterator[Parameter]:
+            yield from (parameter for parameter in module._parameters.values() if parameter is not None)
             for child in module.children():
                 if id(child) not in self.called:
-                    yield from own(child)
+                    yield from parameters_of(child)
 
         for row, module in self.first:
-            for parameter in own(module):
+            for parameter in parameters_of(module):
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
                     row.parameters += parameter.numel()
@@ -276,12 +277,12 @@ class _Watch(DispatchMode):
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(
-        isinstance(each, int) and not isinstance(each, bool) for each in value
+        isinstance(length, int) and not isinstance(length, bool) for length in value
     )
 
 
 def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
-    """Return inputs of the given sizes: floating-point ones drawn from [0, 1), others 0."""
+    """Return inputs of sizes `input_size`: uniform random numbers from [0, 1) for floating-point dtypes, else zeros."""
     several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(_is_size, input_size))
     sizes = list(input_size) if several else [input_size]
     for size in sizes:
@@ -290,10 +291,10 @@ def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
                 "summary(): input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
                 f"but got {input_size!r}"
             )
-        if any(each < 0 for each in size):
+        if any(length < 0 for length in size):
             raise ValueError(f"summary(): a size cannot be negative, but got input_size={input_size!r}")
     if dtype is None:
-        floats = (each.dtype for each in model.parameters() if each.dtype.is_floating_point)
+        floats = (p.dtype for p in model.parameters() if p.dtype.is_floating_point)
         dtype = next(floats, dtypes.get_default_dtype())
     kinds = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * len(sizes)
     for kind in kinds:
@@ -316,25 +317,26 @@ def summary(
     depth: int | None = None,
     **kwargs: Any,
 ) -> ModelSummary:
-    """Return a model's layers, with the shapes of their outputs, their parameters, multiplications and memory.
+    """Return a summary of a model's layers, with their output shapes, parameters, multiply-adds and memory.
 
-    The model is called once, in evaluation mode and without recording; its modes, buffers and the random numbers are
-    afterwards as before. (Lazy layers get their parameters.) Counted are the multiplications of matrix products,
-    convolutions, recurrent layers and attention, wherever they are called; other work, and adding biases, is not.
+    The model is called once, in evaluation mode and without gradients; its modes, its buffers and the state of the
+    random generator are then restored. (Lazy layers get their parameters.) Multiply-adds are counted in matrix
+    products, convolutions, recurrent layers and attention, but not in other ops or for biases.
 
     Args:
-        input_size: the size of the input, the batch included; or a list of sizes, for several inputs.
-        input_data: the input itself instead: a tensor, a list or tuple of arguments, or a dict of named ones.
-        dtype: of inputs made from sizes, or one for each; by default that of the parameters. Integers are 0.
-        depth: how deep the table goes; layers below it are added to the last one shown. By default all are shown.
+        input_size: the size of the input, including the batch; or a list of sizes, for several inputs.
+        input_data: alternatively, the input: a tensor, a list or tuple of arguments, or a dict of keyword arguments.
+        dtype: the dtype of inputs created from sizes, or a list of dtypes; by default that of the parameters. Inputs
+            of integer dtypes are 0.
+        depth: the largest depth shown; deeper layers are included in their parents. By default all are shown.
 
     Returns:
-        a `ModelSummary`: print it for a table, or read its numbers.
+        a `ModelSummary`, which can be printed as a table.
 
     Raises:
-        TypeError: the model is no Module, or a size or dtype is none.
-        ValueError: not exactly one of `input_size` and `input_data` is given, or sizes and dtypes do not match.
-        RuntimeError: the model does not take this input; the message says which layer failed.
+        TypeError: the model is not a Module, or a size or dtype is not valid.
+        ValueError: not exactly one of `input_size` and `input_data` is passed, or sizes and dtypes do not match.
+        RuntimeError: the model raised an exception; the message names the layer that failed.
 
     Example:
         >>> from tinytorch import nn
@@ -368,7 +370,7 @@ def summary(
     if depth is not None and (not isinstance(depth, int) or depth < 0):
         raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r}")
     training = [(module, module.training) for module in model.modules()]
-    watch = _Watch(model)
+    tracer = _LayerTracer(model)
     with fork_rng():
         args: Sequence[Any] = ()
         if input_data is None:
@@ -379,38 +381,38 @@ def summary(
             args = input_data if isinstance(input_data, (list, tuple)) else (input_data,)
         model.eval()
         try:
-            with no_grad(), watch:
+            with no_grad(), tracer:
                 model(*args, **kwargs)
         except Exception as error:
-            raise RuntimeError(_failure(watch, args, kwargs, error)) from error
+            raise RuntimeError(_failure(tracer, args, kwargs, error)) from error
         finally:
             for module, mode in training:
                 module.training = mode
-    watch.count_parameters()
-    assert watch.root is not None
-    layers = list(watch.root)
+    tracer.count_parameters()
+    assert tracer.root is not None
+    layers = list(tracer.root)
     parameters = list(model.parameters())
     return ModelSummary(
         layers=layers,
-        total_parameters=sum(each.numel() for each in parameters),
-        trainable_parameters=sum(each.numel() for each in parameters if each.requires_grad),
+        total_parameters=sum(p.numel() for p in parameters),
+        trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),
         multiply_adds=sum(layer.multiply_adds for layer in layers),
-        input_bytes=sum(each.nbytes for each in tensors_in([args, kwargs])),
+        input_bytes=sum(x.nbytes for x in tensors_in([args, kwargs])),
         activation_bytes=sum(layer.output_bytes for layer in layers),
-        parameter_bytes=sum(each.nbytes for each in parameters),
-        buffer_bytes=sum(each.nbytes for each in model.buffers()),
+        parameter_bytes=sum(p.nbytes for p in parameters),
+        buffer_bytes=sum(buffer.nbytes for buffer in model.buffers()),
         depth=depth,
     )
 
 
-def _failure(watch: _Watch, args: Any, kwargs: Any, error: Exception) -> str:
-    """Return what to say when the model's call raised `error`."""
-    shapes = ", ".join(str(list(each.shape)) for each in tensors_in([args, kwargs])) or "no tensors"
+def _failure(tracer: _LayerTracer, args: Any, kwargs: Any, error: Exception) -> str:
+    """Return the error message for a call of the model that raised `error`."""
+    shapes = ", ".join(str(list(x.shape)) for x in tensors_in([args, kwargs])) or "no tensors"
     text = f"summary(): the model failed on inputs of {shapes}"
-    if watch.raised:
-        row = watch.raised[0]
+    if tracer.raised:
+        row = tracer.raised[0]
         text += f", in {row.path or 'the model'} ({row.type})"
-    done = [row for row in watch.root or () if row.output_shape is not None and not row.children]
+    done = [row for row in tracer.root or () if row.output_shape is not None and not row.children]
     if done:
         last = done[-1]
         text += f", after {last.path} ({last.type}) had given {_shape_text(last.output_shape)}"

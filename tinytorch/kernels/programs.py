@@ -1,14 +1,48 @@
-"""What a saved program calls besides the kernels of its operations: promotion of NumPy's dtypes."""
+"""What programs of `torch.compile` call besides the kernels of operations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.places import is_dense
 
-__all__ = ["category", "checked", "promoted", "result_dtype"]
+__all__ = ["Left", "category", "checked", "copy_into", "fill", "holds", "laid_out", "promoted", "result_dtype"]
+
+
+class Left(Exception):
+    """A truth value differs from the recorded one: the program is left, and the function runs without it."""
+
+
+def holds(x: Any, expected: bool) -> None:
+    """Raise Left if the truth value of a number is not the recorded one."""
+    if bool(x.item()) is not expected:
+        raise Left
+
+
+def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> None:
+    """Fill an array with numbers that `kernel` draws from a source."""
+    if array.size:
+        with source.lock:
+            kernel(array, source, *args)
+
+
+def copy_into(array: Any, x: Any) -> None:
+    """Write `x` into an array, converted to its dtype."""
+    np.copyto(array, x, casting="unsafe")
+
+
+def laid_out(g: Any, leaf: Any) -> Any:
+    """Return a copy of a gradient with the memory layout of its leaf."""
+    copy = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
+    copy[...] = g
+    return copy
+
+
+# Promotion of NumPy's dtypes, in saved programs -------------------------------------------------------
 
 
 def checked(name: str, argument: str, position: int, dtype: Any) -> Any:

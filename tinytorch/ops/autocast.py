@@ -6,7 +6,7 @@ costs anything to speak of while no thread autocasts:
 
 - Functions that look at dtypes before they call an op, and are called often, begin with
   `if autocast.on: input, other = autocast.lowered(input, other)`: `matmul`, `mm`, `bmm`, convolutions, attention;
-  losses, `pad`, `grid_sample` and `nn.functional.max_pool3d`; `cat` and `stack`; recurrent layers.
+  `mse_loss`, `l1_loss`, `pad`, `grid_sample` and `nn.functional.max_pool3d`; `cat` and `stack`; recurrent layers.
 - The others have a form that `lowering`, `raising`, `promoting` or `leaving` makes of them, once, at the declaration,
   which the public function takes while somebody autocasts, and which is the method.
 - An op that is itself a public function (`linear`) is met by `Autocast` as a dispatch mode: always the first one, so

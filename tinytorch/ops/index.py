@@ -445,16 +445,9 @@ def _kind_name(value: Any) -> str:
     return f"numpy.{kind.__name__.strip('_')}" if isinstance(value, np.generic) else kind.__name__
 
 
-@op(x=lambda g, x_shape, indices: _put_back(g, x_shape, indices), name="Index")
+@op(x=lambda g, x_shape, indices: _put_back(g, x_shape, indices), name="Index", holds="indices")
 def _index(x: Any, indices: tuple[Any, ...]) -> Any:
     return kernels.take(x, indices)
-
-
-def _let_go(node: Any) -> None:
-    node.saved = None
-
-
-_index.op.node_class.release = _let_go  # indices are saved tensors in PyTorch: a second backward is an error
 
 
 @op(x=lambda g, indices: _index(g, indices), name="IndexBackward")

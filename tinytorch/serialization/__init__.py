@@ -1,20 +1,20 @@
 """`save` and `load`: PyTorch's checkpoint files, written and read without PyTorch.
 
-A checkpoint is a zip archive whose records are stored, not compressed:
+A checkpoint is a zip archive with uncompressed records:
 
-- `archive/data.pkl`: the object as a pickle, in which each tensor stands as the call of one of
-  PyTorch's rebuild functions (`torch._utils._rebuild_tensor_v2`) on a storage, given by its number;
-- `archive/data/<number>`: the bytes of a storage, the memory that one or more tensors are views of;
-- `archive/byteorder`, `archive/version`, `archive/.data/serialization_id`: facts about the file.
+- `archive/data.pkl`: the object as a pickle. A tensor is represented by a call of one of PyTorch's rebuild functions
+  (`torch._utils._rebuild_tensor_v2`) on a storage, which is identified by a number;
+- `archive/data/<number>`: the bytes of a storage, the memory of which tensors are views;
+- `archive/byteorder`, `archive/version`, `archive/.data/serialization_id`: metadata.
 
-The formats before 1.6 are in `legacy`.
+The formats before PyTorch 1.6 are in `legacy`.
 
-Writing is `saving._Pickler`, which puts PyTorch's names for tensors and what belongs to them, and
-pickles everything else (whole modules, optimizers …) as Python does, then `archive._write_archive`.
-Reading is `archive._Archive`, which trusts no number in the file, then one of two:
+To write, `saving._Pickler` pickles tensors, dtypes and the like under PyTorch's names and everything else (modules,
+optimizers …) as Python does, and `archive._write_archive` writes the file. To read, `archive._Archive` validates all
+sizes and offsets in the file, and the pickle is interpreted by one of two unpicklers:
 
-- `weights_only._Reader`, a small machine for the part of the pickle language that describes data;
-- for `weights_only=False`, Python's own Unpickler with PyTorch's names found here (`loading._Trusting`).
+- `weights_only._Reader`, an interpreter of the subset of pickle opcodes that describes data;
+- for `weights_only=False`, Python's Unpickler, with PyTorch's names resolved to tinytorch's (`loading._FullUnpickler`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def normalize_storage_type(storage_type: Any) -> Any:
-    """Return the class of storages that `torch` has under a class's name.
+    """Return the storage class of `tinytorch` with the same name as `storage_type`.
 
     Example:
         >>> torch.serialization.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage
@@ -47,8 +47,8 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a private name from the module that has it: programs know it from here, as PyTorch's `_get_layout`."""
-    for part in (archive, loading, safe, saving, storage, weights_only):
-        if name in vars(part):
-            return vars(part)[name]
+    """Return a private name from a submodule, since in PyTorch such names (`_get_layout`) are in this module."""
+    for module in (archive, loading, safe, saving, storage, weights_only):
+        if name in vars(module):
+            return vars(module)[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

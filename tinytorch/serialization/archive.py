@@ -1,4 +1,4 @@
-"""The zip archive of a checkpoint: written with nothing but `write`, read without trust in its numbers."""
+"""The zip archive of a checkpoint: a writer that needs only `write`, and a reader that validates all numbers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-_ALIGNMENT = 64  # of every record, so that storages can be mapped into memory
-_FULL32, _FULL16 = 0xFFFFFFFF, 0xFFFF  # in place of a number that stands in a 64-bit field
-_LIMIT32, _LIMIT16 = _FULL32, _FULL16  # sizes, offsets and counts from here on need such a field
-# Names are UTF-8; the date is 1 January 1980, so that equal contents make equal files.
+_ALIGNMENT = 64  # bytes, of every record, so that storages can be memory-mapped
+_FULL32, _FULL16 = 0xFFFFFFFF, 0xFFFF  # placeholders of numbers that are in 64-bit fields
+_LIMIT32, _LIMIT16 = _FULL32, _FULL16  # sizes, offsets and counts from these on need 64-bit fields
+# Names are UTF-8; the date is 1 January 1980, so that equal contents give equal files.
 _UTF8, _DATE = 0x800, 0x21
 
 
-def _whole(write: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Return a function that writes all that it is given, or raises."""
+def _complete_writer(write: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Return a function that calls `write` until all data are written, or raises."""
     raw = isinstance(getattr(write, "__self__", None), io.RawIOBase)
 
     def put(data: Any) -> None:
         view = memoryview(data)
-        while len(view):  # an unbuffered file may take less than it is given
+        while len(view):  # an unbuffered file may write only a part
             count = write(view)
             if not isinstance(count, int):
-                # A raw file says so that it could take nothing yet; others need not say anything.
+                # None from a raw file means that it could not write; other objects need not return a count.
                 count = 0 if raw and count is None else len(view)
             if not 0 < count <= len(view):
                 raise OSError(f"file write failed: of {len(view)} bytes, {count} were written")
@@ -36,10 +36,10 @@ def _whole(write: Callable[[Any], Any]) -> Callable[[Any], None]:
 
 
 def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) -> None:
-    """Write stored records with nothing but `write`, each record's bytes aligned.
+    """Write a zip archive of uncompressed, aligned records, using only `write`.
 
-    Python's zipfile would seek back to fill in sizes; these are known beforehand, and a pipe or a
-    plain object with `write` cannot seek.
+    Unlike Python's zipfile it does not seek back to fill in sizes, so it can write to pipes and to any object
+    with a `write` method.
     """
     import zlib
 
@@ -50,7 +50,7 @@ def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) 
         combined = zlib.crc32(struct.pack("<I", crc), combined)
     serialization_id = f"{zlib.crc32(names):020d}{combined:020d}".encode()
     checks.append((".data/serialization_id", serialization_id, zlib.crc32(serialization_id), 40))
-    put = _whole(write)
+    put = _complete_writer(write)
     position, directory = 0, b""
     for name, data, crc, size in checks:
         path = f"archive/{name}".encode()
@@ -81,7 +81,7 @@ def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) 
 
 
 class _Archive:
-    """The records of a checkpoint. No number in the file is believed before it was checked."""
+    """The records of a checkpoint. All sizes and offsets in the file are validated."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import zipfile
@@ -112,20 +112,20 @@ class _Archive:
                 raise RuntimeError(_damaged(f"record {name!r} overlaps another or ends too late"))
             end = entry.header_offset + entry.file_size
             self.entries[name] = entry
-        # PyTorch leaves the sums out on request (set_crc32_options); then all of them are 0.
-        self.summed = any(entry.CRC for entry in entries)
+        # PyTorch can omit checksums (set_crc32_options); then all of them are 0.
+        self.has_checksums = any(entry.CRC for entry in entries)
 
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self.entries
 
     def size(self, name: str) -> int:
-        """Return the number of bytes of a record; RuntimeError if there is none."""
+        """Return the number of bytes of a record; raise RuntimeError if it does not exist."""
         if name not in self:
             raise RuntimeError(_damaged(f"failed locating file {name}: file not found"))
         return self.entries[self.prefix + name].file_size
 
     def offset(self, name: str) -> int:
-        """Return where in the file the bytes of a record begin."""
+        """Return the offset of a record's bytes in the file."""
         size, entry = self.size(name), self.entries[self.prefix + name]
         self.file.seek(entry.header_offset)
         header = self.file.read(30)
@@ -143,7 +143,7 @@ class _Archive:
         return self.read_into(name, np.empty(self.size(name), np.uint8)).tobytes()
 
     def read_into(self, name: str, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Fill `memory`, as long as the record at most, with its bytes, checked by its sum."""
+        """Fill `memory` with the first bytes of a record; verify the checksum if it is read completely."""
         import zlib
 
         self.file.seek(self.offset(name))
@@ -151,19 +151,19 @@ class _Archive:
         whole = memory.nbytes == self.size(name)
         if _read_fully(self.file, target) != target.nbytes:
             raise RuntimeError(_damaged(f"failed reading file {name}: file read failed"))
-        if whole and self.summed and zlib.crc32(target) != self.entries[self.prefix + name].CRC:
+        if whole and self.has_checksums and zlib.crc32(target) != self.entries[self.prefix + name].CRC:
             raise RuntimeError(_damaged(f"failed reading file {name}: its bytes were changed"))
         return memory
 
 
 class PyTorchFileReader:
-    """The records of a checkpoint by name, for programs that read parts of one.
+    """A reader of single records of a checkpoint.
 
     Args:
-        file: a path, or a file that is open for reading.
+        file: a path, or a file opened for reading.
 
     Raises:
-        RuntimeError: there is no such file, or it is no checkpoint.
+        RuntimeError: the file does not exist, or is not a checkpoint.
 
     Example:
         >>> import io
@@ -175,13 +175,13 @@ class PyTorchFileReader:
         (True, 8)
     """
 
-    __module__ = "tinytorch.serialization"  # where users find it
+    __module__ = "tinytorch.serialization"  # its public place
 
     def __init__(self, file: Any) -> None:
         opened = isinstance(file, (str, os.PathLike))
         if opened:
             try:
-                file = open(file, "rb")  # noqa: SIM115 (it stays open)
+                file = open(file, "rb")  # noqa: SIM115 (closed in __del__)
             except OSError as error:
                 raise RuntimeError(
                     f"open file failed because of errno {error.errno} on fopen: {error.strerror}, file path: {file}"
@@ -200,19 +200,19 @@ class PyTorchFileReader:
         return [name[start:] for name in self._archive.entries]
 
     def has_record(self, name: str) -> bool:
-        """Return whether there is such a record."""
+        """Return whether a record exists."""
         return name in self._archive
 
     def get_record(self, name: str) -> bytes:
         """Return the bytes of a record.
 
         Raises:
-            RuntimeError: there is none, or its bytes were changed.
+            RuntimeError: the record does not exist, or its checksum is wrong.
         """
         return self._archive.read(name)
 
     def get_record_offset(self, name: str) -> int:
-        """Return where in the file the bytes of a record begin."""
+        """Return the offset of a record's bytes in the file."""
         return self._archive.offset(name)
 
     def get_record_size(self, name: str) -> int:
@@ -220,7 +220,7 @@ class PyTorchFileReader:
         return self._archive.size(name)
 
     def serialization_id(self) -> str:
-        """Return the number that tells the file's contents from others', "" if it has none."""
+        """Return the identifier of the file's contents, or "" if there is none."""
         name = ".data/serialization_id"
         return self.get_record(name).decode() if self.has_record(name) else ""
 
@@ -228,7 +228,7 @@ class PyTorchFileReader:
 def _read_fully(file: Any, target: memoryview) -> int:
     """Read until `target` is full or the file ends; return the number of bytes read."""
     done: int = 0
-    while done < len(target):  # an unbuffered file may give less than asked for
+    while done < len(target):  # an unbuffered file may return less than requested
         if hasattr(file, "readinto"):
             count: int = file.readinto(target[done:])
         else:

@@ -1,4 +1,4 @@
-"""`load`: data only, or with `weights_only=False` whatever Python's Unpickler makes of the file."""
+"""`load`: reads checkpoints, by default only data, with `weights_only=False` arbitrary pickles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinytorch.serialization.legacy import _load_legacy
 from tinytorch.serialization.storage import _StorageReader, _StorageType
 from tinytorch.serialization.weights_only import _BUILDERS, _VALUES, _Reader
 
-MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # for annotations
+MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # a type, for annotations
 
 
 def load(
@@ -30,27 +30,27 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Return the object that PyTorch's `torch.save` or `save` has written.
+    """Return an object written by `save` or by PyTorch's `torch.save`.
 
-    No code from the file runs, unless `weights_only` is False: then the file may call any function
-    with any arguments, so do that only with files that you trust.
+    No code from the file is executed, unless `weights_only` is False: then the file can call any function
+    with any arguments, so this must only be used for trusted files.
 
     Args:
-        f: a path, or a file opened for reading bytes that can seek, such as `io.BytesIO`.
+        f: a path, or a seekable file opened for reading bytes, such as `io.BytesIO`.
         map_location: "cpu" or `device("cpu")` for files that were saved on another device; also a
             dict from location to location, or a function of (storage, location).
-        pickle_module: whose `Unpickler` reads, with `weights_only=False`; None means `pickle`.
-        weights_only: True, which is what None means if there is no `pickle_module`: data only.
-            False unpickles whatever the file holds, such as a whole module. PyTorch's classes are
-            found under the same names here, all others are imported as `pickle` does it.
-        mmap: map the file into memory instead of reading it: bytes are read when they are used
-            (and not checked), and writes to the tensors do not reach the file. `f` must be a path.
-        **pickle_load_args: for the `Unpickler`, such as `encoding`; of no effect for data only.
+        pickle_module: the module whose `Unpickler` is used with `weights_only=False`; `pickle` if None.
+        weights_only: True (the meaning of None without a `pickle_module`) to allow data only. False to
+            unpickle arbitrary objects, such as a whole module; PyTorch's classes are replaced by
+            tinytorch's of the same names, all others are imported as by `pickle`.
+        mmap: map the file into memory instead of reading it: bytes are read on access (without
+            verifying checksums), and writes to the tensors do not change the file. `f` must be a path.
+        **pickle_load_args: arguments of the `Unpickler`, such as `encoding`; ignored with `weights_only`.
 
     Raises:
-        pickle.UnpicklingError: the file names a function or class that is not data, or is no checkpoint.
-        AttributeError, ModuleNotFoundError: with `weights_only=False`, there is no such class.
-        RuntimeError: the file is damaged, or was saved on a device that is not there.
+        pickle.UnpicklingError: the file refers to a function or class that is not data, or is not a checkpoint.
+        AttributeError, ModuleNotFoundError: with `weights_only=False`, a class does not exist.
+        RuntimeError: the file is damaged, or was saved on a device that is not available.
 
     Example:
         >>> import io
@@ -68,7 +68,7 @@ def load(
             return _Reader(storages.load).read(program)
         file = io.BytesIO(program) if isinstance(program, bytes) else program
         module = pickle if pickle_module is None else pickle_module
-        unpickler = type("_Unpickler", (_Trusting, module.Unpickler), {})
+        unpickler = type("_Unpickler", (_FullUnpickler, module.Unpickler), {})
         reader = unpickler(file, **{"encoding": "utf-8", **pickle_load_args})
         reader.storages = storages
         return reader.load()
@@ -130,67 +130,67 @@ def _load_safetensors(path: str) -> dict[str, Tensor]:
 # Unpickling with weights_only=False ---------------------------------------------------------------
 
 
-class _Trusting:
-    """What Python's Unpickler needs besides, to read a checkpoint of any objects."""
+class _FullUnpickler:
+    """A mixin for Python's Unpickler that resolves storages and PyTorch's names."""
 
     storages: _StorageReader
 
     def persistent_load(self, identity: Any) -> Any:
-        """Return the storage that the pickle names, as the user would see it."""
+        """Return the storage for a persistent id."""
         return self.storages.load(identity)
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what a name means: PyTorch's are looked for here, others are imported."""
+        """Resolve a global name: PyTorch's names in tinytorch, all others by import."""
         full = f"{module}.{name}"
-        if full in _TRUSTED:
-            return _TRUSTED[full]
+        if full in _SPECIAL_NAMES:
+            return _SPECIAL_NAMES[full]
         if module in _COMPILED:
             module, prefix = _COMPILED[module]
             name = name.removeprefix(prefix)
         elif module == "torch" or module.startswith("torch."):
-            module = _home_of(f"tiny{module}", name)
+            module = _defining_module(f"tiny{module}", name)
         return super().find_class(module, name)  # type: ignore[misc]
 
 
-def _home_of(module: str, name: str) -> str:
-    """Return the module that has `name`: the given one, or else the nearest above it that has."""
-    place = module
-    while place:
+def _defining_module(module: str, name: str) -> str:
+    """Return `module` if it has the attribute `name`, else its nearest parent that has it."""
+    candidate = module
+    while candidate:
         try:
-            found: Any = importlib.import_module(place)
+            value: Any = importlib.import_module(candidate)
             for part in name.split("."):
-                found = getattr(found, part)
-            return place
+                value = getattr(value, part)
+            return candidate
         except (ModuleNotFoundError, AttributeError):
-            place = place.rpartition(".")[0]
+            candidate = candidate.rpartition(".")[0]
     return module
 
 
 class _PickledGenerator(Generator):
-    """A generator of PyTorch, until its state is there."""
+    """A generator of PyTorch during unpickling, before its state is set."""
 
     def __setstate__(self, state: Any) -> None:
-        self.set_state(state[-1])  # (seed, offset, state): the state holds the seed
+        self.set_state(state[-1])  # (seed, offset, state): the state contains the seed
         self.__class__ = Generator  # type: ignore[assignment]
 
 
 def _rebuild_any_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    made = function(*arguments)
-    if type(made) is not cls:
-        made = made.as_subclass(cls)
-    _Reader.set_state(made, state)
-    return made
+    tensor = function(*arguments)
+    if type(tensor) is not cls:
+        tensor = tensor.as_subclass(cls)
+    _Reader.set_state(tensor, state)
+    return tensor
 
 
-#: Where functions of PyTorch's compiled modules are here, and what their names begin with there.
+#: For PyTorch's compiled modules, the corresponding module here, and a prefix of the names to remove.
 _COMPILED = {
     "torch._C._nn": ("tinytorch.nn.functional", ""),
     "torch._C._linalg": ("tinytorch.linalg", "linalg_"),
     "torch._C._special": ("tinytorch.special", "special_"),
 }
-#: The names that mean something else here than what is at their place; `sys.modules["tinytorch"]`
-#: has the functions that PyTorch keeps in a class.
-_TRUSTED: dict[str, Any] = {
+#: Names that are not resolved by their module. `sys.modules["tinytorch"]` has the functions that PyTorch defines in a
+#: class.
+_SPECIAL_NAMES: dict[str, Any] = {
     **{name: value for name, value in _BUILDERS.items() if name.startswith(("torch._utils.", "torch.serialization."))},
     "torch._tensor._rebuild_from_type_v2": _rebuild_any_type,
     "torch._C.TensorBase": Tensor,

@@ -1,4 +1,4 @@
-"""The names that `load` takes because the user allows them."""
+"""The allowlist of names for `load` with `weights_only=True`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 _safe: dict[str, Any] = {}
-#: Modules whose functions are refused even when the user allows them, as in PyTorch.
+#: Modules whose functions are refused even if they are allowlisted, as in PyTorch.
 _BLOCKED = frozenset({"nt", "os", "posix", "sys"})
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
-    """Let `load` with `weights_only=True` make instances of these classes, and call these functions.
+    """Allow `load` with `weights_only=True` to create instances of these classes, and to call these functions.
 
-    Only add what is safe to call with any arguments: who writes the file chooses them.
+    Only add functions that are safe to call with arbitrary arguments, which the author of the file chooses.
 
     Args:
-        safe_globals: classes and functions, or pairs of one and the full name it has in files.
+        safe_globals: classes and functions, or pairs of a class or function and its full name in files.
 
     Example:
         >>> import io
@@ -29,11 +29,11 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
         ...     load(io.BytesIO(buffer.getvalue()))
         defaultdict(<class 'list'>, {'a': [1]})
     """
-    for each in safe_globals:
-        _safe.update([_named(each)])
+    for entry in safe_globals:
+        _safe.update([_name_and_value(entry)])
 
 
-def _named(entry: Any) -> tuple[str, Any]:
+def _name_and_value(entry: Any) -> tuple[str, Any]:
     if not isinstance(entry, tuple):
         return f"{entry.__module__}.{entry.__qualname__}", entry
     if len(entry) != 2:
@@ -46,7 +46,7 @@ def _named(entry: Any) -> tuple[str, Any]:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return what `add_safe_globals` has added.
+    """Return the classes and functions added by `add_safe_globals`.
 
     Example:
         >>> torch.serialization.get_safe_globals()
@@ -56,7 +56,7 @@ def get_safe_globals() -> list[Any]:
 
 
 def clear_safe_globals() -> None:
-    """Forget all that `add_safe_globals` has added.
+    """Remove all classes and functions added by `add_safe_globals`.
 
     Example:
         >>> torch.serialization.clear_safe_globals()
@@ -66,7 +66,7 @@ def clear_safe_globals() -> None:
 
 @contextmanager
 def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
-    """Do `add_safe_globals` for a `with` block only.
+    """Call `add_safe_globals` for the duration of a `with` block.
 
     Example:
         >>> with torch.serialization.safe_globals([frozenset]):

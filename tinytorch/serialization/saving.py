@@ -1,4 +1,4 @@
-"""`save`: PyTorch's names for tensors and what belongs to them, all else pickled as Python does it."""
+"""`save`: pickles tensors under PyTorch's names, and all other objects as Python does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tinytorch.serialization.archive import _write_archive
 from tinytorch.serialization.legacy import _write_legacy
 from tinytorch.serialization.storage import Storage, _address
 
-DEFAULT_PROTOCOL = 2  # of pickles
+DEFAULT_PROTOCOL = 2  # pickle protocol
 
 
 def save(
@@ -36,30 +36,30 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write `obj` to a file that both PyTorch's `torch.load` and `load` read.
+    """Write `obj` to a file that `load` and PyTorch's `torch.load` can read.
 
-    A file at a path is replaced as a whole or not at all, also if the program is killed: the bytes go to a temporary
-    file, reach the disk, and only then take its name. What a program that was killed may leave of that (on Linux next
-    to never), the next `save` in the directory removes. Tensors that share memory share it in the file.
+    A file at a path is replaced atomically, also if the process is killed: the bytes are written to a temporary file
+    and synchronized to the disk before it gets its name. A temporary file that a killed process leaves behind (on Linux
+    hardly ever) is removed by the next `save` to the directory. Tensors that share memory also share it in the file.
 
     Args:
-        obj: best a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
-            None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them. Whatever else
-            can be pickled is saved, too, such as a whole module or an optimizer; `load` then needs
-            `weights_only=False` and the classes at the places where they are now.
+        obj: preferably a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
+            None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them. Other objects that
+            can be pickled are saved, too, such as a module or an optimizer; `load` then needs
+            `weights_only=False`, and classes that can be imported under the same names.
         f: a path, or an object with a `write` method, such as `io.BytesIO`.
-        pickle_module: `pickle`; nothing else is supported.
-        pickle_protocol: 2, which is what PyTorch reads with `weights_only=True`; 3 to 5 work here.
-        _use_new_zipfile_serialization: False for PyTorch's format before 1.6: pickles, then bytes, one after the other.
+        pickle_module: only `pickle` is supported.
+        pickle_protocol: 2, which PyTorch requires for `weights_only=True`; 3 to 5 also work with `load`.
+        _use_new_zipfile_serialization: False for PyTorch's format before 1.6, a sequence of pickles and bytes.
 
     Raises:
-        pickle.PicklingError: `obj` holds something that has no name to be found by, such as a
-            lambda. Nothing has been written then.
-        RuntimeError: the parent directory does not exist, the file cannot be opened, or there is no
-            space for it. What was there before is still there then.
-        OSError: an object `f` takes fewer bytes than it is given, or what its own `write` raises.
+        pickle.PicklingError: `obj` contains an object that cannot be pickled by name, such as a
+            lambda. Nothing is written then.
+        RuntimeError: the parent directory does not exist, the file cannot be opened, or there is not
+            enough space. An existing file is then unchanged.
+        OSError: `f.write` writes fewer bytes than it is passed, or raises.
         AttributeError: `f` is neither a path nor a file.
-        NotImplementedError: an option that is left out.
+        NotImplementedError: an option is not supported.
 
     Example:
         >>> import io
@@ -74,7 +74,7 @@ def save(
         raise NotImplementedError("save: pickle_module other than pickle is not supported")
     if pickle_protocol not in (2, 3, 4, 5):
         raise ValueError(f"save: pickle_protocol must be 2, 3, 4 or 5, got {pickle_protocol}")
-    # All that can be wrong with `obj` shows here, before any file is touched.
+    # Pickle before any file is opened, so that errors leave files unchanged.
     pickled = io.BytesIO()
     pickler = _Pickler(pickled, pickle_protocol)
     pickler.legacy = not _use_new_zipfile_serialization
@@ -97,13 +97,13 @@ def save(
 
 
 class _Global:
-    """A name for the pickle, such as torch._utils._rebuild_tensor_v2: nothing here has it."""
+    """A name to write to the pickle, such as torch._utils._rebuild_tensor_v2, which need not exist here."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
     def __call__(self, *args: Any) -> NoReturn:
-        """Raise: there only because a pickler wants what it writes calls of to be callable."""
+        """Raise NotImplementedError; the method exists because picklers require functions to be callable."""
         raise NotImplementedError(f"{self.module}.{self.name} is a name for files")
 
 
@@ -113,9 +113,9 @@ _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
-_DTYPES = {each: _Global("torch", each.name) for each in dtypes.ALL}
+_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in dtypes.ALL}
 _UNTYPED = _Global("torch.storage", "UntypedStorage")
-#: Classes that PyTorch reads with `weights_only` too.
+#: Classes that PyTorch also accepts with `weights_only`.
 _CLASSES: dict[Any, _Global] = {
     Tensor: _TENSOR,
     Parameter: _Global("torch.nn.parameter", "Parameter"),
@@ -123,12 +123,12 @@ _CLASSES: dict[Any, _Global] = {
     device: _DEVICE,
 }
 _GET_LAYOUT = _Global("torch.serialization", "_get_layout")
-_STORAGES = {each: _Global("torch", each.tensor_name + "Storage") for each in dtypes.ALL}
+_STORAGES = {dtype: _Global("torch", dtype.tensor_name + "Storage") for dtype in dtypes.ALL}
 
 
-# Python's pickler, not C's: only it lets a name be written that does not import.
+# The pickler in Python, since the one in C cannot write names that cannot be imported.
 class _Pickler(pickle._Pickler):
-    """Pickles tensors under PyTorch's names, and collects the storages that it mentions."""
+    """Pickles tensors under PyTorch's names, and collects their storages."""
 
     legacy = False
 
@@ -138,7 +138,7 @@ class _Pickler(pickle._Pickler):
         self.storages: dict[tuple[int, int], Storage] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        """Return what stands for a storage in the pickle."""
+        """Return the persistent id of a storage, or None for other objects."""
         kind: Any = None
         if isinstance(obj, UntypedStorage):
             kind, obj = _UNTYPED, self.keep(obj._array, dtypes.uint8)
@@ -150,10 +150,10 @@ class _Pickler(pickle._Pickler):
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return how to rebuild `obj`, or NotImplemented for what pickles as it is."""
+        """Return the function and arguments that rebuild `obj`, or NotImplemented to pickle it as Python does."""
         kind: Any = type(obj)
         if kind is bytes and self.protocol < 3:
-            # As Python does it, but also for b"", for which Python would name `bytes` itself.
+            # As in Python, but also for b"", for which Python would write a call of `bytes`.
             return codecs.encode, (obj.decode("latin1"), "latin1")
         if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
             arguments: tuple[Any, ...] = (wrap(obj._array), obj.requires_grad, OrderedDict())
@@ -165,12 +165,12 @@ class _Pickler(pickle._Pickler):
             rebuild, arguments = _REBUILD_TENSOR, (
                 storage, offset, tuple(obj._array.shape), strides, obj.requires_grad, OrderedDict()
             )  # fmt: skip
-            if obj.dtype in dtypes.UNSIGNED:  # their storages are bytes
+            if obj.dtype in dtypes.UNSIGNED:  # PyTorch has no typed storages for them
                 rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
             if kind is Tensor and not obj.__dict__:
                 return rebuild, arguments
-            named = _TENSOR if kind is Tensor else kind
-            return _REBUILD_ATTRIBUTES, (rebuild, named, arguments, obj.__dict__)
+            cls = _TENSOR if kind is Tensor else kind
+            return _REBUILD_ATTRIBUTES, (rebuild, cls, arguments, obj.__dict__)
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:
@@ -180,22 +180,22 @@ class _Pickler(pickle._Pickler):
         return NotImplemented
 
     def locate(self, array: np.ndarray[Any, Any]) -> tuple[Any, int, tuple[int, ...]]:
-        """Return the storage that `array` lies in, its offset, and its strides in elements."""
+        """Return the storage of `array`, its offset, and its strides in elements."""
         memory, strides = _memory(array), _element_strides(array)
         if memory is None or strides is None:
-            # PyTorch could not describe this view (negative strides): it gets memory of its own.
+            # PyTorch cannot represent this view (negative strides): copy it.
             array = array.astype(array.dtype.newbyteorder("="), order="C")
             memory, strides = array.reshape(-1), _element_strides(array)
         dtype = dtypes.from_numpy_dtype(array.dtype)
         storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in dtypes.UNSIGNED else None
-        storage = self.keep(memory, dtype) if storage is None else storage.as_users_see_it(untyped=True)
-        ahead = _address(array) - _address(memory)
-        offset = ahead // array.itemsize if array.size else 0
+        storage = self.keep(memory, dtype) if storage is None else storage.to_public(untyped=True)
+        byte_offset = _address(array) - _address(memory)
+        offset = byte_offset // array.itemsize if array.size else 0
         return storage, offset, cast("tuple[int, ...]", strides)
 
     def keep(self, memory: np.ndarray[Any, Any], dtype: dtypes.dtype) -> Storage:
-        """Return the storage of `memory`, a vector: one for all that lie in it."""
-        # Empty arrays have no memory to share, and may have equal addresses.
+        """Return the storage for `memory`, a vector; the same one for all tensors in it."""
+        # Empty arrays share no memory, but may have equal addresses.
         key = (_address(memory), memory.nbytes) if memory.nbytes else (id(memory), 0)
         storage = self.storages.get(key)
         if storage is None:
@@ -206,14 +206,14 @@ class _Pickler(pickle._Pickler):
         return storage
 
     def save_name(self, name: _Global | dtypes.dtype) -> None:
-        """Write a name without importing what it names."""
+        """Write a global name without importing it."""
         if isinstance(name, dtypes.dtype):
             return self.save(_DTYPES[name])  # type: ignore[attr-defined]
         self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())  # type: ignore[attr-defined]
         return self.memoize(name)  # type: ignore[attr-defined]
 
     def save_function(self, function: Any) -> None:
-        """Write a function's name; an op has its public one, not that of the place it is made at."""
+        """Write a function's name; for an op its public name, not that of the module that defines it."""
         name = getattr(function, "__name__", "")
         home = sys.modules.get(function.__module__)
         package = sys.modules["tinytorch"]
@@ -222,13 +222,13 @@ class _Pickler(pickle._Pickler):
         return self.save_global(function)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write the name of a function or class; where it has none to import, raise the error of C's pickler."""
+        """Write the name of a function or class; if it cannot be imported, raise the error of the pickler in C."""
         if isinstance(obj, type) and obj in _CLASSES:
             return self.save(_CLASSES[obj])  # type: ignore[attr-defined]
         try:
             return super().save_global(obj, name)  # type: ignore[misc]
         except pickle.PicklingError:
-            # Before Python 3.14 it is an AttributeError, for what a function defines.
+            # Before Python 3.14 this is an AttributeError for local objects.
             pickle.dumps(obj)
             raise
 
@@ -241,32 +241,32 @@ class _Pickler(pickle._Pickler):
 
 
 def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """Return all the memory that `array` is a view of, as a vector of its dtype, or None."""
+    """Return the whole memory of which `array` is a view, as a vector of its dtype, or None if that is impossible."""
     root, base = array, cast(Any, array)
-    while (base := getattr(base, "base", None)) is not None:  # also through as_strided's helpers
+    while (base := getattr(base, "base", None)) is not None:  # also through the helper objects of as_strided
         if isinstance(base, np.ndarray):
             root = base
-    # The owner may have its dimensions in any order in memory (channels last, Fortran).
+    # The owner may have any order of dimensions in memory (channels last, Fortran).
     owner = root.transpose(sorted(range(root.ndim), key=lambda d: -root.strides[d]))
     if not owner.flags.c_contiguous or not array.dtype.isnative:
         return None
     memory = owner.reshape(-1)
     if memory.dtype != array.dtype:
-        ahead = _address(array) - _address(memory)
-        if memory.nbytes % array.itemsize or ahead % array.itemsize:
+        byte_offset = _address(array) - _address(memory)
+        if memory.nbytes % array.itemsize or byte_offset % array.itemsize:
             return None
         memory = memory.view(np.uint8).view(array.dtype)
     return memory
 
 
 def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
-    """Return the strides in elements, or None where PyTorch has no such strides."""
-    if not array.size and not any(array.strides):  # NumPy's of what is made empty
+    """Return the strides in elements, or None if PyTorch cannot represent them."""
+    if not array.size and not any(array.strides):  # NumPy's strides of empty arrays
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = []
     for length, stride in zip(array.shape, array.strides, strict=True):
         if length <= 1 and (stride < 0 or stride % array.itemsize):
-            stride = array.itemsize  # never used to step
+            stride = array.itemsize  # irrelevant for a dimension of length 1
         if stride < 0 or stride % array.itemsize:
             return None
         strides.append(stride // array.itemsize)
@@ -279,11 +279,10 @@ def _write_file(path: str, records: list[tuple[str, Any]]) -> None:
         raise RuntimeError(f"Parent directory {parent} does not exist.")
     if not path or os.path.isdir(path):
         raise RuntimeError(f"invalid file name: {path!r} is no name of a file")
-    what = "open file failed with strerror"
+    failure = "open file failed with strerror"
     try:
         with replacing(path) as file:
-            what = "file write failed"
+            failure = "file write failed"
             _write_archive(file.write, records)
     except OSError as error:
-        why = error.strerror or error
-        raise RuntimeError(f"{what}: {why}, file path: {path}") from error
+        raise RuntimeError(f"{failure}: {error.strerror or error}, file path: {path}") from error

@@ -1,4 +1,4 @@
-"""The memory that tensors of a checkpoint are views of."""
+"""Storages of checkpoints: the memory of which tensors are views."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from tinytorch.serialization.archive import _Archive, _damaged
 
 
 class Storage:
-    """Memory that tensors are views of: what `load` hands to a callable `map_location`.
+    """Memory of which tensors are views; the argument that `load` passes to a callable `map_location`.
 
     Attributes:
-        array: the elements in the order of memory, one-dimensional.
-        dtype: their type.
+        array: the elements in memory order, one-dimensional.
+        dtype: the dtype of the elements.
     """
 
-    __module__ = "tinytorch.serialization"  # where users find it
+    __module__ = "tinytorch.serialization"  # its public place
     __slots__ = ("array", "dtype", "key", "seen")
 
     def __init__(self, array: np.ndarray[Any, Any], dtype: dtypes.dtype, key: str) -> None:
         self.array, self.dtype, self.key = array, dtype, key
-        self.seen: TypedStorage | None = None  # the storage as users know it, once it is asked for
+        self.seen: TypedStorage | None = None  # the public storage object, created on demand
 
     def cpu(self) -> Storage:
         """Return the storage, which is on the CPU."""
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
-        """Raise RuntimeError: there is no such device."""
+        """Raise RuntimeError: the device does not exist."""
         _refuse_location("cuda")
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
         return self.array.nbytes
 
-    def as_users_see_it(self, untyped: bool) -> TypedStorage | UntypedStorage:
-        """Return the storage that an object holds, one for all that hold it."""
+    def to_public(self, untyped: bool) -> TypedStorage | UntypedStorage:
+        """Return the public storage object, the same one at every call."""
         if self.seen is None:
             memory = UntypedStorage()
             memory._array = self.array.view(np.uint8)
@@ -52,7 +52,7 @@ class Storage:
 
 
 class _StorageType:
-    """What a name like torch.FloatStorage stands for."""
+    """The meaning of a name such as torch.FloatStorage in a file."""
 
     def __init__(self, dtype: dtypes.dtype, untyped: bool = False) -> None:
         self.dtype, self.untyped = dtype, untyped
@@ -76,7 +76,7 @@ def _refuse_location(location: str) -> NoReturn:
 
 
 class _StorageReader:
-    """Gets storages from an archive, each once, onto the device that `map_location` says."""
+    """Reads every storage of an archive once, and maps it to the device that `map_location` specifies."""
 
     def __init__(self, archive: _Archive, map_location: Any, mapped: bool) -> None:
         self.archive = archive
@@ -90,15 +90,15 @@ class _StorageReader:
                 raise ValueError(f"Unknown endianness type: {order.decode(errors='replace')}")
             self.swapped = order.decode() != sys.byteorder
         else:
-            self.swapped = sys.byteorder != "little"  # what PyTorch assumes
+            self.swapped = sys.byteorder != "little"  # as PyTorch assumes
         if mapped:
             import mmap
 
-            # A private copy on write: the tensors are writable, the file is safe.
+            # A private copy-on-write mapping: tensors are writable, the file is not changed.
             self.map = mmap.mmap(archive.file.fileno(), 0, access=mmap.ACCESS_COPY)
 
     def load(self, identity: Any) -> TypedStorage | UntypedStorage:
-        """Return the storage that the pickle names: ("storage", type, key, location, length)."""
+        """Return the storage for a persistent id, ("storage", type, key, location, length)."""
         if type(identity) is not tuple or len(identity) != 5 or identity[0] != "storage":
             raise pickle.UnpicklingError(
                 f"Unknown typename for persistent_load, expected 'storage' but got {reprlib.repr(identity)}"
@@ -114,7 +114,7 @@ class _StorageReader:
         read, restored = self.loaded[key]
         if read.dtype is not kind.dtype or read.array.size != numel:
             raise RuntimeError(_damaged(f"storage {key} is described in two ways"))
-        return restored.as_users_see_it(kind.untyped)
+        return restored.to_public(kind.untyped)
 
     def read(self, dtype: dtypes.dtype, key: str, numel: int) -> Storage:
         name, size = f"data/{key}", self.archive.size(f"data/{key}")
@@ -147,7 +147,7 @@ class _StorageReader:
             if result is not None:
                 if not isinstance(result, Storage):
                     raise TypeError(
-                        "load: map_location must return the storage that it was given, or None, "
+                        "load: map_location must return a storage such as its argument, or None, "
                         f"but returned {type(result).__name__}"
                     )
                 return result

@@ -1,6 +1,6 @@
-"""A small machine for the part of the pickle language that describes data.
+"""An interpreter of the subset of pickle opcodes that describes data.
 
-It looks names up in a list (`_ALLOWED`) instead of importing them, so a file cannot make it run code.
+It looks names up in an allowlist (`_ALLOWED`) instead of importing them, so that a file cannot execute code.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tinytorch.serialization.archive import _damaged
 from tinytorch.serialization.safe import _BLOCKED, _safe
 from tinytorch.serialization.storage import _StorageType
 
-# What files may call -----------------------------------------------------------------------------
+# Functions that files may call -------------------------------------------------------------------
 
 
 def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tensor:
-    """Return a view of `storage`, after checking that it lies inside."""
+    """Return a view of `storage`, after checking that it is within bounds."""
     numbers = (offset, *shape, *strides)
     if type(storage) is not TypedStorage or not all(type(n) is int and n >= 0 for n in numbers):
         raise pickle.UnpicklingError("a tensor is not described by a storage and whole numbers")
@@ -48,7 +48,7 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tens
     if not needed:
         return cast(Tensor, wrap(np.empty(shape, array.dtype)))
     steps = tuple(stride * size for stride in strides)
-    memory = array.view(np.uint8)  # bfloat16 is no buffer, bytes are
+    memory = array.view(np.uint8)  # bfloat16 arrays do not support the buffer protocol
     view: np.ndarray[Any, Any] = np.ndarray(shape, array.dtype, memory.data, offset * size, steps)
     return cast(Tensor, wrap(view))
 
@@ -79,14 +79,14 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, sta
 
 
 def _rebuild_from_type_v2(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    # PyTorch would convert to any class; here the function has made what the class says.
+    # PyTorch would convert to any class; here the result of the function has the class already.
     if function not in (_rebuild_tensor_v2, _rebuild_tensor_v3) or cls is not Tensor:
         raise pickle.UnpicklingError("only a plain Tensor can be rebuilt with attributes")
     return _set_attributes(function(*arguments), state)
 
 
 def _set_attributes(obj: Any, state: Any) -> Any:
-    """Set attributes that are new to `obj`: a file must not replace its methods or its insides."""
+    """Set new attributes of `obj`; a file must not replace methods or attributes of its class."""
     if type(state) is not dict:
         raise pickle.UnpicklingError(f"the state of a {type(obj).__name__} must be a dict")
     for name in state:
@@ -97,10 +97,10 @@ def _set_attributes(obj: Any, state: Any) -> Any:
 
 
 def _ordered_dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
-    made: OrderedDict[Any, Any] = OrderedDict()
-    for key, value in pairs:  # a list of pairs is how Python 2 wrote it
-        made[_checked_key(key)] = value
-    return made
+    result: OrderedDict[Any, Any] = OrderedDict()
+    for key, value in pairs:  # Python 2 wrote a list of pairs
+        result[_checked_key(key)] = value
+    return result
 
 
 def _counter(counts: Any = None) -> Counter[Any]:
@@ -126,7 +126,7 @@ def _encode(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 def _bytearray(content: Any = b"", encoding: Any = "latin-1") -> bytearray:
-    # Not Python's: bytearray(10**12) would ask for the memory.
+    # Not Python's `bytearray`, since bytearray(10**12) would allocate the memory.
     return bytearray(content if type(content) is bytes else _encode(content, encoding))
 
 
@@ -137,13 +137,13 @@ def _complex(real: Any, imag: Any) -> complex:
 
 
 def _get_layout(name: Any) -> layout:
-    found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
-    if type(found) is not layout:
+    value = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
+    if type(value) is not layout:
         raise pickle.UnpicklingError(f"there is no layout {reprlib.repr(name)}")
-    return found
+    return value
 
 
-#: What the names in a file mean: functions that build data from checked arguments ...
+#: The meaning of names in a file: functions that build data from validated arguments ...
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
@@ -165,15 +165,18 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 _VALUES: dict[str, Any] = {
     "torch.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
-    **{f"torch.{each.name}": each for each in dtypes.ALL},
-    **{f"torch.{each.tensor_name}Storage": _StorageType(each) for each in dtypes.ALL},
+    **{f"torch.{dtype.name}": dtype for dtype in dtypes.ALL},
+    **{f"torch.{dtype.tensor_name}Storage": _StorageType(dtype) for dtype in dtypes.ALL},
     "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
 }
-#: The classes that the builders make, which may be values, too.
-_MADE: dict[Any, Any] = {
+#: The classes that builders stand for: as values their names mean the class.
+_BUILT_CLASSES: dict[Any, Any] = {
     _size: Size, _ordered_dict: OrderedDict, _counter: Counter, _set: set, _bytearray: bytearray, _complex: complex
 }  # fmt: skip
-_ALLOWED: dict[str, Any] = {**{name: _MADE.get(each, each) for name, each in _BUILDERS.items()}, **_VALUES}
+_ALLOWED: dict[str, Any] = {
+    **{name: _BUILT_CLASSES.get(builder, builder) for name, builder in _BUILDERS.items()},
+    **_VALUES,
+}
 
 _LITERALS = frozenset({
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
@@ -185,31 +188,32 @@ _EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, 
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
-# The machine -------------------------------------------------------------------------------------
+# The interpreter ---------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Runs a pickle's program as far as it builds data.
+    """Interprets the opcodes of a pickle that builds data.
 
-    Python's own Unpickler would let a pickle call any object on its stack and set attributes of it;
-    here REDUCE, NEWOBJ and BUILD work on the builders in the list alone.
+    Python's Unpickler lets a pickle call any object on its stack and set its attributes; here REDUCE, NEWOBJ and
+    BUILD accept only the builders in the allowlist.
     """
 
     def __init__(self, load_storage: Callable[[Any], Any]) -> None:
         self.load_storage = load_storage
         self.outside: Exception | None = None
         self.trusted = dict(_safe)
-        self.builders = [(_MADE.get(each, each), each) for each in (*_BUILDERS.values(), *self.trusted.values())]
+        builders = (*_BUILDERS.values(), *self.trusted.values())
+        self.builders = [(_BUILT_CLASSES.get(builder, builder), builder) for builder in builders]
 
     def read(self, program: bytes | IO[bytes]) -> Any:
-        """Return the object that the pickle describes; of a file, the next one."""
+        """Return the object that the pickle describes, or the next one in a file."""
         try:
             return self.run(program)
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(f"Weights only load failed. {error}") from None
         except (RuntimeError, ImportError, MemoryError):
-            raise  # says what is wrong
-        except Exception as error:  # a builder or a stack that damaged bytes have led astray
+            raise  # the message is informative
+        except Exception as error:  # invalid arguments of a builder, or an invalid stack, by damaged bytes
             if error is self.outside:
                 raise
             raise pickle.UnpicklingError(
@@ -217,11 +221,11 @@ class _Reader:
             ) from error
 
     def run(self, program: bytes | IO[bytes]) -> Any:
-        """Interpret the opcodes: a stack of values, stacks set aside by MARK, and the memo."""
+        """Interpret the opcodes, with a stack of values, the stacks saved by MARK, and the memo."""
         import pickletools
 
         stack: list[Any] = []
-        aside: list[list[Any]] = []
+        saved: list[list[Any]] = []
         memo: dict[int, Any] = {}
         for opcode, argument, _ in pickletools.genops(program):
             name = opcode.name
@@ -238,10 +242,10 @@ class _Reader:
             elif name in _EMPTY:
                 stack.append(_EMPTY[name]())
             elif name == "MARK":
-                aside.append(stack)
+                saved.append(stack)
                 stack = []
             elif name in ("TUPLE", "LIST", "DICT", "APPENDS", "SETITEMS", "ADDITEMS", "POP_MARK"):
-                items, stack = stack, aside.pop()
+                items, stack = stack, saved.pop()
                 if name == "TUPLE":
                     stack.append(tuple(items))
                 elif name == "LIST":
@@ -288,7 +292,7 @@ class _Reader:
         raise EOFError("Ran out of input")
 
     def storage(self, identity: Any) -> TypedStorage | UntypedStorage:
-        """Return the storage; errors of the file system and of `map_location` pass as they are."""
+        """Return a storage; errors of the file system and of `map_location` are passed on unchanged."""
         try:
             return self.load_storage(identity)
         except Exception as error:
@@ -296,7 +300,7 @@ class _Reader:
             raise
 
     def find(self, module: Any, name: Any) -> Any:
-        """Return what a global name means here; most mean nothing."""
+        """Return the value of a global name, if it is in the allowlist."""
         if type(module) is not str or type(name) is not str:
             raise TypeError("a global is named by two strings")
         if module == "__builtin__":  # Python 2's name, which protocol 2 writes
@@ -309,9 +313,9 @@ class _Reader:
                 f"Unsupported global: GLOBAL {full} was not an allowed global by default. "
                 f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked."
             )
-        for known in (full, f"tiny{full}" if full.startswith("torch.") else full):
-            if known in self.trusted:
-                return self.trusted[known]
+        for alias in (full, f"tiny{full}" if full.startswith("torch.") else full):
+            if alias in self.trusted:
+                return self.trusted[alias]
         full = full.removeprefix("builtins.")
         self.refuse(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
@@ -320,8 +324,8 @@ class _Reader:
         )
 
     def call(self, function: Any, arguments: Any) -> Any:
-        """Return `function(*arguments)` for a function in the list."""
-        builder = next((builder for made, builder in self.builders if made is function), None)
+        """Return `function(*arguments)` for a function in the allowlist."""
+        builder = next((builder for value, builder in self.builders if value is function), None)
         if builder is None:
             self.refuse(f"Trying to call reduce for unrecognized function {reprlib.repr(function)}")
         if type(arguments) is not tuple:
@@ -329,8 +333,8 @@ class _Reader:
         return builder(*arguments)
 
     def make(self, cls: Any, arguments: Any) -> Any:
-        """Return a new, bare instance of a class that the user has allowed."""
-        if not any(cls is each for each in self.trusted.values()):
+        """Return a new instance of an allowlisted class, without calling `__init__`."""
+        if not any(cls is trusted for trusted in self.trusted.values()):
             self.refuse(
                 "Can only create new object for nn.Parameter or classes allowlisted via "
                 f"`add_safe_globals` but got {reprlib.repr(cls)}"
@@ -338,11 +342,11 @@ class _Reader:
         return cls.__new__(cls, *arguments)
 
     def build(self, obj: Any, state: Any) -> None:
-        """Set the attributes of an OrderedDict (`_metadata`), or of what the user has allowed."""
+        """Set the attributes of an OrderedDict (`_metadata`), or of an instance of an allowlisted class."""
         kind = np.dtype if isinstance(obj, np.dtype) else type(obj)
         if kind is OrderedDict:
             _set_attributes(obj, state)
-        elif any(kind is each for each in self.trusted.values()):
+        elif any(kind is trusted for trusted in self.trusted.values()):
             self.set_state(obj, state)
         else:
             self.refuse(
@@ -352,7 +356,7 @@ class _Reader:
 
     @staticmethod
     def set_state(obj: Any, state: Any) -> None:
-        """Do what unpickling does with the state of an instance."""
+        """Set the state of an instance, as in unpickling."""
         if hasattr(obj, "__setstate__"):
             obj.__setstate__(state)
             return
@@ -371,7 +375,7 @@ class _Reader:
         target.extend(items)
 
     def set_items(self, target: Any, items: list[Any]) -> None:
-        """Set items of a dict, from keys and values in turn."""
+        """Set items of a dict, from alternating keys and values."""
         if type(target) not in (dict, OrderedDict, Counter, collections.defaultdict):
             self.refuse(f"Can only set items of dicts, but got {type(target)}")
         for key, value in zip(items[::2], items[1::2], strict=True):
@@ -384,7 +388,7 @@ class _Reader:
         target.update(_checked_key(item) for item in items)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise the error for a file that holds more than data."""
+        """Raise the error for a file that contains more than data."""
         raise pickle.UnpicklingError(
             "This file can still be loaded, if you trust its source: (1) with `weights_only=False` "
             "(the default of `torch.load` is True since PyTorch 2.6), which can result in "
@@ -394,7 +398,7 @@ class _Reader:
 
 
 def _checked_key(key: Any) -> Any:
-    """Return `key` if hashing it is harmless: a deep or self-repeating tuple hashes for ever."""
+    """Return `key` if it is safe to hash; hashing a deeply nested or self-repeating tuple may take forever."""
     seen, pending = 0, [key]
     while pending:
         item = pending.pop()

@@ -1,4 +1,4 @@
-"""`torch.testing`: compare results, and make inputs, in tests."""
+"""`torch.testing`: comparison of results and creation of inputs for tests."""
 
 from tinytorch.testing.comparison import assert_allclose, assert_close
 from tinytorch.testing.creation import make_tensor

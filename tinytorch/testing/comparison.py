@@ -1,4 +1,4 @@
-"""`assert_close`: compare tensors, numbers, and nested sequences and mappings of them."""
+"""`assert_close`, which compares tensors, numbers, and nested sequences and mappings of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tinytorch.ops.create import as_tensor, tensor
 
 __all__ = ["assert_allclose", "assert_close"]
 
-#: Per dtype the tolerances by default, relative and absolute; those of all others are 0.
+#: The default tolerances by dtype, relative and absolute; 0 for other dtypes.
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 
 
 class _Comparison:
-    """What `assert_close` was told, and the comparison of one pair after the other."""
+    """The options of `assert_close`, and the comparison of all pairs of elements."""
 
     def __init__(self, rtol: float | None, atol: float | None, message: Any, **options: bool) -> None:
         if (rtol is None) != (atol is None):
@@ -29,23 +29,23 @@ class _Comparison:
                 "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
                 f"{'rtol' if rtol is None else 'atol'}."
             )
-        self.given = None if rtol is None or atol is None else (rtol, atol)
+        self.tolerances = None if rtol is None or atol is None else (rtol, atol)
         self.message, self.options = message, options
 
     def fail(self, text: str, place: tuple[Any, ...]) -> NoReturn:
-        """Raise the error of a pair at a place in the nested inputs."""
+        """Raise AssertionError for the pair at `place`, its path in the nested inputs."""
         if isinstance(self.message, str):
             raise AssertionError(self.message)
         text += _located(place)
         raise AssertionError(self.message(text) if callable(self.message) else text)
 
     def compare(self, actual: Any, expected: Any, place: tuple[Any, ...] = ()) -> None:
-        """Compare a pair of any kind."""
+        """Compare two inputs, which may be nested."""
         for pair in self.pairs(actual, expected, place):
             pair()
 
     def pairs(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> list[Any]:
-        """Return the comparisons to be made: all inputs are checked for their kind before the first is compared."""
+        """Return the comparisons as functions: the types of all inputs are checked before the first comparison."""
         if _is_sequence(actual) and _is_sequence(expected):
             if len(actual) != len(expected):
                 self.fail(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place)
@@ -68,7 +68,7 @@ class _Comparison:
             )
 
     def pair(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> Callable[[], None]:
-        """Return the comparison of a pair that is not nested."""
+        """Return the comparison of two inputs that are not nested."""
         if actual is None or expected is None:
             return lambda: self.compare_identity("None", actual, expected, place)
         if isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_)):
@@ -86,17 +86,17 @@ class _Comparison:
         )
 
     def compare_identity(self, what: str, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare two bools, or where one is None."""
+        """Compare two bools, or two values of which one is None."""
         if actual is not expected:
             self.fail(f"{what} mismatch: {actual} is not {expected}", place)
 
     def compare_numbers(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
         """Compare two Python or NumPy numbers."""
-        actual, expected = (each.item() if isinstance(each, np.generic) else each for each in (actual, expected))
+        actual, expected = (x.item() if isinstance(x, np.generic) else x for x in (actual, expected))
         if self.options["check_dtype"] and type(actual) is not type(expected):
             self.fail(f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
         exact = isinstance(actual, int) and isinstance(expected, int)
-        rtol, atol = self.given or ((0.0, 0.0) if exact else _TOLERANCES["float64"])
+        rtol, atol = self.tolerances or ((0.0, 0.0) if exact else _TOLERANCES["float64"])
         self.compare_scalars(actual, expected, rtol, atol, place)
 
     def compare_scalars(self, actual: Any, expected: Any, rtol: float, atol: float, place: tuple[Any, ...]) -> None:
@@ -119,22 +119,21 @@ class _Comparison:
         )
 
     def compare_tensors(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare two tensors: what they are, then their elements."""
+        """Compare the attributes of two tensors, then their elements."""
 
-        def unlike(name: str, a: Any, b: Any) -> None:
+        def fail_attribute(name: str, a: Any, b: Any) -> None:
             self.fail(f"The values for attribute '{name}' do not match: {a} != {b}.", place)
 
         options = self.options
         if actual.shape != expected.shape:
-            unlike("shape", actual.shape, expected.shape)
+            fail_attribute("shape", actual.shape, expected.shape)
         if options["check_device"] and actual.device != expected.device:
-            unlike("device", actual.device, expected.device)
+            fail_attribute("device", actual.device, expected.device)
         if options["check_dtype"] and actual.dtype is not expected.dtype:
-            unlike("dtype", actual.dtype, expected.dtype)
+            fail_attribute("dtype", actual.dtype, expected.dtype)
         if options["check_stride"] and actual.stride() != expected.stride():
-            unlike("stride()", actual.stride(), expected.stride())
-        found = [_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (actual, expected)]
-        rtol, atol = self.given or (max(found[0][0], found[1][0]), max(found[0][1], found[1][1]))
+            fail_attribute("stride()", actual.stride(), expected.stride())
+        rtol, atol = self.tolerances or _default_tolerances(_TOLERANCES, actual, expected)
         common = dtypes.promote_types(actual.dtype, expected.dtype)
         if common.category < dtypes.FLOATING:
             common = dtypes.int64
@@ -149,7 +148,7 @@ class _Comparison:
 
 
 def _mismatch(actual: Any, expected: Any, close: Any, rtol: float, atol: float) -> str:
-    """Return the text about arrays of one dtype that are not close everywhere."""
+    """Return the error message for arrays of the same dtype that are not close everywhere."""
     wrong = close.size - int(np.count_nonzero(close))
     equality = rtol == 0 and atol == 0
     absolute = np.abs(actual - expected)
@@ -166,11 +165,17 @@ def _mismatch(actual: Any, expected: Any, close: Any, rtol: float, atol: float) 
         difference[close] = 0
         known = difference.astype(np.float64) if difference.dtype.kind == "V" else difference
         place = np.unravel_index(int(known.argmax()), known.shape)
-        index = tuple([int(each) for each in place])
+        index = tuple([int(coordinate) for coordinate in place])
         lines.append(
             f"Greatest {name} difference: {difference[index].item()} at index {index}{_allowed(tolerance, equality)}"
         )
     return "\n".join(lines)
+
+
+def _default_tolerances(table: dict[str, tuple[float, float]], *tensors: Tensor) -> tuple[float, float]:
+    """Return the largest default tolerances, relative and absolute, of the dtypes of tensors."""
+    rtols, atols = zip(*[table.get(x.dtype.name, (0.0, 0.0)) for x in tensors], strict=True)
+    return max(rtols), max(atols)
 
 
 def _allowed(tolerance: float, equality: bool) -> str:
@@ -203,7 +208,7 @@ def _as_tensor(value: Any) -> Tensor | None:
         return value.detach()
     try:
         return as_tensor(value)
-    except Exception:  # whatever it raises: it is no tensor then
+    except Exception:  # any exception means that the value cannot be a tensor
         return None
 
 
@@ -221,21 +226,21 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for each element.
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements.
 
-    Compared are tensors, NumPy arrays, numbers, and sequences and mappings of these, nested.
+    The inputs are tensors, NumPy arrays, numbers, or nested sequences and mappings of these.
 
     Args:
         allow_subclasses: whether a subclass of Tensor may be compared with a Tensor.
-        rtol, atol: the tolerances, both or neither; by default those of the dtypes: (1.6e-2, 1e-5) for bfloat16, (1e-3,
-            1e-5) for float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
-        check_device, check_dtype, check_layout, check_stride: what else has to be the same.
-        msg: a text to raise instead, or a function that is given the text and returns another.
+        rtol, atol: the tolerances, both or neither; the defaults are (1.6e-2, 1e-5) for bfloat16, (1e-3, 1e-5) for
+            float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
+        check_device, check_dtype, check_layout, check_stride: whether to compare these attributes, too.
+        msg: the error message, or a function from the generated message to another.
 
     Raises:
-        AssertionError: they are not close.
-        TypeError: there is no way to compare the two.
-        ValueError: only one of `rtol` and `atol` is given.
+        AssertionError: the inputs are not close.
+        TypeError: the inputs have types that cannot be compared.
+        ValueError: only one of `rtol` and `atol` is passed.
 
     Example:
         >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
@@ -261,7 +266,7 @@ def assert_close(
     comparison.compare(actual, expected)
 
 
-#: The tolerances by default of `assert_allclose`.
+#: The default tolerances of `assert_allclose`.
 _OLD_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 
 
@@ -273,10 +278,10 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Compare with wider tolerances, whatever the dtypes; deprecated, as in PyTorch: use `assert_close`.
+    """Compare with wider tolerances, ignoring dtypes; deprecated, as in PyTorch, in favour of `assert_close`.
 
     Raises:
-        AssertionError: they are not close.
+        AssertionError: the inputs are not close.
 
     Example:
         >>> import warnings
@@ -293,6 +298,5 @@ def assert_allclose(
     actual = actual if isinstance(actual, Tensor) else tensor(actual)
     expected = expected if isinstance(expected, Tensor) else tensor(expected, dtype=actual.dtype)
     if rtol is None and atol is None:
-        found = [_OLD_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (actual, expected)]
-        rtol, atol = max(found[0][0], found[1][0]), max(found[0][1], found[1][1])
+        rtol, atol = _default_tolerances(_OLD_TOLERANCES, actual, expected)
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

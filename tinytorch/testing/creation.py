@@ -1,4 +1,4 @@
-"""`make_tensor`: random inputs of any dtype."""
+"""`make_tensor`, which creates random tensors of any dtype."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def make_tensor(
 
     Args:
         *shape: the sizes, or one sequence of them.
-        low: the least number; by default 0 for bool and uint8, else -9.
-        high: the bound, which is not reached; by default 2 for bool, 10 for integers, 9 for floating point.
-        noncontiguous: leave gaps in memory, where there are two elements or more.
-        exclude_zero: put 1, or the least normal number of floating point, in the place of zeros.
+        low: the inclusive lower bound; by default 0 for bool and uint8, else -9.
+        high: the exclusive upper bound; by default 2 for bool, 10 for integers, 9 for floating point.
+        noncontiguous: return a noncontiguous tensor, if it has at least two elements.
+        exclude_zero: replace zeros by 1, or by the smallest normal number of a floating-point dtype.
 
     Raises:
-        ValueError: `low` is not below `high`, or one is NaN or out of the range of the dtype; `requires_grad` for
-            integers; both `noncontiguous` and `memory_format` are given.
+        ValueError: `low` is not less than `high`, or a bound is NaN or out of the range of the dtype; `requires_grad`
+            for integers; both `noncontiguous` and `memory_format` are passed.
 
     Example:
         >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu", low=5, high=6)
@@ -54,34 +54,34 @@ def make_tensor(
     if requires_grad and not dtype.is_floating_point:
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     gaps = noncontiguous and math.prod(sizes) > 1
-    drawn = (*sizes[:-1], 2 * sizes[-1]) if gaps else sizes
+    drawn_sizes = (*sizes[:-1], 2 * sizes[-1]) if gaps else sizes
     first, last = _bounds(dtype, low, high)
     if dtype.is_floating_point:
-        made = empty(drawn, dtype=dtype, device=device).uniform_(first, last)
+        result = empty(drawn_sizes, dtype=dtype, device=device).uniform_(first, last)
     else:
-        made = randint(first, last, drawn, dtype=dtype, device=device)
+        result = randint(first, last, drawn_sizes, dtype=dtype, device=device)
     if gaps:
-        made = made[..., 1::2]
+        result = result[..., 1::2]
     elif memory_format is not None:
-        made = made.clone(memory_format=memory_format)
+        result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        made[made == 0] = finfo(dtype).tiny if dtype.is_floating_point else 1
-    return made.requires_grad_() if requires_grad else made
+        result[result == 0] = finfo(dtype).tiny if dtype.is_floating_point else 1
+    return result.requires_grad_() if requires_grad else result
 
 
 def _bounds(dtype: dtypes.dtype, low: float | None, high: float | None) -> tuple[Any, Any]:
-    """Return the bounds for a dtype, checked."""
+    """Return the bounds for a dtype, after validating them."""
     limits: tuple[float, float]
     if dtype is dtypes.bool:
-        limits, usual = (0, 2), (0, 2)
+        limits, default = (0, 2), (0, 2)
     elif dtype.is_floating_point:
         info = finfo(dtype)
-        limits, usual = (info.min, info.max), (-9, 9)
+        limits, default = (info.min, info.max), (-9, 9)
     else:
-        whole = iinfo(dtype)
-        limits, usual = (whole.min, whole.max + (dtype is not dtypes.int64)), (-9, 10)
-    low = usual[0] if low is None else low
-    high = usual[1] if high is None else high
+        int_info = iinfo(dtype)
+        limits, default = (int_info.min, int_info.max + (dtype is not dtypes.int64)), (-9, 10)
+    low = default[0] if low is None else low
+    high = default[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and dtype.is_floating_point:
@@ -98,5 +98,5 @@ def _bounds(dtype: dtypes.dtype, low: float | None, high: float | None) -> tuple
             f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports "
             f"[{limits[0]}, {limits[1]})"
         )
-    low, high = (min(max(each, limits[0]), limits[1]) for each in (low, high))
+    low, high = (min(max(bound, limits[0]), limits[1]) for bound in (low, high))
     return (low, high) if dtype.is_floating_point else (math.ceil(low), math.ceil(high))

@@ -348,10 +348,10 @@ def _functions(kind: _Kind) -> Any:
     keys: Any = kind.keys
 
     def flatten_with_keys(container: Any) -> Any:
-        items, context = kind.flatten(container)
+        items, context = kind.flatten_fn(container)
         return list(zip(keys(container, context), items, strict=True)), context
 
-    return kind.flatten, flatten_with_keys, kind.unflatten
+    return kind.flatten_fn, flatten_with_keys, kind.unflatten_fn
 
 
 # PyTorch's private names of the functions for built-in containers, by which packages register containers of their own.

@@ -138,7 +138,7 @@ def upsample(
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0]]])
-        >>> torch.nn.functional.interpolate(x, scale_factor=2)  # what to write instead
+        >>> torch.nn.functional.interpolate(x, scale_factor=2)  # the replacement
         tensor([[[1., 1., 3., 3.]]])
     """
     _deprecated("upsample")
@@ -151,7 +151,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0]]])
-        >>> torch.nn.functional.interpolate(x, scale_factor=2)  # what to write instead
+        >>> torch.nn.functional.interpolate(x, scale_factor=2)  # the replacement
         tensor([[[1., 1., 3., 3.]]])
     """
     _deprecated("upsample_nearest")

@@ -29,15 +29,15 @@ class ReprLayer(Module):
 class DimensionalLayer(ReprLayer):
     """The base of a family of layers with versions for 1, 2 and 3 spatial dimensions.
 
-    A version states its number of dimensions in the class statement: `class MaxPool2d(_MaxPoolNd, dims=2)`. From it
-    and from what the family declares, the version gets:
+    A version states its number of dimensions in the class statement: `class MaxPool2d(_MaxPoolNd, dims=2)`. From this
+    number and the declarations of the family, `__init_subclass__` derives:
 
     - `_dims`, the number of spatial dimensions;
     - `_function`, the name of its function in `nn.functional`: the family declares "max_pool{dims}d";
     - the family's `_example` at the end of its docstring, unless that has one: `{name}` is the class, `{dims}` the
       number of dimensions, and `{4}` the number 4 once per dimension ("4, 4");
-    - the methods listed in `_redefined` as methods of its own, so that the error for a missing argument names the
-      version, as in PyTorch, and not the family.
+    - copies of the methods listed in `_redefined`, so that the error for a missing argument names the version, as in
+      PyTorch, and not the family.
     """
 
     _dims: ClassVar[int]

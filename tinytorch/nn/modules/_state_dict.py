@@ -176,10 +176,10 @@ class Saving:
 
         _load_all(self, state, "", metadata, assign, (missing, unexpected, errors))
         if strict:
-            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
+            for problem, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
                     listed = ", ".join(f'"{key}"' for key in keys)
-                    errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
+                    errors.insert(0, f"{problem} key(s) in state_dict: {listed}. ")
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")

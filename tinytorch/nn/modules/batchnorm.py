@@ -144,14 +144,14 @@ class _BatchNorm(_NormBase):
                 self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
-        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        use_batch_stats = self.training or (self.running_mean is None and self.running_var is None)
         mean, var = self.running_mean, self.running_var
         if self.training and not self.track_running_stats:
             mean = var = None
-        return self._normalized(input, mean, var, by_batch, momentum)
+        return self._normalize(input, mean, var, use_batch_stats, momentum)
 
-    def _normalized(self, input: Tensor, mean: Any, var: Any, by_batch: bool, momentum: float) -> Tensor:
-        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+    def _normalize(self, input: Tensor, mean: Any, var: Any, use_batch_stats: bool, momentum: float) -> Tensor:
+        return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch_stats, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm, dims=1):

@@ -176,7 +176,7 @@ class Conv2d(_ConvLayer, dims=2):
         dilation: the distance between the kernel's elements.
         groups: the channels are divided into this many groups, which are convolved separately.
         bias: whether to add a bias.
-        padding_mode: what the border holds: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: the values of the border: "zeros", "reflect", "replicate" or "circular".
         device, dtype: of the parameters.
 
     Attributes:

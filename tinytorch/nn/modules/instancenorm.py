@@ -83,14 +83,14 @@ class _InstanceNorm(_NormBase):
                 stacklevel=2,
             )
         if dim == 0:  # one sample without a batch dimension
-            return self._normalised(input.unsqueeze(0)).squeeze(0)
-        return self._normalised(input)
+            return self._normalize(input.unsqueeze(0)).squeeze(0)
+        return self._normalize(input)
 
-    def _normalised(self, input: Tensor) -> Tensor:
-        by_input = self.training or not self.track_running_stats
+    def _normalize(self, input: Tensor) -> Tensor:
+        use_input_stats = self.training or not self.track_running_stats
         momentum = 0.0 if self.momentum is None else self.momentum
         mean, var = self.running_mean, self.running_var
-        return F.instance_norm(input, mean, var, self.weight, self.bias, by_input, momentum, self.eps)
+        return F.instance_norm(input, mean, var, self.weight, self.bias, use_input_stats, momentum, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm, dims=1):

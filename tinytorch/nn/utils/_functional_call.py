@@ -74,14 +74,14 @@ def _merged(dicts: Any) -> Tensors:
 
 @contextmanager
 def swapped_tensors(module: Module, tensors: Tensors, tie_weights: bool, strict: bool) -> Iterator[None]:
-    """Swap `tensors` into a module; on exit restore its own, and enter tensors assigned meanwhile in `tensors`."""
+    """Swap `tensors` into a module; on exit restore its tensors, and store those assigned meanwhile in `tensors`."""
     own: Tensors = dict(module.named_parameters(remove_duplicate=False))
     own.update(module.named_buffers(remove_duplicate=False))
     used = _tied(own, tensors) if tie_weights else tensors
     if strict:
         problems = [
-            f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
-            for what, names in (("Unexpected", used.keys() - own), ("Missing", own.keys() - used))
+            f"{problem} key(s): {', '.join(map(repr, sorted(names)))}."
+            for problem, names in (("Unexpected", used.keys() - own), ("Missing", own.keys() - used))
             if names
         ]
         if problems:

@@ -22,8 +22,9 @@ __all__ = [
 class BasePruningMethod:
     """The base of pruning methods; an instance is the forward pre-hook that applies the mask.
 
-    A subclass defines `compute_mask`, and sets `PRUNING_TYPE` to what that receives of a tensor pruned before:
-    "unstructured" (the elements not pruned yet), "structured" (the slices not pruned yet) or "global" (all elements).
+    A subclass defines `compute_mask` and `PRUNING_TYPE`, which selects the part of a tensor pruned before that
+    `compute_mask` receives: "unstructured" (the remaining elements), "structured" (the remaining slices) or "global"
+    (all elements).
 
     Example:
         >>> class Negative(torch.nn.utils.prune.BasePruningMethod):

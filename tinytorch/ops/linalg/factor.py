@@ -33,6 +33,7 @@ from tinytorch.ops.linalg.solve import (
     check_batches,
     check_floating,
     check_matrix,
+    check_same_dtype,
     check_sides,
     check_system,
     half_name,
@@ -252,9 +253,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     check_tensor(input, "linalg_cond")
     if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
-    if isinstance(p, str) and p not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    if not isinstance(p, (str, type(None))) and builtins.abs(p) not in (1, 2, math.inf):
+    valid = p in ("fro", "nuc") if isinstance(p, str) else p is None or builtins.abs(p) in (1, 2, math.inf)
+    if not valid:
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if p is None or p in (2, -2):
         values = svdvals(input)
@@ -887,11 +887,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     name = "linalg.lu_solve"
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     check_floating(f"torch.{name}", LU, low=True)
-    if LU.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.tensor_name} and B of "
-            f"type {B.dtype.tensor_name} instead"
-        )
+    check_same_dtype(name, LU=LU, B=B)
     check_matrix(name, LU, "LU", kernel=half_name(LU, "linalg.lu_solve_cpu"))
     check_matrix(name, B, "B", square=False, position=3)
     if pivots.dtype.name != "int32":
@@ -1017,11 +1013,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """
     check_tensors("linalg_vecdot", x=x, y=y)
     check_floating("linalg.vecdot", x, low=True)
-    if x.dtype != y.dtype:
-        raise RuntimeError(
-            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.tensor_name} and "
-            f"y of type {y.dtype.tensor_name} instead"
-        )
+    check_same_dtype("linalg.vecdot", x=x, y=y)
     if x.ndim == y.ndim == 1:
         return vdot(x, y)
     return (x * y).sum(dim)

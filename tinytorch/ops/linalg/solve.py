@@ -98,6 +98,16 @@ def raise_first(info: Tensor, message: str) -> None:
         raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
 
+def check_same_dtype(function: str, **tensors: Tensor) -> None:
+    """Raise PyTorch's error unless the two named arguments have the same dtype."""
+    (first, x), (second, y) = tensors.items()
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"{function}: Expected {first} and {second} to have the same dtype, but found {first} of type "
+            f"{x.dtype.tensor_name} and {second} of type {y.dtype.tensor_name} instead"
+        )
+
+
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
     """Raise PyTorch's error unless the shapes of A and B match in `A X = B` (with `left`) or `X A = B`."""
     if A.shape[-2] != B.shape[-2 if left else -1]:
@@ -258,11 +268,7 @@ def _check_solve(A: Any, B: Any, left: bool) -> bool:
     function = "linalg.solve"
     check_tensors("linalg_solve", A=A, B=B)
     check_floating(function, A, low=True)
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.tensor_name} and B "
-            f"of type {B.dtype.tensor_name} instead"
-        )
+    check_same_dtype(function, A=A, B=B)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
     columns = B.unsqueeze(-1) if vector else B
     check_matrix(function, A, kernel=half_name(A, "lu_cpu"))
