@@ -26,7 +26,7 @@ def test_functions_have_the_signatures_of_their_ops() -> None:
     assert declared.FUNCTIONS
     assert len(calls) > 200
     for call in calls:
-        code = call.__code__
+        code = call.caller.generated.__code__
         assert code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] == call.op.arguments
         assert code.co_argcount == call.op.positional
 

@@ -42,7 +42,7 @@ from tinytorch.core import inplace
 from tinytorch.core.declaration import MISSING, NUMBERS, Op, as_array
 from tinytorch.core.graph import leaf_edge, numbers
 from tinytorch.core.mode import dispatch, local
-from tinytorch.core.node import INFERENCE_NOT_SAVED
+from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
@@ -73,6 +73,8 @@ class Facts(NamedTuple):
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
         quick: the kernel is faster with a 0-d array than with a Python number.
+        saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
+            where it is a common one.
         holds_first: of a write, formulas name the first argument, so a copy of what it held is saved.
         Others: as in `Op`; of functions, whether there is one.
     """
@@ -101,6 +103,17 @@ class Facts(NamedTuple):
     quick: bool
     refuses: bool
     holds_first: bool
+    saved: str | None
+
+
+#: The commonest sources of two operands that both need a gradient.
+_COMMON = ((), ((INPUT, 1), (INPUT, 0)))
+
+
+def _plan(op: Op) -> Plan:
+    """Return the plan of a call all of whose inputs are tensors that need a gradient."""
+    all_inputs = (True,) * len(op.inputs)
+    return op._plan(all_inputs, all_inputs)
 
 
 def _facts(op: Op, form: str, witnessed: bool) -> Facts:
@@ -109,7 +122,13 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
     facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
     facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
-    facts |= {"incomplete": None, "overload": None, "outputs": 1, "floating": bool(operands) and op.floating}
+    facts |= {
+        "incomplete": None,
+        "overload": None,
+        "outputs": 1,
+        "saved": None,
+        "floating": bool(operands) and op.floating,
+    }
     if operands == 2:
         facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
         facts["is_ufunc"] = form == IN_PLACE and isinstance(op.kernel, np.ufunc)
@@ -127,6 +146,11 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         facts |= {"records": bool(op.wants) and (several or 0 not in op.nondiff), "result": op.result is not None}
         if op.required and not operands:
             facts["incomplete"] = op.required[-1]
+        one = len(op.inputs) == 1 and not (several or op.many or op.joint)
+        if facts["records"] and (one or operands == 2):
+            plan = _plan(op)
+            if one or tuple(plan.sources) in _COMMON:
+                facts["saved"] = plan.text(len(op.arguments), "array", "out._cell")
         if op.overload is not None:
             facts["overload"] = op.overload[0]
         if several or len(op.inputs) > 1:
@@ -140,19 +164,42 @@ class Caller:
     Attributes:
         op: the op.
         form: which form of call it is (`CALL`, ...).
-        function: the function.
+        function: the function, or one that generates it when it is first called.
         scope: what the text names besides the op's facts: of a `WRITING` call, see `writing` in `ops/writing.py`.
     """
 
     def __init__(self, op: Op, form: str, **scope: Any) -> None:
         self.op, self.form, self.scope = op, form, scope
-        self.function = self._generate(witnessed=False)
+        self._generated: Any = None
         self._witnessed: Any = None
+        # Compiling a text takes 0.3 ms. Ops of operands and of one tensor share few texts; others wait for a call.
+        few = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
+        self.function: Any = self.generated if op.operands or (few and form == CALL) else self._waiting()
+        self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property
     def writes(self) -> bool:
         """Whether it writes into its first argument."""
         return self.form in (IN_PLACE, WRITING)
+
+    @property
+    def generated(self) -> Any:
+        """The function that the template makes."""
+        if self._generated is None:
+            self._generated = self._generate(witnessed=False)
+        return self._generated
+
+    def _waiting(self) -> Any:
+        """Return a function that generates the function when it is first called."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal function
+            if function is None:
+                function = self.generated
+            return function(*args, **kwargs)
+
+        function: Any = None
+        return call
 
     @property
     def witnessed(self) -> Any:
@@ -171,9 +218,10 @@ class Caller:
             factory = _factories[facts] = _texts.get(text) or _compiled(text)
         overload = None if op.overload is None else op.overload[1]
         ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (of a kernel that refuses dtypes other than floats)
+        plan = _plan(op) if facts.saved is not None else None
         scope = self.scope
         template: Any = factory(
-            op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, op.result,
+            op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
         # Give the arguments their own names.
@@ -186,11 +234,10 @@ class Caller:
         call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
         if defaults is not None and op.positional < len(names):
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
-        call.op, call.caller, call.writes = op, self, self.writes
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS RESULT WRITE REPEATS READS"
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS"
 _factories: dict[Facts, Callable[..., Any]] = {}
 _HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
@@ -487,14 +534,23 @@ class _Text:
     def record(self) -> None:
         """Give the tensor `out` its node."""
         facts, key = self.facts, self.key()
-        if facts.operands == 2:
-            self.put(3, "if edge0 is None:\n    key = 770 if is_tensor0 else 514")
-            self.put(3, "elif edge1 is None:\n    key = 769 if is_tensor1 else 257\nelse:\n    key = 771")
         node = "NODE()" if facts.overload is None else f"NODE() if {self.a[facts.overload]} is None else OVERLOAD()"
-        self.put(3, f"node = {node}", f"node.edges = {self.edges()}")
-        self.put(3, f"node.plan = plan = PLANS.get({key}) or OP.plan_of({key})", "node.hooks = None")
-        self.put(3, "node.number = next(numbers)", "node.shape = array.shape", "node.dtype = dtype")
-        self.put(3, f"try:\n    node.saved = plan.keep({', '.join(self.a)}, array, out._cell, ())")
+        self.put(3, f"node = {node}", f"node.edges = {self.edges()}", "node.hooks = None")
+        self.put(3, "node.number = next(numbers)", "node.shape = array.shape", "node.dtype = dtype", "try:")
+        indent = 4
+        if self.one:
+            self.put(4, "node.plan = PLAN", f"node.saved = {facts.saved}")
+        elif facts.operands == 2:
+            if facts.saved is not None:
+                self.put(4, "if edge0 is not None and edge1 is not None:")
+                self.put(5, "node.plan = PLAN", f"node.saved = {facts.saved}")
+                self.put(4, "else:")
+            key, indent = "key", 4 if facts.saved is None else 5
+            self.put(indent, "if edge0 is None:\n    key = 770 if is_tensor0 else 514")
+            self.put(indent, "elif edge1 is None:\n    key = 769 if is_tensor1 else 257\nelse:\n    key = 771")
+        if not self.one:
+            self.put(indent, f"node.plan = plan = PLANS.get({key}) or OP.plan_of({key})")
+            self.put(indent, f"node.saved = plan.keep({', '.join(self.a)}, array, out._cell, ())")
         self.put(3, "except TypeError:\n    raise RuntimeError(INFERENCE_NOT_SAVED) from None")
         self.put(3, "out._edge = (node, 0)", "out._requires_grad = True")
 

@@ -68,21 +68,31 @@ class Plan:
         self.packed: Plan | None = None  # the same for values that hooks have packed
 
     def compile(self, count: int, several: bool) -> None:
-        """Generate `keep(*arguments, out, cell, residuals)`: one list display, since a loop over the sources is slower.
+        """Generate `keep(*arguments, out, cell, residuals)`, which returns the saved values.
 
         Args:
             count: the number of the op's arguments.
             several: `out` is a tuple of arrays rather than an array; `cell` is the first output's version cell.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
+        text = f"lambda {arguments}out, cell, residuals: {self.text(count, 'out[{}]' if several else 'out', 'cell')}"
+        self.keep = eval(text, {"PLAN": self})
+
+    def text(self, count: int, out: str, cell: str) -> str:
+        """Return the list of the saved values as text, since a loop over the sources would be slower.
+
+        Args:
+            count: the number of the op's arguments, `a0`, `a1`, ...
+            out, cell: how the output with a number and the first output's version cell are written.
+        """
+        arguments = "".join([f"a{i}, " for i in range(count)])
         saved = []
         for k, (kind, i) in enumerate(self.sources):
-            out = f"out[{i}]" if several else "out"
+            array = out.format(i)
             first = (kind, i) == (OUTPUT, 0)
-            expression = f"({out}, cell, cell[0])" if first else _SAVED[kind]
-            saved.append(expression.format(i=i, k=k, out=out, arguments=arguments))
-        text = f"lambda {arguments}out, cell, residuals: [{', '.join(saved)}]"
-        self.keep = eval(text, {"PLAN": self})
+            expression = f"({array}, {cell}, {cell}[0])" if first else _SAVED[kind]
+            saved.append(expression.format(i=i, k=k, out=array, arguments=arguments))
+        return f"[{', '.join(saved)}]"
 
     def of_packed(self) -> Plan:
         """Return the plan of the same values with all tensors among them packed by hooks."""
