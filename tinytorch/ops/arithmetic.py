@@ -111,7 +111,7 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
 def _negative(a: Any) -> Any:
     try:
         return np.negative(a)
-    except TypeError:  # of booleans
+    except TypeError:  # NumPy cannot negate booleans
         raise RuntimeError(
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
             "the `~` or `logical_not()` operator instead."

@@ -288,7 +288,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    if name == "split_copy":  # PyTorch's copies into `out`, which must have the right shapes
+    if name == "split_copy":  # PyTorch copies the parts into `out`, without resizing
         with recording(False):
             for each, made in zip(outs, results, strict=True):
                 each.copy_(made)

@@ -79,7 +79,7 @@ def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
     for value in values:
         kind = type(value)
         if kind is list or kind is tuple:
-            if depth < 3:  # (a list may hold itself)
+            if depth < 3:  # (a list may contain itself)
                 _concerned(value, found, depth + 1)
         elif _has_say(kind) and not any(type(each) is kind for each in found):
             place = len(found)

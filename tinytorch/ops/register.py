@@ -318,7 +318,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     return find, names, sorted(name.rpartition(".")[2] for name in functions if name.rpartition(".")[0] == home)
 
 
-# Declaring ----------------------------------------------------------------------------------------
+# Declarations -------------------------------------------------------------------------------------
 
 _TENSOR_AND_NUMBER = (
     "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None",
