@@ -1,22 +1,22 @@
-"""The calculus: each op's kernel with the formulas of its gradient.
+"""The ops: each is declared by its kernel and the formulas of its gradients.
 
-| module | what |
+| module | contents |
 |---|---|
-| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: what is put around them |
-| `arguments`, `limits`, `values`, `writing` | no ops: what they share |
-| `arithmetic`, `compare`, `transcendental`, `special` | on each element |
-| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms |
-| `shape`, `join`, `rearrange`, `copies` | views; several tensors; elements in another order; copies of views |
-| `index`, `scatter`, `masks`, `sort` | reading and writing by index, place, condition; sorting, searching |
-| `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random ones |
-| `convert`, `storage`, `memory`, `members`, `operators` | other dtypes; memory; the rest of Tensor |
-| `fft` | what `torch.fft` has without complex numbers |
+| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: registration and wrappers of public functions |
+| `arguments`, `limits`, `writing` | no ops: shared helpers |
+| `arithmetic`, `compare`, `transcendental`, `special` | elementwise ops |
+| `reduce`, `statistics` | sums, extrema, cumulative ops; quantiles, histograms |
+| `shape`, `join`, `rearrange`, `copies` | views; joining and splitting; reordering of elements; copies of views |
+| `index`, `scatter`, `masks`, `sort` | reading and writing by index, position or mask; sorting, searching |
+| `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random tensors |
+| `convert`, `storage`, `memory`, `values`, `members`, `operators` | dtype conversion; memory; other Tensor members |
+| `fft` | the functions of `torch.fft` that need no complex numbers |
 | `linalg.products` | products of matrices and vectors, `einsum` |
 | `linalg.factor`, `linalg.solve` | `torch.linalg`: factorisations, norms; inverses, systems, functions of matrices |
-| `linalg.matrices` | linear algebra under the names that `torch` itself has; distances, covariances |
-| `nn` | of neural networks, a module for each kind of layer |
+| `linalg.matrices` | linear algebra named in `torch` itself; distances, covariances |
+| `nn` | neural-network ops, one module for each kind of layer |
 
-It is `torch.ops`, too, where PyTorch has operators that programs define: see `tinytorch.library`.
+This package is also `torch.ops`, the namespace of user-defined operators: see `tinytorch.library`.
 """
 
 from pathlib import PurePath
@@ -37,19 +37,19 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
-__traced_as__ = "op"  # by `torch.compile`
+__traced_as__ = "op"  # (read by `torch.compile`)
 
 
 def add_namespace(name: str, operators: _Namespace) -> None:
-    """Enter operators as `torch.ops.name`."""
+    """Register operators as `torch.ops.name`."""
     _namespaces[name] = operators
 
 
 def load_library(path: Any) -> None:
-    """Enter the operators of a library that is compiled for PyTorch: those of torchvision are here, too.
+    """Register the operators of a library compiled for PyTorch: only torchvision's, reimplemented here.
 
     Raises:
-        OSError: it is another library: what is compiled for PyTorch cannot run here.
+        OSError: another library is named: code compiled for PyTorch cannot run here.
     """
     path = PurePath(path)
     if f"{path.parent.name}/{path.name.partition('.')[0]}" != "torchvision/_C":

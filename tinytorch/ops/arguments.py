@@ -1,4 +1,4 @@
-"""What ops share: how they are declared, and checks of their arguments."""
+"""Helpers that op modules share: declarations, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tinytorch.ops.register import pointwise
 
 
 def renamed(caller: Any, name: str) -> Any:
-    """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
+    """Rename an op's node class to PyTorch's name for the overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
 
 
 def op_of(kernel: Callable[..., Any], **facts: Any) -> Any:
-    """Return the op of a kernel that takes the op's own arguments; `facts` as for `core.op.op`."""
+    """Return the op of an existing kernel; `facts` are the arguments of `core.op.op`."""
     made = op(**facts)(kernel)
-    made.op.name = f"_{kernel.__name__}"  # (it is no public function's: the node has PyTorch's name)
+    made.op.name = f"_{kernel.__name__}"  # (an internal name: only the node has PyTorch's)
     return made
 
 
 def not_implemented(name: str) -> Callable[[Any], NoReturn]:
-    """Return the formula of an op that PyTorch has no backward for: it raises PyTorch's error."""
+    """Return the gradient formula of an op without a backward in PyTorch: it raises PyTorch's error."""
 
     def formula(g: Any) -> NoReturn:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
@@ -41,7 +41,7 @@ def not_implemented(name: str) -> Callable[[Any], NoReturn]:
 
 
 def not_derived(name: str) -> Callable[[Any], NoReturn]:
-    """As `not_implemented`, of an argument that PyTorch's backward has no formula for."""
+    """Return the formula of an argument whose derivative PyTorch lacks: it raises PyTorch's error."""
 
     def formula(g: Any) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
@@ -50,7 +50,7 @@ def not_derived(name: str) -> Callable[[Any], NoReturn]:
 
 
 def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:
-    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below."""
+    """Declare the op of a ufunc by `register.pointwise`, with the decorated function's name and docstring."""
 
     def declare(function: Any) -> Any:
         return pointwise(name or function.__name__, kernel, doc=function.__doc__, **facts)
@@ -59,7 +59,7 @@ def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts:
 
 
 def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Let a function be called with the names that other overloads of PyTorch's, or NumPy, give a parameter."""
+    """Return a decorator that accepts alternative keyword names, of other PyTorch overloads or of NumPy."""
 
     def declare(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
@@ -74,7 +74,7 @@ def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
     return declare
 
 
-#: Lets a method understand NumPy's `axis` and `keepdims`, as public functions do.
+#: Lets a method accept NumPy's `axis` and `keepdims`, as public functions do.
 numpy_names = also_by(**NUMPY_DIMS)
 sections_or_indices = also_by(
     sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
@@ -90,16 +90,16 @@ def check_tensor(value: Any, name: str, argument: str = "input", position: int =
 
 
 def check_tensors(name: str, **values: Any) -> None:
-    """Raise PyTorch's error unless the first arguments of a function, by their names, are tensors."""
+    """Raise PyTorch's error unless the first arguments of a function, passed here by name, are tensors."""
     for position, (argument, value) in enumerate(values.items(), 1):
         check_tensor(value, name, argument, position)
 
 
 def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:
-    """Return ints given one by one, or as one sequence, which may also be `named`.
+    """Return ints passed as separate arguments, or as one sequence, which may be a keyword argument.
 
     Raises:
-        TypeError: there are none, or they are no ints.
+        TypeError: no ints are passed, or a value is not an int.
     """
     if named:
         if set(named) != {argument} or values:
@@ -141,12 +141,12 @@ def check_int(value: Any, name: str, argument: str) -> None:
 
 
 def missing_argument(name: str, argument: str) -> TypeError:
-    """Return PyTorch's error for an argument that a call lacks."""
+    """Return PyTorch's error for a missing argument."""
     return TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
 
 
 def check_some_dim(input: Tensor, name: str) -> None:
-    """Raise PyTorch's error for a tensor without dimensions."""
+    """Raise PyTorch's error for a 0-d tensor."""
     if not input._array.ndim:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
@@ -157,11 +157,11 @@ def refused(name: str, x: Any) -> NotImplementedError:
 
 
 def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
-    """Return the fact `refuses` of an op whose kernel PyTorch does not call for arrays without elements.
+    """Return the argument `refuses` of an op whose kernel PyTorch does not call for empty arrays.
 
     Args:
         name: the kernel's name; "{4}" in it stands for the fifth argument.
-        scalar: nor does PyTorch call it for a 0-d array.
+        scalar: whether PyTorch does not call the kernel for a 0-d array either.
     """
 
     def refuses(*args: Any) -> str | None:
@@ -174,16 +174,16 @@ def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
 
 
 def unless_scalar(name: str) -> Callable[..., str | None]:
-    """Return the fact `refuses` of an op whose kernel PyTorch does not call for a 0-d first argument."""
+    """Return the argument `refuses` of an op whose kernel PyTorch does not call for a 0-d first argument."""
     return lambda x, *args: name if x.ndim else None
 
 
 def check_floating(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
+    """Raise the error of a PyTorch kernel for floating-point dtypes if `x` has another dtype."""
     if x.dtype.kind not in FLOATS:
         raise refused(kernel, x)
 
 
 def tensor_name(x: Any) -> str:
-    """Return PyTorch's name for the dtype of an array, "Float"."""
+    """Return PyTorch's name for the dtype of an array, such as "Float"."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name

@@ -1,6 +1,6 @@
-"""Ops on each element: arithmetic, absolute value, sign, rounding, bounds.
+"""Elementwise ops: arithmetic, absolute value, sign, rounding, bounds.
 
-Each is one entry: NumPy's ufunc, and per argument the formula of its gradient.
+Each op is one declaration: NumPy's ufunc, and for each argument the formula of its gradient.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinytorch.ops.arguments import also_by, elementwise, not_implemented, refus
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
-#: Facts that several ops share.
+#: Declaration arguments that several ops share.
 _OF_ONE: dict[str, Any] = {"method": True, "in_place": "function", "out": "same"}
 _OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
 
@@ -40,17 +40,17 @@ _keep = parallel.threaded(activation.keep)
 @op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
 @parallel.elementwise
 def kept(x: Any, mask: Any) -> Any:
-    """Return `x` where the mask, of the same shape, is true, else 0, also for infinities and NaN."""
+    """Return `x` where the mask, of the same shape, is true, else 0 (even where `x` is infinite or NaN)."""
     return _keep(x, mask)
 
 
 def _alike(*operands: Any) -> list[Any]:
-    """Return operands with the tensors among them in the dtype that PyTorch's promotion gives all of them."""
+    """Return the operands, tensors among them converted to the result dtype of PyTorch's type promotion."""
     given = operands[0]._array.dtype if isinstance(operands[0], Tensor) else None
     for each in operands:
         if not isinstance(each, Tensor) or each._array.dtype is not given:
             break
-    else:  # most often
+    else:  # the most frequent case
         return [*operands]
     kind = dtypes.result_dtype(
         *[
@@ -63,7 +63,7 @@ def _alike(*operands: Any) -> list[Any]:
 
 
 def _without(kinds: str, name: str, kernel: Any) -> Any:
-    """Return the kernel for all dtypes but these kinds of NumPy's ("b": bool), which PyTorch has none for either."""
+    """Return a kernel that refuses NumPy's dtype kinds `kinds` ("b": bool), for which PyTorch has no kernel."""
 
     def unary(x: Any) -> Any:
         if x.dtype.kind in kinds:
@@ -75,7 +75,7 @@ def _without(kinds: str, name: str, kernel: Any) -> Any:
 
 
 def _of_floats(name: str, ufunc: Any) -> Any:
-    """Return the kernel of two floating-point operands, with PyTorch's error for integers; bfloat16 as float32."""
+    """Return a kernel of two floating-point operands, with PyTorch's error for integers; bfloat16 runs in float32."""
 
     def kernel(x: Any, y: Any) -> Any:
         dtype = x.dtype if hasattr(x, "dtype") else y.dtype
@@ -89,14 +89,14 @@ def _of_floats(name: str, ufunc: Any) -> Any:
 
 
 def _factor(value: Any, x: Any) -> Any:
-    """Return a number as the kernels multiply by it: in the dtype of `x`, as PyTorch's scalars."""
+    """Return a number as a factor for `x`: converted to the dtype of `x`, as PyTorch converts scalars."""
     if x.dtype.kind == "f":
         return value
     return np.asarray(limits.fits(value, dtypes.from_numpy_dtype(x.dtype))).astype(x.dtype)
 
 
 def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
-    """Return `_alike` of operands, some of them None; numbers as 0-d tensors of the common dtype."""
+    """As `_alike`, with None among the operands; numbers become 0-d tensors of the common dtype."""
     given = _alike(x, *bounds)
     kind = given[0].dtype
     for k, each in enumerate(given):
@@ -111,7 +111,7 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
 def _negative(a: Any) -> Any:
     try:
         return np.negative(a)
-    except TypeError:  # of booleans
+    except TypeError:  # NumPy cannot negate booleans
         raise RuntimeError(
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
             "the `~` or `logical_not()` operator instead."
@@ -146,7 +146,7 @@ mul = multiply = pointwise(
 true_divide = pointwise(
     "div", np.true_divide, of_floats=arithmetic.divide, floating=True, in_float32=True,
     x=lambda g, y: g / y,
-    # (By the inputs, as PyTorch, not by the output: which a program may write over.)
+    # (Uses the inputs, as PyTorch does, and not the output, which a program may overwrite.)
     y=lambda g, x, y: -g * (x / y / y),
     doc="""Return `x / y`; integers are divided as floating-point numbers.
 
@@ -233,7 +233,7 @@ _NUMBERS = frozenset((builtins.int, builtins.float, builtins.bool))
 
 
 def _arrays(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return both operands as arrays: one of them may be a number, which takes the other's dtype."""
+    """Return both operands as arrays; a number is converted to the other operand's dtype."""
     if not hasattr(x, "dtype"):
         return np.asarray(x).astype(y.dtype), y
     return (x, y) if hasattr(y, "dtype") else (x, np.asarray(y).astype(x.dtype))
@@ -282,9 +282,9 @@ def scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
 
 
 def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
-    """Return `other` and the number that it is multiplied by, checked.
+    """Return `other` and its factor `alpha`, checked.
 
-    The two may come in the order of PyTorch's older calls, `x.add_(2, y)`.
+    The two may be in the order of PyTorch's deprecated overload `x.add_(2, y)`.
     """
     kind = type(alpha)
     if isinstance(other, np.generic):
@@ -312,7 +312,7 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
 
 
 def plain(name: str, argument: str, value: Any) -> Any:
-    """Return what stands for a number as a Python number: a 0-d tensor, a number of NumPy's."""
+    """Return a 0-d tensor or NumPy scalar as a Python number; other values unchanged."""
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
@@ -321,7 +321,7 @@ def plain(name: str, argument: str, value: Any) -> Any:
 
 
 def factor_of_products(name: str, tensor1: Any, tensor2: Any, value: Any) -> tuple[Any, Any, Any]:
-    """Return the factors of `addcmul` and `addcdiv`, which PyTorch's older calls give in another order."""
+    """Return the factors of `addcmul` and `addcdiv`, reordered if a call uses PyTorch's deprecated overload."""
     if isinstance(value, Tensor) and (
         not isinstance(tensor1, Tensor) or (value._array.ndim and not tensor1._array.ndim)
     ):
@@ -335,7 +335,7 @@ _warned = False
 
 
 def _older_call(name: str, old: str, new: str) -> None:
-    """Warn, the first time, of a call with the arguments in the order of early versions of PyTorch."""
+    """Warn once about a call with the argument order of early versions of PyTorch."""
     global _warned
     if _warned:
         return
@@ -356,7 +356,7 @@ def _floor_divided(a: Any, b: Any) -> Any:
 
 
 def _refuse_zero(a: Any, b: Any, name: str) -> None:
-    """Raise PyTorch's errors where booleans are divided, and integers by zero (NumPy would warn and give 0)."""
+    """Raise PyTorch's errors for booleans, and for integers divided by zero (NumPy would warn and return 0)."""
     if a is not None and getattr(a, "dtype", None) == np.bool_:
         raise refused(name, a)
     if not getattr(a, "size", 1):
@@ -371,7 +371,7 @@ def _remainder(a: Any, b: Any) -> Any:
     _refuse_zero(a, b, "remainder_cpu")
     if np.result_type(a, b).kind in "iu":
         return np.remainder(a, b)
-    # Not `np.remainder`: there a zero has the sign of b, in PyTorch that of a.
+    # Not `np.remainder`, whose zeros have the sign of b; PyTorch's have the sign of a.
     out = np.fmod(a, b)
     return np.where((out != 0) & ((out < 0) != np.less(b, 0)), out + b, out)
 
@@ -393,7 +393,7 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
     pointwise(
         "floor_divide", _floor_divided, refuses="div_floor_cpu",
         x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
-        doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
+        doc="""Return `floor(x / y)`, elementwise: rounded towards minus infinity.
 
     Raises:
         RuntimeError: an integer is divided by zero.
@@ -442,7 +442,7 @@ fmod = pointwise(
 
 @public(also="divide", method=True, out="promoted")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Return `input / other`; with `rounding_mode` "trunc" rounded towards zero, with "floor" down.
+    """Return `input / other`, rounded towards zero for `rounding_mode` "trunc", down for "floor".
 
     Raises:
         RuntimeError: `rounding_mode` is neither None, "trunc" nor "floor"; an integer is divided by zero.
@@ -505,7 +505,7 @@ public("absolute", method=True, in_place=True, out="same")(abs)
 
 @elementwise(_without("b", "floor_vml_cpu", np.floor), x=lambda g: zero_gradient(g), **_OF_ONE)
 def floor(x: Any) -> Any:
-    """Return the largest integer that is not above x.
+    """Return the largest integer not greater than x.
 
     Example:
         >>> torch.floor(torch.tensor([-0.5, 1.7]))
@@ -515,7 +515,7 @@ def floor(x: Any) -> Any:
 
 @elementwise(_without("b", "ceil_vml_cpu", np.ceil), x=lambda g: zero_gradient(g), **_OF_ONE)
 def ceil(x: Any) -> Any:
-    """Return the smallest integer that is not below x.
+    """Return the smallest integer not less than x.
 
     Example:
         >>> torch.ceil(torch.tensor([-1.5, 1.2]))
@@ -525,7 +525,7 @@ def ceil(x: Any) -> Any:
 
 @elementwise(_without("b", "trunc_vml_cpu", np.trunc), x=lambda g: zero_gradient(g), also="fix", **_OF_ONE)
 def trunc(x: Any) -> Any:
-    """Return x without its fraction.
+    """Return the integer part of x: x rounded towards zero.
 
     Example:
         >>> torch.trunc(torch.tensor([-1.7, 1.7]))
@@ -535,7 +535,7 @@ def trunc(x: Any) -> Any:
 
 @elementwise(_without("biu", "frac_cpu", lambda a: a - np.trunc(a)), x=lambda g: g, **_OF_ONE)
 def frac(x: Any) -> Any:
-    """Return the fraction of x, with its sign.
+    """Return the fractional part of x, with the sign of x.
 
     Example:
         >>> torch.frac(torch.tensor([-1.25, 2.5]))
@@ -604,7 +604,7 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
 
 @op(name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
 def _of_larger(g: Any, x: Any, y: Any) -> Any:
-    """Return the part of `g` that is x's in max(x, y): nothing where it is smaller, half where they tie."""
+    """Return the gradient of max(x, y) for x: `g` where x is larger, half of it in ties, else 0."""
     part, ties = activation.keep(g, np.logical_not(x < y)), np.equal(x, y)
     return np.where(ties, part / 2, part) if ties.any() else part
 
@@ -617,7 +617,7 @@ def _of_larger(g: Any, x: Any, y: Any) -> Any:
     **_OF_TENSORS,
 )
 def maximum(x: Any, y: Any) -> Any:
-    """Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
+    """Return the larger of `x` and `y`; NaN where either is NaN. Ties share the gradient.
 
     Example:
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
@@ -633,7 +633,7 @@ def maximum(x: Any, y: Any) -> Any:
     **_OF_TENSORS,
 )
 def minimum(x: Any, y: Any) -> Any:
-    """Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
+    """Return the smaller of `x` and `y`; NaN where either is NaN. Ties share the gradient.
 
     Example:
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
@@ -644,7 +644,7 @@ def minimum(x: Any, y: Any) -> Any:
 fmax = pointwise(
     "fmax", np.fmax, refuses="maximum_cpu",
     x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
-    doc="""Return the larger of `x` and `y`, or the one that is not NaN.
+    doc="""Return the larger of `x` and `y`; where one is NaN, the other.
 
     Example:
         >>> torch.fmax(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
@@ -655,7 +655,7 @@ fmax = pointwise(
 fmin = pointwise(
     "fmin", np.fmin, refuses="minimum_cpu",
     x=lambda g, x, y: kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))),
-    doc="""Return the smaller of `x` and `y`, or the one that is not NaN.
+    doc="""Return the smaller of `x` and `y`; where one is NaN, the other.
 
     Example:
         >>> torch.fmin(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
@@ -670,7 +670,7 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
         if x.itemsize == 2 or max > _LARGE or min < -_LARGE:
             check_fits(x, min, max)
         if x.size > _SMALL:
-            return x.clip(min, max)  # twice as fast as the two, but NumPy calls it through Python
+            return x.clip(min, max)  # twice as fast as `maximum` and `minimum`, but with overhead in Python
         low, high = number(min, x.dtype) if min else min, number(max, x.dtype) if max else max
         return np.minimum(np.maximum(x, low), high)
     if min is not None:
@@ -681,18 +681,18 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
 _REAL = frozenset((builtins.int, builtins.float))
 _SMALL = 1 << 12
 _FLOAT = np.dtype(np.float32)
-_LARGE = 1e38  # float32 holds numbers up to it, and some beyond
+_LARGE = 1e38  # slightly below the largest float32
 
 
 def check_fits(x: Any, *values: Any) -> Any:
-    """Return the last number as it fits into the dtype of `x`; raise PyTorch's error if one is out of its range."""
+    """Return the last number, converted for the dtype of `x`; raise PyTorch's error if any is out of range."""
     if x.dtype is not _FLOAT or builtins.any(builtins.abs(each) > _LARGE for each in values):
         values = tuple([limits.fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
     return values[-1]
 
 
 def _bound(value: Any, x: Any) -> Any:
-    """Return a bound in the dtype of `x`; NumPy would widen bfloat16 with a Python number."""
+    """Return a bound in the dtype of `x`: with a Python number NumPy would promote bfloat16."""
     if type(value) in _REAL:
         value = check_fits(x, value)
     return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
@@ -750,7 +750,7 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
 
 @public(also="clip", method=True, out="clamp")
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Return `input` bounded below by `min` and above by `max`, numbers or tensors that broadcast.
+    """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast.
 
     The gradient is 1 inside the bounds (the bounds included) and 0 outside.
 
@@ -774,18 +774,18 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def _keep_integers(input: Tensor, *bounds: Any) -> bool:
-    """Return whether `input` holds integers, and stays of its dtype where these numbers (or None) bound it."""
+    """Return whether `input` has signed integers, and clamping it to these numbers (or None) keeps its dtype."""
     return input._array.dtype.kind == "i" and float not in map(type, bounds)
 
 
 def _no_bounds(name: str, args: tuple[Any, ...], bounds: str) -> TypeError:
-    """Return PyTorch's error where what is to be bounded is no tensor."""
+    """Return PyTorch's error for an `input` of `clamp` that is not a tensor."""
     signatures = [f"Tensor input, {bounds.format(each)}, *, Tensor out = None" for each in ("Tensor", "Number")]
     return no_such_call(name, args, tuple(signatures))
 
 
 def refuse_bools(input: Tensor, min: Any, max: Any) -> None:
-    """Raise PyTorch's error if booleans alone are to be bounded by booleans (but by one tensor they can be)."""
+    """Raise PyTorch's error for clamping booleans by booleans, which PyTorch supports for one tensor bound only."""
     bounds = [each for each in (min, max) if each is not None]
     operands = [each.dtype for each in (input, *bounds) if isinstance(each, Tensor)]
     if all(kind is dtypes.bool for kind in operands):
@@ -797,7 +797,7 @@ def refuse_bools(input: Tensor, min: Any, max: Any) -> None:
 
 
 def bounds_of(input: Tensor, min: Any, max: Any) -> list[Any]:
-    """Return bounds as the in-place form takes them: tensors of the dtype of the result, or None."""
+    """Return the bounds for the in-place form: tensors of the result's dtype, or None."""
     refuse_bools(input, min, max)
     return _alike_or_none(input, min, max)[1:]
 
@@ -807,7 +807,7 @@ _NO_TENSOR = frozenset((builtins.int, builtins.float, type(None)))
 
 @public(method=True, out="clamp")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Return `input` bounded below by `min`.
+    """Return `max(input, min)`, elementwise.
 
     Example:
         >>> torch.clamp_min(torch.tensor([-2.0, 0.5, 2.0]), 0)
@@ -821,7 +821,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
 
 @public(method=True, out="clamp")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Return `input` bounded above by `max`.
+    """Return `min(input, max)`, elementwise.
 
     Example:
         >>> torch.clamp_max(torch.tensor([-2.0, 0.5, 2.0]), 1)
@@ -834,7 +834,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 
 def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
-    """Return whether one bound is a number and the tensor of floating point, having checked that there are both."""
+    """Check `input` and `bound`; return whether the tensor is floating-point, and the bound a number."""
     try:
         floating = input.dtype.is_floating_point
     except AttributeError:
@@ -847,12 +847,12 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
 @public(method=True, in_place="function", out="nan_to_num")
 @op(x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return `x` with NaN and infinities replaced by numbers; integers as they are.
+    """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 
     Args:
         x: the tensor (`input`).
-        nan: what stands for NaN; 0 by default.
-        posinf, neginf: what stands for the infinities; the dtype's largest and smallest numbers by default.
+        nan: the replacement of NaN; 0 by default.
+        posinf, neginf: the replacements of the infinities; by default the dtype's largest and lowest numbers.
 
     Example:
         >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
@@ -869,7 +869,7 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
     return out
 
 
-# Of three -----------------------------------------------------------------------------------------
+# Ternary ops --------------------------------------------------------------------------------------
 
 
 @op(broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
@@ -916,7 +916,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 
 def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
-    """Return the weights of `lerp`, a tensor of the dtype of `input`; a single one is converted."""
+    """Return the weight tensor of `lerp`, checked to have the dtype of `input`; a 0-d weight is converted."""
     if not weight.ndim:
         weight = weight.to(input.dtype)
     _check_same_dtype("weight", weight, input)
@@ -979,7 +979,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """Return `input + value * tensor1 / tensor2`.
 
     Raises:
-        RuntimeError: both are integers, as in PyTorch.
+        RuntimeError: `tensor1` and `tensor2` are both integer tensors.
 
     Example:
         >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
@@ -1010,7 +1010,7 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
 @public(listed=False)
 @also_by(scalar1="tensor", scalar2="other")
 def result_type(tensor: Any, other: Any) -> dtypes.dtype:
-    """Return the dtype that arithmetic on the two, tensors or numbers, gives.
+    """Return the result dtype of arithmetic on two tensors or numbers.
 
     Example:
         >>> torch.result_type(torch.tensor([1, 2], dtype=torch.int32), 1.5)
@@ -1036,7 +1036,7 @@ def isclose(
     Args:
         input, other: tensors of one dtype that broadcast.
         rtol, atol: the relative and the absolute tolerance.
-        equal_nan: whether NaN is close to NaN.
+        equal_nan: whether two NaNs count as close.
 
     Raises:
         RuntimeError: the dtypes differ; a tolerance is negative.
@@ -1090,7 +1090,7 @@ def allclose(
 
 @public(method=True)
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
-    """Return whether both have the same shape and the same elements.
+    """Return whether two tensors have the same shape and the same elements.
 
     Example:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))

@@ -1,18 +1,18 @@
-"""Autocasting, as the functions that it changes see it. What users call is in `amp/`.
+"""Autocasting of tensor functions. The public API is in `amp/`.
 
-While a thread autocasts, `local.state.autocast` is an `Autocast`; else it is None. Which functions it changes, and how,
-they say where they are declared (`autocast=`, see `register.public`). They are reached in three ways, none of which
-costs anything to speak of while no thread autocasts:
+While a thread autocasts, `local.state.autocast` is an `Autocast`; else it is None. Each function declares how
+autocasting changes it (`autocast=`, see `register.public`). The change is made in one of three ways, none of which
+costs a measurable time while no thread autocasts:
 
-- Functions that look at dtypes before they call an op, and are called often, begin with
+- Frequently called functions that examine dtypes before they call an op begin with
   `if autocast.on: input, other = autocast.lowered(input, other)`: `matmul`, `mm`, `bmm`, convolutions, attention;
   `mse_loss`, `l1_loss`, `pad`, `grid_sample` and `nn.functional.max_pool3d`; `cat` and `stack`; recurrent layers.
-- The others have a form that `lowering`, `raising`, `promoting` or `leaving` makes of them, once, at the declaration,
-  which the public function takes while somebody autocasts, and which is the method.
-- An op that is itself a public function (`linear`) is met by `Autocast` as a dispatch mode: always the first one, so
-  that other modes see what it made of a call.
+- Other functions are wrapped once, at the declaration, by `lowering`, `raising`, `promoting` or `leaving`. The wrapper
+  is the method, and the public function calls it while any thread autocasts.
+- Calls of an op that is itself a public function (`linear`) are intercepted by `Autocast` as a dispatch mode. It is
+  always the first mode, so that other modes see the converted arguments.
 
-As in PyTorch, what a changed function itself calls is not changed once more.
+As in PyTorch, autocasting is off inside a function that it has changed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tinytorch.kernels import dtypes
 
 Function = Callable[..., Any]
 
-on = 0  # how many threads autocast
+on = 0  # the number of threads that autocast
 _counting = threading.Lock()
 
-#: The public functions that are ops themselves, and run in low precision.
+#: The ops that are public functions, and run in low precision under autocasting.
 ops: set[Function] = set()
 
 
 class Autocast(DispatchMode):
-    """How a thread autocasts.
+    """The dispatch mode and settings by which a thread autocasts.
 
     Attributes:
         dtype: the low precision.
-        caching: whether converted parameters are kept.
-        kept: converted parameters by their `id`, with the parameters.
+        caching: whether converted parameters are cached.
+        kept: the cache: by the `id` of a parameter, the parameter and its converted copy.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Autocast(DispatchMode):
         return caller(*args, **kwargs)
 
     def converted(self, value: Any, target: dtypes.dtype) -> Any:
-        """Return a value with the tensors in it of floating point, but for float64, as of dtype `target`."""
+        """Convert the floating-point tensors in a nested value, except float64 ones, to `target`."""
         if isinstance(value, Tensor):
             have = value.dtype
             if have is target or not have.is_floating_point or have is dtypes.float64:
@@ -82,10 +82,10 @@ class Autocast(DispatchMode):
         return value
 
     def widest(self, value: Any, found: dtypes.dtype) -> dtypes.dtype:
-        """Return the dtype that the tensors in a value are promoted to, and `found` before them.
+        """Return the dtype to which `found` and the tensors in a nested value are promoted.
 
         Raises:
-            RuntimeError: there is a low precision that is not this one.
+            RuntimeError: `found` is float64, or a tensor has a low precision other than `self.dtype`.
         """
         if isinstance(value, Tensor):
             have = value.dtype
@@ -104,7 +104,7 @@ class Autocast(DispatchMode):
 
 
 def switch(mode: Autocast, enabled: bool) -> None:
-    """Let this thread autocast as `mode` says, or no longer."""
+    """Turn autocasting of this thread by `mode` on or off."""
     global on
     state = local.state
     if enabled is (state.autocast is not None):
@@ -136,36 +136,36 @@ def active() -> bool:
     return local.state.autocast is not None
 
 
-# What a function makes of its arguments -----------------------------------------------------------
+# Conversion of arguments --------------------------------------------------------------------------
 
 
 def lowered(*values: Any) -> Any:
-    """Return arguments in low precision, if this thread autocasts."""
+    """Return the arguments, in low precision if this thread autocasts."""
     mode = local.state.autocast
     return values if mode is None else mode.converted(values, mode.dtype)
 
 
 def raised(*values: Any) -> Any:
-    """Return arguments in float32 at least, if this thread autocasts."""
+    """Return the arguments, at least in float32 if this thread autocasts."""
     mode = local.state.autocast
     return values if mode is None else mode.converted(values, dtypes.float32)
 
 
 def promoted(values: Any) -> Any:
-    """Return arguments in one precision, the widest of theirs, if this thread autocasts."""
+    """Return the arguments, in the widest precision among them if this thread autocasts."""
     mode = local.state.autocast
     return values if mode is None else mode.converted(values, mode.widest(values, mode.dtype))
 
 
-# … and the same as wrappers -----------------------------------------------------------------------
+# Wrappers -----------------------------------------------------------------------------------------
 
 _NOT_GIVEN: Any = object()
 
 
 def _changed(function: Function, change: Callable[[Autocast, Any, Any], Any]) -> Function:
-    """Return `function` as one that gets what `change` makes of its arguments while its thread autocasts.
+    """Wrap `function` so that `change` converts its arguments while the calling thread autocasts.
 
-    Calls with one and two arguments are written out: `*args` would cost twice as much.
+    Calls with one and two arguments are special cases, since `*args` would cost twice as much.
     """
 
     @functools.wraps(function)
@@ -185,23 +185,23 @@ def _changed(function: Function, change: Callable[[Autocast, Any, Any], Any]) ->
 
 
 def low_op(function: Function) -> Function:
-    """Have an op run in low precision while its thread autocasts, also where other functions call it."""
+    """Make an op run in low precision under autocasting, also when other functions call it."""
     ops.add(function)
     return function
 
 
 def lowering(function: Function) -> Function:
-    """Return `function` as one that runs in low precision while its thread autocasts."""
+    """Wrap `function` to run in low precision under autocasting."""
     return _changed(function, lambda mode, *given: mode.converted(given, mode.dtype))
 
 
 def raising(function: Function) -> Function:
-    """Return `function` as one that runs in float32 while its thread autocasts."""
+    """Wrap `function` to run in float32 under autocasting."""
     return _changed(function, lambda mode, *given: mode.converted(given, dtypes.float32))
 
 
 def promoting(function: Function) -> Function:
-    """Return `function` as one that runs in the widest precision among its arguments while its thread autocasts."""
+    """Wrap `function` to run in the widest precision among its arguments under autocasting."""
 
     def change(mode: Autocast, args: Any, kwargs: dict[str, Any]) -> Any:
         widest = mode.widest([*args, *kwargs.values()], mode.dtype)
@@ -211,5 +211,5 @@ def promoting(function: Function) -> Function:
 
 
 def leaving(function: Function) -> Function:
-    """Return `function` as one that autocasting does not change, whatever it calls."""
+    """Wrap `function` to run with autocasting off."""
     return _changed(function, lambda mode, *given: given)

@@ -1,4 +1,4 @@
-"""Comparison and logic, on each element."""
+"""Elementwise comparison, logic and bit operations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from tinytorch.ops.arguments import elementwise, refused
 
-#: Facts that several ops share.
+#: Declaration arguments that several ops share.
 _OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
 
 
 def _of_bits(name: str, ufunc: Any) -> Any:
-    """Return the kernel of integers and booleans, with PyTorch's error for all else."""
+    """Return a kernel for integers and booleans, with PyTorch's error for other dtypes."""
 
     def kernel(*operands: Any) -> Any:
         try:
@@ -98,7 +98,7 @@ def ge(x: Any, y: Any) -> Any:
 
 @elementwise(np.logical_and, refuses="logical_and_cpu", operands="tensors", **_OF_TWO)
 def logical_and(x: Any, y: Any) -> Any:
-    """Return whether both are not zero.
+    """Return whether `x` and `y` are both nonzero.
 
     Example:
         >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
@@ -108,7 +108,7 @@ def logical_and(x: Any, y: Any) -> Any:
 
 @elementwise(np.logical_or, refuses="logical_or_cpu", operands="tensors", **_OF_TWO)
 def logical_or(x: Any, y: Any) -> Any:
-    """Return whether either is not zero.
+    """Return whether `x` or `y` is nonzero.
 
     Example:
         >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
@@ -118,7 +118,7 @@ def logical_or(x: Any, y: Any) -> Any:
 
 @elementwise(np.logical_xor, refuses="logical_xor_cpu", operands="tensors", **_OF_TWO)
 def logical_xor(x: Any, y: Any) -> Any:
-    """Return whether exactly one is not zero.
+    """Return whether exactly one of `x` and `y` is nonzero.
 
     Example:
         >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
@@ -190,7 +190,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
 
 @elementwise(_of_shifts("rshift_cpu", np.right_shift), refuses="rshift_cpu", operands="number first", **_OF_TWO)
 def bitwise_right_shift(x: Any, y: Any) -> Any:
-    """Return `x >> y` of integers; the sign is kept.
+    """Return `x >> y` of integers: an arithmetic shift, which keeps the sign.
 
     Example:
         >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
@@ -250,7 +250,7 @@ def isneginf(x: Any) -> Any:
 
 @elementwise(lambda a: np.ones_like(a, dtype=np.bool_), x=None, method=True)
 def isreal(x: Any) -> Any:
-    """Return true: there are no complex numbers.
+    """Return true for each element: there are no complex numbers.
 
     Example:
         >>> torch.isreal(torch.tensor([1.0, 2.0]))

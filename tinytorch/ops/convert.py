@@ -1,4 +1,4 @@
-"""Tensors in other dtypes and memory formats."""
+"""Conversion of tensors to other dtypes and memory formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinytorch.ops.shape import _copier, _laid_out, suggested_format
 
 @functools.cache
 def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Any:
-    """Return the op that copies into a dtype (the engine casts gradients back) and a memory format."""
+    """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kind = dtype.numpy
 
     def kernel(x: Any) -> Any:
@@ -30,7 +30,7 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
-    """Return `input` in another dtype, itself where it has that already."""
+    """Return `input` converted to `dtype`; `input` itself if it has that dtype."""
     return input if input.dtype is dtype else _converter(dtype)(input)
 
 
@@ -46,14 +46,14 @@ def _conversion(dtype: dtypes.dtype) -> Any:
         >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
         {dtype}
     """
-    if dtype is dtypes.bfloat16:  # an example would need a package that is not always there
+    if dtype is dtypes.bfloat16:  # (an example would need an optional package)
         convert.__doc__ = "Return the tensor as bfloat16 (needs the extra `bf16`), itself where it is that already."
     return convert
 
 
 def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: bool = False) -> Tensor:
-    """Return `input` in a dtype and a memory format; itself if it is so already, unless `copy`."""
-    _copier(memory_format)  # which refuses what is none
+    """Return `input` in a dtype and memory format; `input` itself if it has both, unless `copy`."""
+    _copier(memory_format)  # (raises for an invalid format)
     name = str(memory_format)
     same = name == "torch.preserve_format" or name == suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
@@ -72,20 +72,20 @@ def to(
     copy: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Return the tensor in another dtype or on another device; itself if it is there already, unless `copy`.
+    """Return the tensor in another dtype or on another device; itself if nothing changes, unless `copy`.
 
-    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each with `non_blocking` and `copy` after it.
-    The conversion is recorded: gradients come back in the dtype of `input`.
+    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each followed by optional `non_blocking` and `copy`.
+    The conversion is differentiable: gradients have the dtype of `input`.
 
     Args:
-        *args: see above.
-        other: a tensor to be like in dtype.
+        *args: the positional arguments of one of these forms.
+        other: a tensor whose dtype the result has.
         non_blocking: has no effect.
-        copy: copy in any case.
-        memory_format: the order of the result in memory.
+        copy: whether to copy even if nothing changes.
+        memory_format: the memory format of the result.
 
     Raises:
-        RuntimeError: there is no such device.
+        RuntimeError: the device does not exist.
 
     Example:
         >>> torch.tensor([1.7]).to(torch.int64)
@@ -147,7 +147,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     raise AssertionError("Torch not compiled with CUDA enabled: tinytorch runs on the CPU")
 
 
-#: `Tensor.float` and the like. (They are no names of this module, where `float` is Python's.)
+#: `Tensor.float` and the like, which are not module attributes since `float` is Python's here.
 members(
     {
         name: _conversion(getattr(dtypes, name))

@@ -1,4 +1,4 @@
-"""Members of Tensor whose modules are imported when a program first asks for them, so that importing costs little."""
+"""Lazy members of Tensor: their modules are imported on first access, which keeps the package's import fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["bind_later", "load"]
 
 
 class _Later:
-    """Stands for a member, until the module that binds it (`register.public`, `register.members`) is there."""
+    """A placeholder for a member until the module that binds it (by `register.public` or `members`) is imported."""
 
     __slots__ = ("_module", "_name")
 
@@ -19,10 +19,10 @@ class _Later:
         self._module, self._name = module, name
 
     def load(self) -> Any:
-        """Return the member, which is now in this one's place."""
+        """Import the module, and return the member that has replaced this placeholder."""
         import_module(self._module)
         member = vars(Tensor)[self._name]
-        if member is self:  # (asked for while that module is being imported)
+        if member is self:  # (accessed while that module is being imported)
             raise AttributeError(f"{self._module} has not bound Tensor.{self._name}")
         return member
 
@@ -42,7 +42,7 @@ class _Later:
 
 
 def bind_later(members: dict[str, str]) -> None:
-    """Give Tensor members that are not there yet: their names, separated by spaces, by the modules that bind them."""
+    """Add lazy members to Tensor, given as module path → member names separated by spaces."""
     bound = vars(Tensor)
     for path, names in members.items():
         for name in names.split():
@@ -51,7 +51,7 @@ def bind_later(members: dict[str, str]) -> None:
 
 
 def load() -> None:
-    """Import all modules that are left."""
+    """Import the modules of all members that are still placeholders."""
     for member in list(vars(Tensor).values()):
         if isinstance(member, _Later):
             member.load()

@@ -1,4 +1,4 @@
-"""Which numbers a dtype holds: `finfo`, `iinfo`, and what fits."""
+"""Numeric limits of dtypes: `finfo`, `iinfo`, and range checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["finfo", "iinfo"]
 
 
 class _Limits:
-    """What both have in common: those of one dtype are equal."""
+    """Base class of `finfo` and `iinfo`: limits of the same dtype are equal."""
 
     dtype: str
 
@@ -26,7 +26,7 @@ class _Limits:
         return hash(self.dtype)
 
 
-#: Of dtypes that NumPy has not: `eps`, `max`, `tiny`, and how many decimal digits they hold.
+#: Limits of dtypes that NumPy lacks: `eps`, `max`, `tiny`, and the number of exact decimal digits.
 _BEYOND_NUMPY = {
     "bfloat16": (2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 2),
     "float8_e4m3fn": (2.0**-3, 448.0, 2.0**-6, 0),
@@ -55,7 +55,7 @@ class finfo(_Limits):
         known = _BEYOND_NUMPY.get(type.name)
         if known is not None:
             self.eps, self.max, self.tiny, digits = known
-            self.min = self.tiny if type.name == "float8_e8m0fnu" else -self.max  # (it has no sign)
+            self.min = self.tiny if type.name == "float8_e8m0fnu" else -self.max  # (float8_e8m0fnu has no sign)
         else:
             info = np.finfo(type.numpy)
             self.eps, self.max, self.min = builtins.float(info.eps), builtins.float(info.max), builtins.float(info.min)
@@ -99,7 +99,7 @@ _C_NAMES = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
 
 @functools.cache
 def limits_of(kind: dtype) -> tuple[Any, Any]:
-    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
+    """Return the least and the greatest number of a dtype, cached since NumPy's queries are slow."""
     if kind is bool:
         return 0, 1
     limits = finfo(kind) if kind.is_floating_point else iinfo(kind)
@@ -107,11 +107,11 @@ def limits_of(kind: dtype) -> tuple[Any, Any]:
 
 
 def fits(value: Any, kind: dtype) -> Any:
-    """Return `value` as a number that fits into arrays of `kind`; unsigned integers wrap negative ones.
+    """Return `value` converted for arrays of dtype `kind`; negative numbers wrap in unsigned dtypes.
 
     Raises:
-        RuntimeError: it is out of the range of `kind`.
-        OverflowError: it is a whole number of more than 64 bits.
+        RuntimeError: `value` is out of the range of `kind`.
+        OverflowError: `value` is an int of more than 64 bits.
     """
     if isinstance(value, builtins.int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")

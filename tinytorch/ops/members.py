@@ -1,4 +1,4 @@
-"""What programs ask a tensor beside ops: its kind, its device, what only other devices have."""
+"""Members of Tensor that are not ops: type and device queries, and those for other devices and layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinytorch.ops.shape import aliased
 from tinytorch.ops.storage import Array, _typed_storage, is_storage
 from tinytorch.ops.values import legacy_new
 
-# Element by element, in Python --------------------------------------------------------------------
+# Elementwise Python functions ---------------------------------------------------------------------
 
 
 def _refuse_grad(self: Tensor, name: str) -> None:
@@ -40,7 +40,7 @@ def _put(self: Tensor, values: Any) -> Tensor:
 @public("", method="apply_")
 @traced_as("refused")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by what a function of Python numbers returns for it; slow.
+    """Replace each element by the result of a Python function of it; slow.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -56,7 +56,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 @public("", method="map_")
 @traced_as("refused")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element by what a function of it and the other tensor's element returns; slow.
+    """Replace each element by the result of a Python function of it and the other tensor's element; slow.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -74,7 +74,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 @public("", method="map2_")
 @traced_as("refused")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Replace each element by what a function of it and two other tensors' elements returns; slow.
+    """Replace each element by the result of a Python function of it and two other tensors' elements; slow.
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -99,12 +99,12 @@ def _mapped_with(self: Tensor, name: str, callable: Callable[..., Any], **others
     return _put(self, map(callable, *columns))
 
 
-# What else programs ask a tensor ------------------------------------------------------------------
+# Other members ------------------------------------------------------------------------------------
 
 
 @public("", method="new", listed=False)
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Make a tensor of this one's dtype PyTorch's legacy way: from sizes, data, or another tensor.
+    """Return a tensor of this dtype from sizes, data, or another tensor (PyTorch's legacy constructor).
 
     Example:
         >>> torch.zeros(1, dtype=torch.int64).new([1, 2])
@@ -120,13 +120,13 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 @public("", method="module_load")
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """Return what `load_state_dict` puts in this tensor's place: itself with the numbers of `other`, or `other`."""
+    """Return the tensor by which `load_state_dict` replaces this one: `other` copied into it, or `other` itself."""
     return other.detach() if assign else self.copy_(other).detach()
 
 
 @public(method=True)
 def get_device(input: Tensor) -> int:
-    """Return -1, the CPU's number.
+    """Return -1, PyTorch's device index for the CPU.
 
     Example:
         >>> torch.get_device(torch.ones(1))
@@ -137,10 +137,10 @@ def get_device(input: Tensor) -> int:
 
 @public("", method="as_subclass")
 def as_subclass(self: Tensor, cls: Any) -> Any:
-    """Return a tensor of a subclass on the same memory; gradients flow to this one.
+    """Return an instance of a subclass that shares this tensor's memory; gradients flow to this tensor.
 
     Raises:
-        TypeError: `cls` is no subclass of Tensor.
+        TypeError: `cls` is not a subclass of Tensor.
 
     Example:
         >>> class Mine(torch.Tensor):
@@ -173,10 +173,10 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public(method=True)
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the only element is not zero.
+    """Return whether the single element is nonzero.
 
     Raises:
-        RuntimeError: there is not exactly one.
+        RuntimeError: the tensor does not have exactly one element.
 
     Example:
         >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
@@ -187,7 +187,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @public(method=True)
 def is_distributed(input: Tensor) -> bool:
-    """Return False: no tensor is spread over several processes.
+    """Return False: no tensor is distributed over processes.
 
     Example:
         >>> torch.is_distributed(torch.ones(1))
@@ -198,7 +198,7 @@ def is_distributed(input: Tensor) -> bool:
 
 @public("", method="is_pinned")
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Return False: there is nothing to pin for.
+    """Return False: memory is never pinned without a GPU.
 
     Example:
         >>> torch.ones(2).is_pinned()
@@ -215,7 +215,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 @public("", method="to_dense")
 def to_dense(self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return the tensor itself, which is dense; converted to `dtype` where one is given.
+    """Return the tensor itself, which is dense; converted to `dtype` unless that is None.
 
     Example:
         >>> torch.ones(2).to_dense()
@@ -231,14 +231,14 @@ def dequantize(self: Tensor) -> Tensor:
 
 
 def contains(self: Tensor, element: Any) -> bool:
-    """Return whether an element equals a number, or any of another tensor's where they meet (`element in tensor`)."""
+    """Return whether any element equals `element`, a number or broadcast tensor (`element in tensor`)."""
     if not isinstance(element, (Tensor, int, float, complex)):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((self == element).any().item())
 
 
 def array_wrap(self: Tensor, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the result of a NumPy function of this tensor as a tensor (`Tensor.__array_wrap__`)."""
+    """Return the result of a NumPy function called on this tensor as a tensor (`Tensor.__array_wrap__`)."""
     array = np.asarray(array)
     return finished(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
@@ -282,7 +282,7 @@ def sparse_dim(self: Tensor) -> int:
 _ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
 _SPARSE = "it is a strided tensor, not a sparse one."
 
-#: Members of Tensor that are no names of this module, or that only say what a strided tensor on the CPU is not.
+#: Members of Tensor whose names differ from this module's, or that do not apply to strided CPU tensors.
 members(
     {
         "__array_wrap__": array_wrap,
@@ -290,7 +290,7 @@ members(
         "__cuda_array_interface__": property(_cuda_array),
         "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device,
-        "_cdata": property(lambda self: id(self)),  # programs compare it, to know a tensor from another
+        "_cdata": property(lambda self: id(self)),  # (programs compare it to identify tensors)
         "_typed_storage": _typed_storage,
         "const_data_ptr": const_data_ptr,
         "dense_dim": dense_dim,
@@ -356,7 +356,7 @@ members(
 
 
 def typename(obj: Any, /) -> str:
-    """Return the name of a tensor's type ("torch.FloatTensor"), or else a qualified name.
+    """Return a tensor's type ("torch.FloatTensor"), or the qualified name of another object or its class.
 
     Example:
         >>> torch.typename(torch.ones(1))

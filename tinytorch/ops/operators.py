@@ -1,4 +1,4 @@
-"""The operators of Tensor, and its in-place methods that have arguments of their own."""
+"""The operators of Tensor, and in-place methods whose arguments differ from the op's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tinytorch.ops.register import members, public
 
 
 def _divided_by(self: Tensor, other: Any) -> Any:
-    """Return `other / self`, rounded as PyTorch does: its operator multiplies by the reciprocal."""
+    """Return `other / self` with PyTorch's rounding: its operator multiplies by the reciprocal."""
     return self.reciprocal() * other
 
 
 def _operator(op: Any) -> Any:
-    """Return a function as an operator: NotImplemented for its TypeError, so that Python asks the other operand."""
+    """Wrap a function as an operator: NotImplemented on TypeError, so that Python tries the other operand."""
 
     def call(self: Any, other: Any) -> Any:
         try:
@@ -35,7 +35,7 @@ def _reflected(op: Any) -> Any:
 
 
 def _comparison(op: Any) -> Any:
-    """Return the operator: unlike the function it answers False for what is no number, as Python expects."""
+    """Return a comparison operator: NotImplemented for an operand that is neither a number nor array-like."""
 
     def compare(self: Any, other: Any) -> Any:
         if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype") or hasattr(other, "__torch_function__"):
@@ -48,7 +48,7 @@ def _comparison(op: Any) -> Any:
     return compare
 
 
-# add_, sub_, div_ and clamp_ have arguments of their own, so their in-place forms stand here.
+# The in-place forms that the methods add_, sub_, div_, clamp_ … below call.
 _add, _sub, _mul, _div = (
     in_place(each) for each in (arithmetic.plus, arithmetic.minus, arithmetic.mul, arithmetic.true_divide)
 )
@@ -60,7 +60,7 @@ _lerp, _lerp_to = (in_place(each, "lerp_") for each in (arithmetic._lerp, arithm
 
 
 def _check_read(self: Tensor, other: Any) -> None:
-    """Raise PyTorch's error if a write to `self` would change `other` on the way (`alpha * other` hides it)."""
+    """Raise PyTorch's error if `other` partially overlaps `self` (after `alpha * other` it would go unnoticed)."""
     if isinstance(other, Tensor) and other._cell is self._cell and self._cell is not None:
         check_overlap(self._array, other._array)
 
@@ -105,7 +105,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 @public(also="clip_", method=True)
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Bound in place; see `clamp`.
+    """Clamp in place; see `clamp`.
 
     Example:
         >>> torch.tensor([-1.0, 0.5, 2.0]).clamp_(0, 1)
@@ -162,7 +162,7 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 @public("", method="pow_")
 def pow_(self: Tensor, exponent: Any) -> Tensor:
-    """Raise to the power `exponent` in place.
+    """Raise the elements to the power `exponent` in place.
 
     Example:
         >>> torch.tensor([2.0, 3.0]).pow_(2)

@@ -1,8 +1,8 @@
-"""`out=`: public functions that write their result into tensors that they are given.
+"""`out=`: public functions that write their results into the caller's tensors.
 
-`register.Function` comes here when a call has an `out`; methods, operators and what the ops call among themselves have
-none. What differs from function to function is in `RULES`: which dtypes `out` may have, and which overlap of `out` with
-the arguments PyTorch finds. A declaration names its rule.
+`register.Function` calls `into` for a call with an `out`; methods, operators and the raw functions have no `out`.
+`RULES` has what differs between functions: the dtypes that `out` may have, and the overlaps of `out` with arguments
+that PyTorch detects. A declaration names its rule.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 
 
 def _holding(text: str, error: type[Exception] = RuntimeError) -> Check:
-    """Return the check that the result can be cast to `out`'s dtype."""
+    """Return a check that the result can be cast to `out`'s dtype."""
 
     def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         if have.category > want.category:
@@ -40,18 +40,18 @@ def _holding(text: str, error: type[Exception] = RuntimeError) -> Check:
 
 
 def _safely(title: str, what: str = "result") -> Check:
-    """Return the same check, with a function's own name for itself."""
+    """Return the check of `_holding` with the linear-algebra functions' message."""
     return _holding(
         f"{title}: Expected {what} to be safely castable from {{have}} dtype, but got {what} with dtype {{want}}"
     )
 
 
 def _any(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    """Every dtype will do."""
+    """Accept every dtype."""
 
 
 def _of_type(text: str, kind: dtypes.dtype) -> Check:
-    """Return the check that `out` has one dtype."""
+    """Return a check that `out` has the dtype `kind`."""
 
     def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         if want is not kind:
@@ -61,7 +61,7 @@ def _of_type(text: str, kind: dtypes.dtype) -> Check:
 
 
 def _same(text: str) -> Check:
-    """Return the check that `out` has the result's dtype."""
+    """Return a check that `out` has the result's dtype."""
 
     def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         if have is not want:
@@ -88,7 +88,7 @@ _mean = _holding("mean.dtype_out(): input types can't be cast to the desired out
 _nan_sum = _holding("\"nansum_cpu\" not implemented for '{want}'", NotImplementedError)
 _floating = _holding("{name}(): Expected floating point type for result tensor, but got: {want}")
 
-# What `out` may overlap with: of the arguments nothing is looked at; the same elements or none; none.
+# Overlaps of `out` with arguments that are errors: none (unchecked), partial ones (same elements may be shared), all.
 NOTHING, PARTS, ALL = range(3)
 
 
@@ -97,12 +97,12 @@ class Rule(NamedTuple):
 
     Attributes:
         check: raises PyTorch's error for a dtype that `out` must not have.
-        overlap: which overlap of `out` with the arguments is an error; else PyTorch does not look for it.
-        typed: without `dtype=`, the dtype of `out` is what the function computes in.
-        check_several: the check where there are several results.
-        of_several: the check where there are several tensors among the arguments.
-        strict: elements of `out` must not share memory even where it has another shape, and is resized.
-        copied: PyTorch computes the result first, with recording, and copies it into `out`: gradients go through it.
+        overlap: which overlap of `out` with the arguments is an error.
+        typed: without `dtype=`, the function computes in the dtype of `out`.
+        check_several: the check for functions with several results.
+        of_several: the check for calls with several tensors among the arguments.
+        strict: elements of `out` must not share memory, even if `out` is to be resized.
+        copied: PyTorch records the computation of the result, and copies it into `out`: gradients flow through it.
     """
 
     check: Check = _castable
@@ -135,7 +135,7 @@ def _like(text: str, overlap: int = PARTS, strict: bool = False, copied: bool = 
     return Rule(_same(text), overlap, strict=strict, copied=copied)
 
 
-#: The rules by the names that declarations give (`out=` of `register.public`).
+#: The rules by name, as declarations state them (`out=` of `register.public`).
 RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
@@ -218,7 +218,7 @@ RULES: dict[str, Rule] = {
     "logsigmoid": _like("expected scalar type {have} but found {want}", NOTHING),
 }
 
-#: What it writes into `out` also where this is to require grad, but has no backward of.
+#: Ops that give the result of `softmax` in `out` a node whose backward raises, as in PyTorch.
 _UNDERIVED = {
     name: op_of(lambda input, result: result, name="NotImplemented", input=not_implemented(name))
     for name in ("softmax", "log_softmax")
@@ -229,13 +229,13 @@ _UNDERIVED = {
 
 
 def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Write what a public function returns into `out`.
+    """Write the result of a public function into `out`.
 
     Args:
-        out: a tensor, or several.
-        args, kwargs: the arguments of `public`, the `register.Function`.
+        public, out: the `register.Function`; a tensor, or a tuple or list of tensors.
+        args, kwargs: the arguments of the call without `out`.
     """
-    if local.state.autocast is not None:  # PyTorch has no autocasting into `out`
+    if local.state.autocast is not None:  # PyTorch does not autocast calls with `out`
         return outside(into, public, out, args, kwargs)
     function, rule, name = public.raw, RULES[public.rule], public.name.rpartition(".")[2]
     if name == "nonzero" and kwargs.get("as_tuple"):
@@ -260,7 +260,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     onto_leaf = any(each.requires_grad and each.is_leaf for each in outs)
     copied = recorded and (rule.copied or (public.name in _UNDERIVED and not onto_leaf))
     if recorded:
-        # What has no derivative (comparisons …) may be written: the result's dtype tells.
+        # An integer or boolean result (comparisons …) has no derivative, so that writing it into `out` is allowed.
         with recording(rule.copied):
             result = function(*args, **kwargs)
         if public.name in _UNDERIVED:
@@ -288,7 +288,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    if name == "split_copy":  # PyTorch's copies into tensors that must have the shapes
+    if name == "split_copy":  # PyTorch copies the parts into `out`, without resizing
         with recording(False):
             for each, made in zip(outs, results, strict=True):
                 each.copy_(made)
@@ -323,7 +323,7 @@ def _requires_grad(each: Tensor) -> bool:
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    """Yield all tensors among arguments."""
+    """Yield all tensors in nested arguments."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -335,7 +335,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], rule: Rule) -> None:
-    """Raise PyTorch's error for an `out` that must not be written to."""
+    """Raise PyTorch's error for an `out` that overlaps itself or an argument, or cannot be written."""
     array, overlap = out._array, rule.overlap
     strict = rule.strict or overlap == PARTS
     check_write(out, recorded=False, overlap=array.shape != shape and not strict)
@@ -347,7 +347,7 @@ def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], rule:
 
 
 def _typed(function: Any, rule: Rule, name: str, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function that computes in the dtype of `out`."""
+    """Call a function so that it computes in the dtype of `out`."""
     kind = out.dtype
     source = args[0] if args else kwargs.get("input")
     if not isinstance(source, Tensor) or source.dtype is kind:
@@ -355,11 +355,11 @@ def _typed(function: Any, rule: Rule, name: str, out: Tensor, args: tuple[Any, .
     if rule.check is not _any:
         rule.check(name, source.dtype, kind)
         if source.dtype.category != kind.category:
-            return function(*args, **kwargs)  # which may refuse integers
+            return function(*args, **kwargs)  # (may raise for integers)
     return function(*args, **(kwargs | {"dtype": kind}))
 
 
-#: The ops that functions with more arguments are without those.
+#: The binary op that computes a function if `alpha` and `rounding_mode` are not passed.
 _PLAIN: dict[Any, Any] = {
     arithmetic.add: arithmetic.plus,
     arithmetic.sub: arithmetic.minus,
@@ -368,7 +368,7 @@ _PLAIN: dict[Any, Any] = {
 
 
 def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Compute straight into `out` if the function is a ufunc of floating tensors that fit; return whether it was."""
+    """Compute a ufunc straight into `out` if its floating arguments match in dtype and shape; return whether."""
     op = getattr(_PLAIN.get(function, function), "op", None)
     kernel = op and op.kernel
     target = out._array
@@ -397,7 +397,7 @@ def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, .
 
 
 def resized(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Bring a tensor to a shape, as `bring_to` does.
+    """Resize an `out` tensor to a shape, as `bring_to` does.
 
     Warns:
         UserWarning: PyTorch's, if `x` had elements.
@@ -414,14 +414,14 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
     bring_to(x, shape)
 
 
-# How it looks -------------------------------------------------------------------------------------
+# Result types -------------------------------------------------------------------------------------
 
 
 _RESULT_TYPES: dict[type, type] = {}
 
 
 def _result_type(cls: type) -> type:
-    """Return the class of several results that were written into `out`, as PyTorch has it."""
+    """Return the named tuple class of results written into `out`: in PyTorch it is `NAME_out`."""
     if cls not in _RESULT_TYPES:
         own = {"__slots__": (), "__module__": cls.__module__}
         _RESULT_TYPES[cls] = type(f"{cls.__name__}_out", (cls,), own)

@@ -1,11 +1,11 @@
-"""`__torch_function__`: classes that answer PyTorch's functions themselves, derived from Tensor or not.
+"""`__torch_function__`: classes, derived from Tensor or not, that override PyTorch's functions.
 
-A class says how the functions of `torch` treat its instances by a class method `__torch_function__`. Public functions
-(`register.Function`) look for it while `active` is set, which is when a program first has a use for it: when it derives
-a class from Tensor, enters a `TorchFunctionMode`, or calls one of the functions of `torch.overrides`. The members of
-Tensor, which are called straight, get a wrapper each at that moment (`activate`). Other programs never pay for them.
+A class overrides what `torch` functions do with its instances by a class method `__torch_function__`. Public functions
+(`register.Function`) look for it while `active` is set: from the moment a program derives a class from Tensor, enters a
+`TorchFunctionMode`, or calls a function of `torch.overrides`. Members of Tensor bypass `register.Function`; `activate`
+wraps each of them at that moment. Other programs never pay for the lookup.
 
-The classes that a package derives from Parameter are left out, as in PyTorch: results computed from them are Tensors.
+Classes with `__torch_function__` disabled, like Parameter, are exempt as in PyTorch: results on them are Tensors.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 
 
 _TorchFunctionState = enum.Enum("_TorchFunctionState", "ENABLED SUBCLASSES_DISABLED ALL_DISABLED", start=0)
-ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = _TorchFunctionState  # who is asked: all, modes alone, nobody
+ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = _TorchFunctionState  # overrides by: classes and modes, modes, nothing
 
 
 class _State(threading.local):
-    """What a thread's calls look at: who is asked, the modes that are on, and whether the next call asks nobody."""
+    """Per-thread dispatch state: what is enabled, the stack of modes, and whether the next call skips dispatch."""
 
     def __init__(self) -> None:
         self.asks = ENABLED
@@ -43,14 +43,14 @@ class _State(threading.local):
 
 state = _State()
 active = False
-_before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, and what was there
+_before: list[tuple[Any, str, Any]] = []  # the attributes that `activate` has set: owner, name, previous value
 
 
-# Which types have a say ---------------------------------------------------------------------------
+# Which types override functions ------------------------------------------------------------------
 
 
 class _Disabled:
-    """The `__torch_function__` of classes that have none, so that their instances pass for Tensors."""
+    """The `__torch_function__` of classes without overrides: their instances are treated as plain Tensors."""
 
     def __call__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         with DisableTorchFunctionSubclass():
@@ -68,18 +68,18 @@ def _has_say(kind: type) -> bool:
             kind is not Tensor
             and getattr(kind, "__torch_function__", disabled) is not disabled
             and not issubclass(kind, type)
-            # (PyTorch's own tensors are taken for ours: they would ask PyTorch.)
+            # (PyTorch's tensors count as plain Tensors: their `__torch_function__` would call PyTorch.)
             and not any(each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
         )
     return known
 
 
 def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
-    """Add what has a say among the arguments, one of each type: derived types first, else from left to right."""
+    """Collect overriding arguments, one of each type: subclasses before their bases, else from left to right."""
     for value in values:
         kind = type(value)
         if kind is list or kind is tuple:
-            if depth < 3:  # (a list may hold itself)
+            if depth < 3:  # (a list may contain itself)
                 _concerned(value, found, depth + 1)
         elif _has_say(kind) and not any(type(each) is kind for each in found):
             place = len(found)
@@ -91,7 +91,7 @@ def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether one of the arguments has a `__torch_function__` of its own, or a mode is on.
+    """Return whether one of the arguments overrides `__torch_function__`, or a mode is active.
 
     Example:
         >>> class Mine(torch.Tensor):
@@ -106,16 +106,16 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what the arguments' `__torch_function__` make of a call.
+    """Return the result of a call as computed by the active mode, or by the arguments' `__torch_function__`.
 
     Args:
         public_api: the function that was called.
-        relevant_args: the arguments that may have a say.
-        args: all arguments by place.
-        kwargs: all arguments by name.
+        relevant_args: the arguments that may override the function.
+        args: all positional arguments.
+        kwargs: all keyword arguments.
 
     Raises:
-        TypeError: none of them answers.
+        TypeError: every handler returned NotImplemented.
     """
     found: list[Any] = []
     if state.asks is ENABLED:
@@ -149,7 +149,7 @@ def handle_torch_function(
 
 
 def _default(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-    """Call the function as if its arguments were Tensors, and return its results as instances of the class."""
+    """Call the function on its arguments as plain Tensors, and convert its results to the class."""
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -167,11 +167,11 @@ def _converted(result: Any, cls: type) -> Any:
     return result
 
 
-# Off, and modes -----------------------------------------------------------------------------------
+# Disabling, and modes -----------------------------------------------------------------------------
 
 
 class DisableTorchFunctionSubclass:
-    """Do what is inside a `with` block without asking classes derived from Tensor; modes are asked.
+    """Disable `__torch_function__` of tensor subclasses inside a `with` block; modes stay active.
 
     Example:
         >>> class Mine(torch.Tensor):
@@ -193,13 +193,13 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """Do what is inside a `with` block without asking classes or modes."""
+    """Disable `__torch_function__` of subclasses and modes inside a `with` block."""
 
     _asks = ALL_DISABLED
 
 
 class TorchFunctionMode:
-    """What every call of a public function goes to while it is on: a context manager, to derive classes from.
+    """Base class of context managers that intercept every call of a public function while active.
 
     Example:
         >>> class Names(torch.overrides.TorchFunctionMode):
@@ -213,7 +213,7 @@ class TorchFunctionMode:
     """
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        """Return the result of the call `func(*args, **kwargs)`; `types` has the types that have a say."""
+        """Return the result of the call `func(*args, **kwargs)`; `types` has the overriding argument types."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -225,19 +225,19 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return a mode, as `cls(...)` does, with a warning."""
+        """Return `cls(...)`, with PyTorch's deprecation warning."""
         warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
         return cls(*args, **kwargs)
 
 
 def push_mode(mode: TorchFunctionMode) -> None:
-    """Let a mode be the first that calls go to."""
+    """Push a mode onto the stack: the top of the stack intercepts calls first."""
     activate()
     state.modes = (*state.modes, mode)
 
 
 def pop_mode() -> TorchFunctionMode:
-    """Take away the mode that calls go to first, and return it."""
+    """Pop the top mode off the stack, and return it."""
     if not state.modes:
         raise RuntimeError("trying to pop from empty mode stack")
     *_, last = state.modes
@@ -246,7 +246,7 @@ def pop_mode() -> TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """The mode that changes nothing."""
+    """A mode that calls every function unchanged."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         """Return `func(*args, **kwargs)`."""
@@ -257,7 +257,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """Return the arguments that have a say; None if nobody is to be asked, neither they nor a mode."""
+    """Return the overriding arguments of a call; None if neither an argument nor a mode overrides it."""
     skips, state.skips = state.skips, False
     if skips or state.asks is ALL_DISABLED:
         return None
@@ -270,7 +270,7 @@ def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
 
 
 def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether arguments of a call that failed have a say, and nobody was asked so far; from now on all are."""
+    """Activate dispatch if it is inactive and the arguments of a failed call override it; return whether they do."""
     if active or asked(args, kwargs) is None:
         return False
     activate()
@@ -278,10 +278,10 @@ def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that lets a function's arguments answer it themselves.
+    """Return a decorator that lets arguments override a function by `__torch_function__`.
 
     Args:
-        dispatcher: returns the arguments that may have a say, of the arguments of a call.
+        dispatcher: called with a call's arguments, returns those that may override the function.
 
     Example:
         >>> @torch.overrides.wrap_torch_function(lambda a: (a,))
@@ -305,7 +305,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
     return decorator
 
 
-#: What operators are called for what asks: PyTorch's Tensor has these under one name.
+#: The member passed to `__torch_function__` for an operator: in PyTorch the two share one name.
 _NAMES = {
     "__abs__": "abs", "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
     "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_",
@@ -313,10 +313,10 @@ _NAMES = {
     "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__rdiv__": "__rtruediv__",
     "__ifloordiv__": "floor_divide_", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
 }  # fmt: skip
-#: Operators that are asked for under their own names, but are called otherwise.
+#: Operators that are passed to `__torch_function__` themselves, but with another `__name__`.
 _CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
 
-#: Operators of two; where they cannot be computed Python goes on to the other operand's.
+#: Binary operators: they return NotImplemented on TypeError, so that Python tries the other operand's.
 _BINARY = frozenset(
     f"__{form}{name}__"
     for form in ("", "r", "i")
@@ -324,19 +324,19 @@ _BINARY = frozenset(
 )
 _ACCESSORS = ("__get__", "__set__", "__delete__")
 
-#: Members of Tensor that ask nobody, and private ones that ask.
+#: Members of Tensor that do not dispatch to `__torch_function__`, and private members that do.
 _SILENT = frozenset("__hash__ __init_subclass__ __module__ __new__ __torch_function__ as_subclass".split())
 _ASKING = frozenset("_base _cdata _indices _is_view _nnz _values _version".split())
 
 ROOT = __name__.partition(".")[0]
-_names: dict[Any, str] = {}  # of Tensor's members, as they are asked for
-as_they_are: set[Any] = set()  # whose results are not made instances of the class that is asked
+_names: dict[Any, str] = {}  # dotted names of Tensor's wrapped members
+as_they_are: set[Any] = set()  # functions whose results `_default` does not convert to the subclass
 
 
 class _Member:
-    """A function of Tensor's, or `__get__`, `__set__` or `__delete__` of a property, that asks its arguments.
+    """A method of Tensor, or a property's `__get__`, `__set__` or `__delete__`, that dispatches to its arguments.
 
-    Equal to what it stands for, by which tables may have been made.
+    A wrapper equals the member that it wraps, which may already be a key of dictionaries.
     """
 
     __wrapped__: Any
@@ -377,7 +377,7 @@ class _Member:
 
 
 class _Property(property):
-    """A property that asks: its `__get__`, `__set__` and `__delete__` are what is asked for."""
+    """A property whose `__get__`, `__set__` and `__delete__` dispatch to `__torch_function__`."""
 
     def __init__(self, name: str, was: property) -> None:
         parts = zip(_ACCESSORS, (was.fget, was.fset, was.fdel), strict=True)
@@ -397,7 +397,7 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def quiet(function: Any) -> Any:
-    """Return a function that nobody is asked in: what a walk backward does is its own affair."""
+    """Return a function that runs with dispatch disabled: overrides do not see the ops of a backward pass."""
 
     @functools.wraps(function)
     def quiet(*args: Any, **kwargs: Any) -> Any:
@@ -408,7 +408,7 @@ def quiet(function: Any) -> Any:
 
 
 def activate() -> None:
-    """Let public functions, and the members of Tensor, ask their arguments from now on."""
+    """Let public functions and the members of Tensor dispatch to `__torch_function__` from now on."""
     global active
     if active:
         return
@@ -419,7 +419,7 @@ def activate() -> None:
             continue
         function = member.fget if isinstance(member, property) else member
         home = getattr(function, "__globals__", {"__name__": ""}).get("__name__", ROOT)
-        if home.partition(".")[0] != ROOT:  # what a program has put there is its own
+        if home.partition(".")[0] != ROOT:  # (set by the program, not by the library)
             continue
         if function is not member:
             _put(Tensor, name, _Property(name, member))
@@ -437,7 +437,7 @@ def _put(owner: Any, name: str, made: Any) -> None:
 
 
 def deactivate() -> None:
-    """Put the functions back as they were: for tests, of which each is to see the library as it begins."""
+    """Undo `activate`, so that each test starts with the library in its initial state."""
     global active
     while _before:
         owner, name, member = _before.pop()
@@ -451,7 +451,7 @@ def deactivate() -> None:
 
 
 def _derived(cls: Any, /, **kwargs: Any) -> None:
-    """Notice a class derived from Tensor."""
+    """Activate dispatch when a program derives a class from Tensor."""
     super(Tensor, cls).__init_subclass__(**kwargs)
     ours = cls.__module__.partition(".")[0] == "tinytorch"
     if not ours and getattr(cls, "__torch_function__", disabled) is not disabled:
@@ -459,13 +459,13 @@ def _derived(cls: Any, /, **kwargs: Any) -> None:
 
 
 def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
-    """Return an instance of a class derived from Tensor on the memory of `data`, cut off from its graph."""
+    """Return a subclass instance that shares the memory of `data`, detached from its graph."""
     made = Tensor.as_subclass(data.detach(), cls)
     made._view, made._edge, made._requires_grad = None, None, False
     return made.requires_grad_(require_grad)
 
 
-#: Members of Tensor by which classes derive from it; `register` gives them to it.
+#: Members of Tensor that support subclassing; `register` binds them.
 MEMBERS: dict[str, Any] = {
     "__torch_function__": classmethod(_default),
     "__init_subclass__": classmethod(_derived),
@@ -473,11 +473,11 @@ MEMBERS: dict[str, Any] = {
 }
 
 
-# Questions ----------------------------------------------------------------------------------------
+# Queries ------------------------------------------------------------------------------------------
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Return whether something is a tensor, or has a `__torch_function__`.
+    """Return whether an object is a tensor, or has a `__torch_function__`.
 
     Example:
         >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
@@ -488,13 +488,13 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Return whether a function that a `__torch_function__` was given is a method of Tensor, or reads a property."""
+    """Return whether a function passed to `__torch_function__` is a method of Tensor, or a property's `__get__`."""
     activate()
     return func.__name__ == "__get__" or (func in _names and func.__name__ not in _ACCESSORS)
 
 
 def resolve_name(f: Any) -> str | None:
-    """Return the name of a public function, as `torch.Tensor.add`; None for any other.
+    """Return the dotted name of a public function, such as `torch.Tensor.add`; None for other objects.
 
     Example:
         >>> torch.overrides.resolve_name(torch.nn.functional.gelu)
@@ -506,6 +506,6 @@ def resolve_name(f: Any) -> str | None:
 
 
 def members() -> dict[Any, str]:
-    """Return the members of Tensor that ask, as a `__torch_function__` gets them, with their names."""
+    """Return the dispatching members of Tensor, as `__torch_function__` receives them, with their names."""
     activate()
     return _names

@@ -1,15 +1,14 @@
-"""Where an op, or a function of tensors, becomes public: all that is true of it is said once, at its declaration.
+"""Registration of public functions: each op or tensor function states all its properties once, at its declaration.
 
     hypot = pointwise("hypot", np.hypot, x=…, y=…, method=True, in_place=True, out="promoted", operands="tensors")
 
     @public(method=True, out="diff", also="special.diff")
     def diff(input, n=1, dim=-1): ...
 
-`pointwise` declares an op (see `core/op.py`) and makes it public at once; `public` does the latter for what is declared
-below it: an op made by `@op`, or a function that is composed of others. What the module keeps under the
-name is the function itself, for other ops and formulas to call. What users get is a `Function`, made here: it sees to
-`out=`, to NumPy's names of arguments, to autocasting and to classes that answer themselves (`__torch_function__`), and
-costs next to nothing where none of these is asked for. Methods of Tensor go past it.
+`pointwise` declares an op (see `core/op.py`) and makes it public at once; the decorator `public` publishes an `@op`, or
+a composite function. The module attribute stays the raw function, which other ops and gradient formulas call.
+Users get a `Function` wrapper around it, which handles `out=`, NumPy's argument names, autocasting and
+`__torch_function__`, and costs next to nothing when a call uses none of these. Methods of Tensor bypass the wrapper.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ F = TypeVar("F")
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
-#: The methods of Tensor that are declared with ops.
+#: The methods of Tensor that `public` and `members` have bound.
 methods: dict[str, Any] = {}
-#: The members of Tensor that `overrides.get_overridable_functions` leaves out.
+#: The members of Tensor that `overrides.get_overridable_functions` omits.
 unlisted: set[str] = set()
 
-#: Whether both operands must be tensors, else the calls that PyTorch lists in its error.
+#: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
 
 _NOT_GIVEN: Any = object()
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
-    """Return PyTorch's error for arguments that fit none of a function's signatures."""
+    """Return PyTorch's error for arguments that match none of a function's signatures."""
     got = ", ".join([type(each).__name__ for each in args])
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
@@ -57,10 +56,10 @@ def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) 
 
 
 class Builtin(staticmethod):  # type: ignore[type-arg]
-    """A function that does not become a method where a class holds it, as PyTorch's builtins do not."""
+    """A function that does not become a bound method as a class attribute, like PyTorch's builtin functions."""
 
     __slots__ = ()
-    __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
+    __objclass__ = staticmethod  # (lets doctest find the examples in the module that defines the function)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self
@@ -69,29 +68,29 @@ class Builtin(staticmethod):  # type: ignore[type-arg]
         return f"<built-in function torch.{self.__name__}>"
 
     def __reduce__(self) -> str:
-        return self.__name__  # pickled by its name, copied as itself
+        return self.__name__  # pickled by name; a copy is the same object
 
     @property
     def path(self) -> str:
-        """The name by which `overrides.resolve_name` knows it."""
+        """The name that `overrides.resolve_name` returns for the function."""
         return f"torch.{self.__name__}"
 
 
 class Function(Builtin):
-    """A public function. Where a class holds it, it becomes a method if PyTorch's does; its builtins do not.
+    """A public function; as a class attribute it binds as a method exactly if PyTorch's function does.
 
     Attributes:
-        binds: whether it becomes a method.
+        binds: whether the function becomes a bound method when read from an instance.
         name: the dotted name below `torch`.
-        raw: the function that computes.
-        of_tensors: whether it takes one or two tensors, and nothing else.
-        rule: how it writes into `out` (a name of `out.RULES`), or None.
-        autocast: how it runs where its thread autocasts (of `AUTOCAST`), or None.
-        lowered: `raw` as it runs where its thread autocasts.
-        python: whether PyTorch defines it in `torch.functional`, in Python.
-        asks: who may answer a call by `__torch_function__` (`public`).
-        listed: whether `overrides.get_overridable_functions` lists it.
-        operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
+        raw: the declared function, which computes the result.
+        of_tensors: whether the parameters are exactly `input`, or `input` and `other`.
+        rule: how the function writes into `out` (a key of `out.RULES`), or None.
+        autocast: how autocasting changes the function (a key of `AUTOCAST`), or None.
+        lowered: the variant of `raw` that runs under autocasting.
+        python: whether PyTorch defines the function in `torch.functional`, in Python.
+        asks: whose `__torch_function__` may handle a call (see `public`).
+        listed: whether `overrides.get_overridable_functions` lists the function.
+        operands: whether both arguments must be tensors, and the signatures listed in PyTorch's error; or None.
     """
 
     __slots__ = (
@@ -133,13 +132,13 @@ class Function(Builtin):
 
     @property
     def path(self) -> str:
-        """The name by which `overrides.resolve_name` knows it; PyTorch finds it in several modules, too."""
+        """The name that `overrides.resolve_name` returns: of several aliases the one that PyTorch returns."""
         shared = functions.get(f"nn.functional.{self.name}") is self
         return f"torch.{'functional.' if self.python else 'nn.functional.' if shared else ''}{self.name}"
 
     @property
     def op(self) -> Op:
-        """The op, of a function that is one."""
+        """The op, if the function is one."""
         op: Op = self.raw.op
         return op
 
@@ -157,7 +156,7 @@ class Function(Builtin):
         return signature.replace(parameters=parameters)
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call that may ask for more than its result."""
+        """Return the result of a call that may involve `__torch_function__`, `out=` or autocasting."""
         if overrides.active and self.asks != "nobody":
             found = overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
             if found is not None:
@@ -175,7 +174,7 @@ class Function(Builtin):
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the first arguments that have a say make of a call that failed with them, or raise its error."""
+        """Retry a failed call with `__torch_function__` active if an argument overrides it; else raise `error`."""
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
         if isinstance(error, AttributeError):
@@ -183,7 +182,7 @@ class Function(Builtin):
         raise error
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return `function(*args, **kwargs)`, also where keywords are NumPy's names; raise PyTorch's errors."""
+        """Return `function(*args, **kwargs)`; accept NumPy's keyword names, and raise PyTorch's errors."""
         try:
             return function(*args, **kwargs)
         except TypeError:
@@ -195,7 +194,7 @@ class Function(Builtin):
         return self.run(function, args, renamed)
 
     def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return arguments with NumPy's names, and `input` of methods, replaced; None if all are the function's."""
+        """Replace NumPy's keyword names, and `input` for methods' `self`; None if no keyword changes."""
         theirs = {"input": "self"} if "self" in self.names else NUMPY
         if theirs.keys().isdisjoint(kwargs):
             return None
@@ -203,7 +202,7 @@ class Function(Builtin):
         return None if renamed.keys() == kwargs.keys() else renamed
 
     def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments of a function of one or two tensors, given by place or by name, also by NumPy's."""
+        """Return the arguments of a function of one or two tensors in order; keywords may have NumPy's names."""
         names, name = self.names, self.__name__
         if len(args) > len(names):
             raise TypeError(f"{name}() takes {len(names)} positional arguments but {len(args)} were given")
@@ -221,7 +220,7 @@ class Function(Builtin):
         return tuple([values[each] for each in names])
 
     def _check_operands(self, args: tuple[Any, ...]) -> None:
-        """Raise PyTorch's error for a number where it takes a tensor alone."""
+        """Raise PyTorch's error for a number in the place of an operand that must be a tensor."""
         assert self.operands is not None
         both, signatures = self.operands
         if isinstance(args[0], Tensor) and (not both or isinstance(args[1], Tensor)):
@@ -237,7 +236,7 @@ class Function(Builtin):
             raise no_such_call(name, args, signatures)
 
     def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-        """Return PyTorch's error if what lacked an attribute is an argument that is no tensor, else that error."""
+        """Return PyTorch's error if the object that lacks an attribute is a non-tensor argument, else `error`."""
         given = error.obj
         if isinstance(given, Tensor):
             return error
@@ -253,7 +252,7 @@ class Function(Builtin):
 
 
 def _call(function: Function) -> Any:
-    """Return what a call goes through: as short as can be, since all calls of public functions do."""
+    """Return the function's entry point; it is minimal since every public call runs it."""
     raw, of_tensors = function.raw, function.of_tensors
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -276,7 +275,7 @@ def _given(*args: Any) -> tuple[Any, ...]:
 
 
 def _of_operands(function: Function) -> Any:
-    """As `_call`, of a function of two that does not take numbers everywhere."""
+    """As `_call`, for a function of two operands that may not both be numbers."""
     raw = function.raw
     both = function.operands is not None and function.operands[0]
 
@@ -298,10 +297,10 @@ def _of_operands(function: Function) -> Any:
 
 
 def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and the names of a module's functions, which imports where they are declared.
+    """Return `__getattr__`, `__dir__` and the function names of a module like `torch.linalg`, for its `__all__`.
 
     Args:
-        module: its name, as `tinytorch.linalg`.
+        module: the module's name, such as `tinytorch.linalg`.
     """
     home = module.partition(".")[2]
 
@@ -319,7 +318,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     return find, names, sorted(name.rpartition(".")[2] for name in functions if name.rpartition(".")[0] == home)
 
 
-# Declaring ----------------------------------------------------------------------------------------
+# Declarations -------------------------------------------------------------------------------------
 
 _TENSOR_AND_NUMBER = (
     "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None",
@@ -327,7 +326,7 @@ _TENSOR_AND_NUMBER = (
 _NUMBER_FIRST = (_TENSOR_AND_NUMBER[0], "Number self, Tensor other", _TENSOR_AND_NUMBER[1])
 _EITHER = (_TENSOR_AND_NUMBER[0], f"{_NUMBER_FIRST[1]}, *, Tensor out = None", _TENSOR_AND_NUMBER[1])
 
-#: Which operands of two may be numbers: whether both must be tensors, else the calls that PyTorch lists.
+#: Which of two operands may be numbers: whether both must be tensors, and the signatures in PyTorch's error.
 OPERANDS: dict[str, Operands] = {
     "tensors": (True, ()),
     "tensor first": (False, _TENSOR_AND_NUMBER),
@@ -335,7 +334,7 @@ OPERANDS: dict[str, Operands] = {
     "either": (False, _EITHER),
 }
 
-#: How a function runs where its thread autocasts: what makes it that.
+#: The transformations of functions for autocasting, by the names that declarations use.
 AUTOCAST: dict[str, Callable[[Any], Any]] = {
     "op": autocast.low_op,
     "low": autocast.lowering,
@@ -359,23 +358,23 @@ def public(
     asks: str = "arguments",
     listed: bool | str = True,
 ) -> Callable[[F], F]:
-    """Make the function below public; it stays what it is.
+    """Return a decorator that makes a function public, and returns it unchanged.
 
     Args:
-        name: its name below `torch`, dotted ("linalg.inv"); by default its own. "" for methods that are no function.
-        also: further names, separated by spaces.
-        out: how it writes into `out=`: the name of a rule in `out.RULES`. None: it has no `out`, or sees to it itself.
-        autocast: how it runs where its thread autocasts: "low" (in low precision), "float32", "widest" (in the widest
-            precision of its arguments), "alone" (whatever it calls runs unchanged), "op" (an op, in low precision also
-            where others call it).
-        operands: of a function of two that does not take numbers everywhere, one of `OPERANDS`.
-        method: whether Tensor has it as a method, too, under all its names below `torch` itself; or the names.
-        in_place: whether Tensor has the method `name_`, derived; "function" if `torch` has it as well.
-        binds: whether it becomes a method where a class holds it; by default functions of `torch.nn.functional` and
-            those that PyTorch defines in Python do.
-        python: whether PyTorch defines it in `torch.functional`, in Python.
-        asks: who may answer a call by `__torch_function__`: its "arguments" and the modes, "modes" alone, or "nobody".
-        listed: whether `overrides.get_overridable_functions` lists it; "function": the function, but not the method.
+        name: the dotted name below `torch` ("linalg.inv"); by default `__name__`. "" for a method without a function.
+        also: aliases, separated by spaces.
+        out: how the function writes into `out=`: a key of `out.RULES`; None if it has no `out`, or handles it itself.
+        autocast: how the function runs under autocasting: "low" (in low precision), "float32", "widest" (in the widest
+            precision of the arguments), "alone" (autocasting is off inside it), "op" (an op that runs in low precision
+            also when called by other functions).
+        operands: which of two operands may be numbers (a key of `OPERANDS`); None if any may.
+        method: whether the function is also a method of Tensor, under all its undotted names; or the methods' names.
+        in_place: whether to derive the method `name_` of Tensor; "function" if `torch` has `name_` as well.
+        binds: whether the function becomes a bound method as a class attribute; by default those of
+            `torch.nn.functional`, and those that PyTorch defines in Python, do.
+        python: whether PyTorch defines the function in `torch.functional`, in Python.
+        asks: whose `__torch_function__` may handle a call: "arguments" (and modes), "modes" alone, or "nobody".
+        listed: whether `overrides.get_overridable_functions` lists the function and method; "function": not the method.
     """
 
     def declare(function: F) -> F:
@@ -411,7 +410,7 @@ def public(
 
 
 def asking(name: str, binds: bool | None = None) -> Callable[[F], F]:
-    """Make the function below public as `public` does, and ask for it, too, where other modules call it."""
+    """Make a function public as `public` does; calls from other modules, too, dispatch to `__torch_function__`."""
 
     def declare(function: F) -> F:
         made: Any = Function(name, function, binds=binds)
@@ -422,19 +421,19 @@ def asking(name: str, binds: bool | None = None) -> Callable[[F], F]:
 
 
 def autocasting(raw: Any) -> Any:
-    """Return a function as its callers get it from `torch`: changed where their thread autocasts.
+    """Return a raw function's variant that respects autocasting, like the public function.
 
-    For functions that are composed of it, and are on no list of PyTorch's themselves.
+    For composite functions that call `raw`, and are not on PyTorch's autocast lists themselves.
     """
     return _lowered.get(raw, raw)
 
 
 def members(found: dict[str, Any], listed: bool = True) -> None:
-    """Give Tensor what is no public function: operators, properties, methods under names of their own.
+    """Bind members of Tensor that are not public functions: operators, properties, and other methods.
 
     Args:
         found: the members, by name.
-        listed: whether `overrides.get_overridable_functions` lists them.
+        listed: whether `overrides.get_overridable_functions` lists the members.
     """
     for name, member in found.items():
         _bind(name, member)
@@ -456,8 +455,8 @@ _PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds",
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:
-    """Return the op of a ufunc, as `core.op.pointwise` does, and make it public if the facts of `public` say how."""
-    # (An input may be called `out`: what backward functions take.)
+    """Return the op of a ufunc, as `core.op.pointwise` does; make it public if `facts` has arguments of `public`."""
+    # (A callable `out` is the gradient formula of an input named `out`, as backward ops have.)
     said = {key: facts.pop(key) for key in _PUBLIC if key in facts and not callable(facts[key])}
     public_name = facts.pop("public", None)
     made = core.pointwise(name, kernel, **facts)

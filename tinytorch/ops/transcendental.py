@@ -1,4 +1,4 @@
-"""Powers, exponentials, logarithms, trigonometry and what is made of them, on each element."""
+"""Elementwise powers, exponentials, logarithms, trigonometric and hyperbolic functions, and activations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinytorch.ops.arithmetic import _of_floats, zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
 
-#: Facts that several ops share.
+#: Declaration arguments that several ops share.
 _OF_FLOATS: dict[str, Any] = {"floating": True, "method": True, "in_place": "function", "out": "promoted"}
 _OF_TWO: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
 
@@ -39,9 +39,9 @@ def _power(a: Any, b: Any) -> Any:
             return np.ones_like(a)
         if a.dtype.kind == "V":
             return _power(a.astype(np.float32), b).astype(a.dtype)
-        if a.dtype.itemsize < 4:  # C's pow, in which the root of -0.0 is 0
-            wide = np.atleast_1d(a.astype(np.float32))  # (to 0-d powers of 0.5 NumPy takes the root)
-            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch too rounds it to float16)
+        if a.dtype.itemsize < 4:  # `np.power`, like C's pow: (-0.0) ** 0.5 is 0
+            wide = np.atleast_1d(a.astype(np.float32))  # (for 0-d arrays and 0.5 NumPy takes the root)
+            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch, too, rounds the exponent)
             return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
         if b == 0.5:
             return np.sqrt(a)
@@ -55,9 +55,9 @@ def _power(a: Any, b: Any) -> Any:
         if b.dtype.kind == "b":
             raise refused("pow", b)
         if b.dtype.kind == "V" and not b.ndim and hasattr(a, "dtype"):
-            return _power(a, builtins.float(b))  # a number, which has become bfloat16
+            return _power(a, builtins.float(b))  # a number that was converted to bfloat16
         if b.dtype.kind == "i" and np.any(b < 0):
-            # Of integers: 1 / a ** -b towards zero, so 0 but where a is 1 or -1.
+            # Integers: 1 / a ** -b rounded towards zero, so 0 except where a is 1 or -1.
             out = np.power(a, np.where(b < 0, b & 1, b))
             return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
     return np.power(a, b)
@@ -80,12 +80,12 @@ def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
 
 
 def _refused_power(base: Any, exponent: Any) -> str | None:
-    """Return the name of PyTorch's kernel, which it does not call for a power that is known beforehand."""
+    """Return the name of PyTorch's kernel, or None for trivial powers, for which PyTorch does not call it."""
     known = (not np.ndim(base) and base == 1) or (not np.ndim(exponent) and exponent in (0, 1))
     return None if known else "pow"
 
 
-# To a number; to a tensor; a number to a tensor: overloads of PyTorch's, whose nodes have other names.
+# PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
     renamed(pointwise("pow", _power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
 )
@@ -96,7 +96,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     """Return `input` to the power `exponent`, elementwise.
 
     Raises:
-        RuntimeError: integers to a negative power.
+        RuntimeError: an integer tensor is raised to a negative number.
 
     Example:
         >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
@@ -117,11 +117,11 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return _raised(input, exponent)
 
 
-pow.op = _raised.op  # type: ignore[attr-defined]  # in-place forms are made of it
+pow.op = _raised.op  # type: ignore[attr-defined]  # (`in_place` and `out=` look for it)
 
 
 def check_exponent(base: Any, exponent: Any) -> None:
-    """Raise PyTorch's error if integers are raised to a negative number."""
+    """Raise PyTorch's error if an integer tensor is raised to a negative number."""
     if exponent < 0 and isinstance(base, Tensor) and not base.dtype.is_floating_point:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
@@ -163,7 +163,7 @@ def square(x: Any) -> Any:
 
 @elementwise(np.sqrt, x=lambda g, out: g / (2 * out), **_OF_FLOATS)
 def sqrt(x: Any) -> Any:
-    """Return the square root; NaN of negative numbers.
+    """Return the square root; NaN for negative numbers.
 
     Example:
         >>> torch.sqrt(torch.tensor([4.0, 2.0]))
@@ -216,7 +216,7 @@ def exp2(x: Any) -> Any:
 
 @elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", **_OF_FLOATS)
 def expm1(x: Any) -> Any:
-    """Return `exp(x) - 1`, accurate also where x is small.
+    """Return `exp(x) - 1`, accurate also for small x.
 
     Example:
         >>> torch.expm1(torch.tensor([0.0, 1.0]))
@@ -226,7 +226,7 @@ def expm1(x: Any) -> Any:
 
 @elementwise(np.log, x=lambda g, x: g / x, **_OF_FLOATS)
 def log(x: Any) -> Any:
-    """Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
+    """Return the natural logarithm: minus infinity for 0, NaN for negative numbers.
 
     Example:
         >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
@@ -256,7 +256,7 @@ def log10(x: Any) -> Any:
 
 @elementwise(np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", **_OF_FLOATS)
 def log1p(x: Any) -> Any:
-    """Return `log(1 + x)`, accurate also where x is small.
+    """Return `log(1 + x)`, accurate also for small x.
 
     Example:
         >>> torch.log1p(torch.tensor([0.0, 1.0]))
@@ -316,7 +316,7 @@ def erf(x: Any) -> Any:
     special.erfc, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erfc", **_OF_FLOATS
 )
 def erfc(x: Any) -> Any:
-    """Return `1 - erf(x)`, accurate where that is small.
+    """Return `1 - erf(x)`, accurate also where the result is small.
 
     Example:
         >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
@@ -479,7 +479,7 @@ def hypot(x: Any, y: Any) -> Any:
 
 @elementwise(np.deg2rad, node_name="Deg2Rad", x=lambda g: g * (math.pi / 180), **_OF_FLOATS)
 def deg2rad(x: Any) -> Any:
-    """Return degrees in radians.
+    """Convert degrees to radians.
 
     Example:
         >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
@@ -491,12 +491,12 @@ def deg2rad(x: Any) -> Any:
 def _degrees(a: Any, out: Any = None) -> Any:
     if a.dtype.itemsize < 4:
         return np.rad2deg(a, out)
-    return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
+    return np.multiply(a, 180 / math.pi, out)  # (in float32 the last bit of NumPy's factor is wrong)
 
 
 @elementwise(_degrees, node_name="Rad2Deg", x=lambda g: g * (180 / math.pi), **_OF_FLOATS)
 def rad2deg(x: Any) -> Any:
-    """Return radians in degrees.
+    """Convert radians to degrees.
 
     Example:
         >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
@@ -527,7 +527,7 @@ def sinc(x: Any) -> Any:
     """
 
 
-# Activations that are ops of Tensor too -----------------------------------------------------------
+# Activations that are also methods of Tensor ------------------------------------------------------
 
 
 @parallel.takes_out
@@ -537,7 +537,7 @@ def _relu(a: Any, out: Any = None) -> Any:
     return activation.relu(a) if out is None else activation.relu(a, out=out)
 
 
-# The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
+# Fused kernels compute these gradients in one pass; as ops they have derivatives of every order.
 
 _tanh_grad = pointwise(
     "tanh_backward", activation.tanh_slope,
@@ -545,7 +545,7 @@ _tanh_grad = pointwise(
 )  # fmt: skip
 
 
-_minus_twice = pointwise(  # of two factors: a family of its own derivatives
+_minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itself
     "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
 )
 _sigmoid_grad = pointwise(

@@ -1,4 +1,4 @@
-"""A tensor as Python's and NumPy's values: numbers, arrays, lists, text, copies; and PyTorch's old constructors."""
+"""Conversion of tensors to Python and NumPy values, text and copies; and PyTorch's legacy constructors."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _ndim(self: Tensor) -> int:
 
 
 def _itemsize(self: Tensor) -> int:
-    """Bytes of one element."""
+    """The size of one element in bytes."""
     return self._array.itemsize
 
 
 def _nbytes(self: Tensor) -> int:
-    """Bytes of all elements."""
+    """The size of all elements in bytes."""
     return self._array.size * self._array.itemsize
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Return the type's name ("torch.FloatTensor"), or with `dtype` the tensor converted to it.
+    """Return the type's name ("torch.FloatTensor"), or the tensor converted to `dtype`.
 
     Example:
         >>> torch.zeros(1).type(), torch.zeros(1).type(torch.int64)
@@ -43,13 +43,13 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """Return the elements as a NumPy array on the same memory.
+    """Return the elements as a NumPy array that shares the tensor's memory.
 
     Args:
-        force: the same as `detach().cpu().numpy()`.
+        force: whether to return `detach().cpu().numpy()`.
 
     Raises:
-        RuntimeError: the tensor requires grad, and operations are recorded (use `detach()` first).
+        RuntimeError: the tensor requires grad, and grad mode is enabled (use `detach()` first).
 
     Example:
         >>> torch.arange(3).numpy()
@@ -69,10 +69,10 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def item(self: Tensor) -> Any:
-    """Return the only element as a Python number.
+    """Return the single element as a Python number.
 
     Raises:
-        RuntimeError: there is more than one element, or none.
+        RuntimeError: the tensor does not have exactly one element.
 
     Example:
         >>> torch.tensor([2.5]).item()
@@ -175,15 +175,15 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _dir(self: Tensor) -> Iterable[str]:
-    return sorted(set(object.__dir__(self)) - {"__cuda_array_interface__"})  # as PyTorch's
+    return sorted(set(object.__dir__(self)) - {"__cuda_array_interface__"})  # (as in PyTorch)
 
 
 def _copied(array: Any, memo: dict[int, Any]) -> Any:
-    """Return a deep copy of an array; copies of what shares memory share it, too."""
+    """Return a deep copy of an array; copies of arrays that share memory share memory, too."""
     whole = array
     while type(getattr(whole, "base", None)) is np.ndarray:
         whole = whole.base
-    if whole is array and id(whole) not in memo:  # (what shares it may come)
+    if whole is array and id(whole) not in memo:  # (views of it may be copied later)
         memo[id(whole)] = copied = array.copy("K")
         return copied
     memory = copy.deepcopy(whole, memo)
@@ -194,7 +194,7 @@ def _copied(array: Any, memo: dict[int, Any]) -> Any:
 
 
 def named_type(name: Any) -> dtypes.dtype:
-    """Return the dtype that `Tensor.type` is given: a dtype, "torch.FloatTensor", or a typed constructor."""
+    """Return the dtype for an argument of `Tensor.type`: a dtype, "torch.FloatTensor", or a typed constructor."""
     if isinstance(name, str):
         for kind in dtypes.ALL:
             if name in (f"torch.{kind.tensor_name}Tensor", f"torch.{kind.name}"):
@@ -206,7 +206,7 @@ def named_type(name: Any) -> dtypes.dtype:
 
 
 def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None) -> Tensor:
-    """Make a tensor as `Tensor(...)` and `FloatTensor(...)` do: sizes, nested lists, or a tensor to alias."""
+    """Implement `Tensor(...)` and `FloatTensor(...)`: from sizes, nested lists, or a tensor to alias."""
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     for unknown in kwargs.keys() - {"device", "dtype"}:
         raise TypeError(f"new() got an unexpected keyword argument '{unknown}'")
@@ -229,7 +229,7 @@ def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | 
 
 
 def _numbers(value: Any) -> Any:
-    """Return nested sequences with each tensor in them as an array."""
+    """Return nested sequences with their tensors replaced by arrays."""
     if isinstance(value, (list, tuple)):
         return [_numbers(each) for each in value]
     return value._array if isinstance(value, Tensor) else value
@@ -248,7 +248,7 @@ def _text(self: Tensor, name: str) -> str:
     try:
         edge = self._current()._edge
         grad_fn = None if edge is None else type(edge[0].shown()).__name__
-    except RuntimeError:  # a view that cannot follow a write to its base
+    except RuntimeError:  # a view that a write to its base has invalidated
         grad_fn = "Invalid"
     tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
     tangent = next((each for each in tangents if each is not None), None)
@@ -263,7 +263,7 @@ def _text(self: Tensor, name: str) -> str:
 
 
 def _new(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
-    """Make a tensor PyTorch's legacy way: from sizes (memory as it comes), from data, or from another tensor."""
+    """Create a tensor from sizes (uninitialised), data, or another tensor: PyTorch's legacy constructor."""
     return legacy_new(cls, args, kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Ops that write into their first argument, and have an in-place form: `@writing`."""
+"""Declaration of ops from a kernel that writes into its first argument: `@writing`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def writing(
     refuses: str | Callable[..., str | None] | None = None,
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Make an op from a function that writes into its first argument, and the op's in-place form.
+    """Return a decorator that makes a function writing into its first argument an op and its in-place form.
 
-    What is returned is for each name a pair: the op, and its in-place form; the pair itself where there is one name.
+    The decorator returns a pair (op, in-place form) if there is one name, else a list with a pair for each name.
 
     Args:
-        names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
-            with a tensor for the last argument.
-        prepare: makes what a call out of place writes into, by default a copy of the first argument.
+        names: PyTorch's node names, one for each overload; a second name is that of the overload whose last argument
+            is a tensor.
+        prepare: returns the array that an out-of-place call writes into; by default a copy of the first argument.
         broadcasts: see `op`.
-        repeats: says, given the arguments of a call, whether expanded memory may be written to, in which several
-            elements share a place; by default never.
-        reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
-            element by element), or "any" (it takes a number out of it first); or that by argument.
+        repeats: a predicate of a call's arguments: whether the call may write to expanded memory, in which several
+            elements share one address; by default none may.
+        reads: which part of the written memory other arguments may share: only "other" elements, also the "same" ones
+            (the kernel works elementwise), or "any" (the kernel copies the value first); or a dict by argument.
         refuses: see `op`.
-        **formulas: see `op`; none may name the first argument, which is written over.
+        **formulas: see `op`; none may use the first argument, which is overwritten.
     """
 
     def declare(write: Callable[..., Any]) -> Any:
