@@ -216,7 +216,7 @@ def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: 
 
 
 def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
-    """Return the gradient of `self`: zero at `index` unless `include_self`."""
+    """Return the gradient of `x`: zero at `index` unless `include_self`."""
     return g if include_self else _scatter[0][0](g, dim, index, 0)
 
 
@@ -232,7 +232,7 @@ def _scatter_sum(x: Any, dim: int, index: Any, src: Any, how: str, include_self:
 
 
 def _met(shape: tuple[int, ...], dim: int, index: Any, include_self: bool) -> Any:
-    """Return the number of elements reduced into each element of the output."""
+    """Return the number of elements reduced into each output element, at least 1."""
     counts = np.ones(shape, _INT64, like=index)
     if not include_self:
         kernels.scatter(counts, dim, index, 0, "put")

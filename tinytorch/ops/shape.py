@@ -65,7 +65,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     made: Tensor = wrap(kernels.view_of_type(input._array, dtype))
     if made._cell is not None and input._cell is not None:
-        made._cell = input._cell  # without a cell it stays an inference tensor
+        made._cell = input._cell  # one version cell per memory; inference tensors have none
     return made
 
 
