@@ -1,7 +1,7 @@
-"""What views give, as copies; tensors with a view of them replaced; views taken in place.
+"""The `*_copy`, `*_scatter` and in-place forms of view ops, `unsafe_split`, padding, and channel shuffles.
 
-All of it is derived from the views of `shape.py`: a copy keeps the node of the view that it is a copy of, and what is
-replaced are the elements at the place of a view in memory.
+The forms are derived from the views of `shape.py`: a copy takes its gradient formulas from the view op's node, and
+a scatter replaces the elements in the memory region of a view.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tinytorch.ops.register import members, public
 
 @functools.cache
 def _copy_class(view_class: type[OpNode], name: str | None) -> type[OpNode]:
-    """Return the class of nodes that PyTorch names as the view's, with "_copy"."""
+    """Return a subclass of the view's node class, by default named with the suffix "_copy" as in PyTorch."""
     return type(name or f"{view_class.__name__}_copy", (view_class,), {"__slots__": ()})
 
 
 def _node_of_copies(node: Any, name: str | None) -> Any:
-    """Return a node like that of a view op, for copies of the op's outputs."""
+    """Return a node for copies of the outputs of a view op, with the edges and saved values of the op's node."""
     view_class: Any = type(node)
     copy: Any = _copy_class(view_class, name)()
     copy.edges, copy.plan, copy.saved = node.edges, node.plan, node.saved
@@ -49,12 +49,12 @@ def _node_of_copies(node: Any, name: str | None) -> Any:
 
 
 def _copied(view: Tensor, name: str | None = None) -> Tensor:
-    """Return a contiguous copy of the result of a view op; its node, named `name`, has the formulas of that op."""
+    """Return a contiguous copy of a view; its node, named `name`, has the gradient formulas of the view op."""
     return _copies([view], name)[0]
 
 
 def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
-    """Return contiguous copies of all outputs of a view op: see `_copied`."""
+    """Return contiguous copies of all outputs of a view op; see `_copied`."""
     if local.state.modes is not None:
         return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
     copies = [wrap(view._array.copy("C")) for view in outputs]
@@ -67,7 +67,7 @@ def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
 
 
 def _copying(view: Callable[..., Any]) -> Any:
-    """Make a function that returns copies of one that returns views."""
+    """Decorate a function that returns views so that it returns copies."""
 
     @functools.wraps(view)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +78,7 @@ def _copying(view: Callable[..., Any]) -> Any:
 
 
 def _copy_of(view: Callable[..., Any], example: str, result: str) -> Any:
-    """Return the public function that copies what `view` views; the example in its docstring is a call of it."""
+    """Return the public function `<view>_copy`; `example` and `result` form the example of its docstring."""
     name = f"{view.__name__}_copy"
     copy = _copying(view)
     copy.__name__ = copy.__qualname__ = name
@@ -135,7 +135,7 @@ def detach_copy(input: Tensor) -> Tensor:
 @public(out="exact")
 @_copying
 def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
-    """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times.
+    """Return a contiguous copy of `Tensor.expand`, in which the repeated elements occupy memory.
 
     Example:
         >>> torch.expand_copy(torch.tensor([1, 2]), (2, 2)).stride()
@@ -146,7 +146,7 @@ def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
 
 @public(method=True, out="narrow_copy")
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """Return a copy of what `narrow` views.
+    """Return a contiguous copy of the view `narrow(input, dim, start, length)`.
 
     Example:
         >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
@@ -164,7 +164,7 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @public(out="exact")
 @_copying
 def permute_copy(input: Tensor, dims: Any) -> Tensor:
-    """Return a copy of what `permute` views, contiguous in the new order.
+    """Return a copy of the view `permute(input, dims)`, contiguous in the new order of dimensions.
 
     Example:
         >>> torch.permute_copy(torch.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -176,7 +176,7 @@ def permute_copy(input: Tensor, dims: Any) -> Tensor:
 @public(out="exact")
 @_copying
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
+    """Return a copy of the slice `start:end:step` of a dimension.
 
     Example:
         >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
@@ -188,7 +188,7 @@ def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int |
 @public(out="exact")
 @_copying
 def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    """Return copies of what `split` views.
+    """Return contiguous copies of the views that `split` returns.
 
     Example:
         >>> torch.split_copy(torch.arange(3), 2)
@@ -200,7 +200,7 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
 @public(out="exact")
 @_copying
 def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
-    """Return a copy of what `squeeze` views.
+    """Return a contiguous copy of the view `squeeze(input, dim)`.
 
     Example:
         >>> torch.squeeze_copy(torch.zeros(1, 2, 1)).shape
@@ -212,7 +212,7 @@ def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
 @public(out="exact")
 @_copying
 def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
-    """Return a copy of what `unsqueeze` views.
+    """Return a contiguous copy of the view `unsqueeze(input, dim)`.
 
     Example:
         >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 1)
@@ -225,7 +225,7 @@ def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
 @public(out="exact")
 @_copying
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
-    """Return a copy of what `Tensor.view` views: of a shape, or as another dtype.
+    """Return a contiguous copy of `Tensor.view`, with another shape or dtype.
 
     Example:
         >>> torch.view_copy(torch.arange(4), (2, 2))
@@ -248,11 +248,11 @@ def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     return views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
 
 
-# A view replaced ----------------------------------------------------------------------------------
+# Scatter into views -------------------------------------------------------------------------------
 
 
 def _replacing(name: str) -> Any:
-    """Return the op that replaces the elements at a place in memory, under PyTorch's name."""
+    """Return the op, with PyTorch's node name, that replaces the elements of a memory region."""
 
     @op(
         name=name,
@@ -272,7 +272,7 @@ _as_strided_scatter = _replacing("AsStridedScatter")
 
 
 def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return a copy of `input` in which `src` stands where `view(input)` lies."""
+    """Return a copy of `input` in which the elements of `view(input)` are replaced by `src`."""
     check_tensor(input, name)
     check_tensor(src, name, "src", 2)
     input = views.contiguous(input)
@@ -291,10 +291,10 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
 @public(method=True)
 @numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
+    """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`; see `select`.
 
     Raises:
-        RuntimeError: `src` has not the shape that `select` would give.
+        RuntimeError: the shape of `src` is not the shape of `select(input, dim, index)`.
 
     Example:
         >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
@@ -308,10 +308,10 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a copy of `input` with `src` from `start` to `end` of a dimension, at each `step`-th place.
+    """Return a copy of `input` with the slice `start:end:step` of dimension `dim` replaced by `src`.
 
     Raises:
-        RuntimeError: `src` has not the shape of that slice.
+        RuntimeError: `src` does not have the shape of the slice.
 
     Example:
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
@@ -325,7 +325,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     """Return a copy of `input` with `src` on the diagonal; see `diagonal`.
 
     Raises:
-        RuntimeError: `src` has not the shape of the diagonal.
+        RuntimeError: `src` does not have the shape of the diagonal.
 
     Example:
         >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
@@ -337,10 +337,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @public(method=True)
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of `input` with `src` where `as_strided` would look in it.
+    """Return a copy of `input` with the elements of the view `as_strided(input, ...)` replaced by `src`.
 
     Raises:
-        RuntimeError: `src` has not the shape `size`; `input` requires grad and is not contiguous.
+        RuntimeError: the shape of `src` is not `size`, or `input` requires grad and is not contiguous.
 
     Example:
         >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
@@ -352,7 +352,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
             raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
-        made = views.clone(input)  # whose memory is in the same order
+        made = views.clone(input)  # keeps the order of dimensions in memory
         views.as_strided(made, *place).copy_(src)
         return made
     if input._view is not None:
@@ -365,10 +365,10 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return the memory of `input`, a slice of a tensor like `src`, viewed as that tensor.
+    """Return the memory of `input`, a slice of a tensor with the layout of `src`, viewed as the whole tensor.
 
     Raises:
-        RuntimeError: the memory of `input` is smaller.
+        RuntimeError: the memory of `input` is smaller than that tensor.
 
     Example:
         >>> x = torch.arange(4)
@@ -380,7 +380,7 @@ def slice_inverse(
     return views.as_strided(input, src._array.shape, views.stride(src), views.storage_offset(src))
 
 
-# Pieces that are no views -------------------------------------------------------------------------
+# Splits not tracked as views ----------------------------------------------------------------------
 
 
 def _pieces(name: str) -> Any:
@@ -396,16 +396,16 @@ _unsafe_split_with_sizes = _pieces("UnsafeSplitWithSizes")
 
 
 def _unsafe(cut: Any, pieces: tuple[Tensor, ...], input: Tensor, dim: int) -> tuple[Tensor, ...]:
-    """Return views as tensors that autograd takes for tensors of their own."""
+    """Split `input` into the sizes of `pieces` as tensors that autograd does not treat as views."""
     axis = axis_of(dim, input._array.ndim, "split")
     return cut(input, [each._array.shape[axis] for each in pieces], axis)
 
 
 @public(method=True)
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return what `split` does, but as tensors that may be written to: writes are not seen by the others.
+    """Return the pieces of `split`, but not as views for autograd, so that they may be modified in place.
 
-    It is safe where `input` is not used any more.
+    This is safe only if `input` is not used afterwards.
 
     Example:
         >>> first, second = torch.unsafe_split(torch.arange(4), 2)
@@ -418,7 +418,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 @public(method=True)
 @numpy_names
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return what `split_with_sizes` does, as `unsafe_split` does.
+    """Return the pieces of `split_with_sizes`, not as views for autograd; see `unsafe_split`.
 
     Example:
         >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
@@ -432,7 +432,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 @public(method=True)
 @numpy_names
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return what `chunk` does, as `unsafe_split` does.
+    """Return the pieces of `chunk`, not as views for autograd; see `unsafe_split`.
 
     Example:
         >>> torch.unsafe_chunk(torch.arange(4), 2)
@@ -442,19 +442,19 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
     return _unsafe(_unsafe_split, join.chunk(input.detach(), chunks, dim), input, dim)
 
 
-# Borders and shuffles -----------------------------------------------------------------------------
+# Padding and shuffles -----------------------------------------------------------------------------
 
 
 @public()
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
-    """Return the tensor with a border of `value`; see `nn.functional.pad`.
+    """Return the tensor padded with a constant; see `nn.functional.pad`.
 
     Args:
-        pad: the widths before and after, in pairs from the last dimension on; negative ones cut off.
-        value: what the border holds.
+        pad: pairs of widths (before, after) from the last dimension to the first; negative widths crop.
+        value: the constant.
 
     Raises:
-        RuntimeError: the widths are no pairs, or too many; more would be cut off than there is.
+        RuntimeError: the number of widths is odd or too large, or a dimension would be cropped below size 0.
 
     Example:
         >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
@@ -496,7 +496,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
     Raises:
-        RuntimeError: there are less than three dimensions, or the channels cannot be divided up.
+        RuntimeError: the input has fewer than three dimensions, or its channels are not divisible by r * r.
 
     Example:
         >>> torch.pixel_shuffle(torch.arange(4).view(4, 1, 1), 2)
@@ -518,7 +518,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
     Raises:
-        RuntimeError: there are less than three dimensions, or the pixels cannot be divided up.
+        RuntimeError: the input has fewer than three dimensions, or its height or width is not divisible by r.
 
     Example:
         >>> torch.pixel_unshuffle(torch.arange(4).view(1, 2, 2), 2).flatten()
@@ -559,10 +559,10 @@ def _channel_shuffle(x: Any, groups: int) -> Any:
 
 @public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
+    """Return (n, c, *) with the channels of `groups` groups interleaved (ShuffleNet, Zhang et al. 2018).
 
     Raises:
-        RuntimeError: the channels cannot be divided into so many groups.
+        RuntimeError: the number of channels is not divisible by `groups`, or the input has fewer than 3 dimensions.
 
     Example:
         >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()
@@ -581,11 +581,11 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return _channel_shuffle(input, groups)
 
 
-# Views taken in place -----------------------------------------------------------------------------
+# In-place view methods ----------------------------------------------------------------------------
 
 
 def _again(caller: Any, number: int) -> Any:
-    """Return a view op once more, its nodes named as those of PyTorch's form in place."""
+    """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
     again = op(name=stem, view=True, x=made.formulas["x"])(made.kernel)
@@ -593,7 +593,7 @@ def _again(caller: Any, number: int) -> Any:
 
 
 def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
-    """Return the function that makes a tensor a view of what it was, without moving elements."""
+    """Return the in-place form of a view op: it changes shape and strides of `self` without moving elements."""
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(self, name, "self")
@@ -656,7 +656,7 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))
-#: The methods that change how a tensor looks at its memory.
+#: The methods that change shape and strides of a tensor in place.
 members(
     {
         "as_strided_": as_strided_,

@@ -1,7 +1,7 @@
-"""Reading and writing by index: `x[...]`, whole tensors and rows of them.
+"""Indexing: `x[...]`, writes to whole tensors, and the `index_*` ops on rows.
 
-Basic indexing (ints, slices, None, ...) gives views, one op for all its steps; indexing by tensors gives copies.
-Ops that write into a copy of their first argument are declared by `writing`, which makes their in-place form too.
+Basic indexing (ints, slices, None, ...) returns views, with one op per key; indexing by tensors returns copies.
+Ops that write into a copy of their first argument are declared by `writing`, which also defines the in-place form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, select
 from tinytorch.ops.writing import writing
 
 _ALL = slice(None)
-#: Up to which number all can be written, by NumPy's letter for a dtype: whole numbers have 64 bits.
+#: By dtype character: numbers up to this magnitude need no range check (integers are limited to 64 bits).
 _USUAL = {each: min(float(np.finfo(each).max), 2.0**63) for each in "efd"}
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _NUMBERS = (int, float, np.number, np.bool_)
@@ -39,12 +39,12 @@ _OPERANDS = (Tensor, *_NUMBERS)
 
 
 def _zeros(g: Tensor) -> Tensor:
-    """Return the gradient of what was written over."""
+    """Return the gradient of overwritten elements: zeros."""
     return constant(np.zeros(g._array.shape, g._array.dtype, like=g._array))
 
 
 def _fitting(value: Any, x: Any) -> Any:
-    """Return what is to be written into `x`: a number that fits its dtype, or an array."""
+    """Return the value to write into `x`: an array unchanged, or a number checked against the range of the dtype."""
     if isinstance(value, np.ndarray):
         return value
     usual = _USUAL.get(x.dtype.char)
@@ -54,7 +54,7 @@ def _fitting(value: Any, x: Any) -> Any:
 
 
 def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
-    """Return a number that is assigned by `x[...] = value`: in less than float32 it may become infinity."""
+    """Return the number to write for `x[...] = value`; in float16 and bfloat16 it may overflow to infinity."""
     dtype = x.dtype
     if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
         return value
@@ -68,13 +68,13 @@ def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
 
 
 def _check_kernel(x: Any, is_fill: bool) -> None:
-    """Raise PyTorch's error for dtypes that it cannot write by indices."""
+    """Raise PyTorch's error for dtypes that its indexed writes do not support."""
     if x.dtype.kind == "u" and x.dtype.char in RARE:
         raise refused("masked_fill" if is_fill else "index_put", x)
 
 
 def _scalar(name: str, value: Any) -> Any:
-    """Raise PyTorch's error unless `value` is a number or a tensor without dimensions."""
+    """Return `value`, or raise PyTorch's error unless it is a number or a 0-dim tensor."""
     if isinstance(value, Tensor):
         ndim = value._array.ndim
         if ndim:
@@ -87,7 +87,7 @@ def _scalar(name: str, value: Any) -> Any:
 
 
 def _same_places(x: Tensor, y: Any) -> bool:
-    """Return whether two tensors are the same elements, so that to copy one to the other changes nothing."""
+    """Return whether two tensors have the same elements in memory, so that copying one to the other is a no-op."""
     return y is x or (isinstance(y, Tensor) and places.same(x._array, y._array))
 
 
@@ -96,7 +96,7 @@ def _copy(x: Any, y: Any) -> None:
     try:
         x[...] = y
     except ValueError:
-        np.broadcast_to(y, x.shape)  # raises for shapes
+        np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
         raise
 
 
@@ -112,7 +112,7 @@ def _fill(x: Any, value: Any) -> None:
 
 
 def _seen(*operands: Any) -> bool:
-    """Return whether a write goes through its op: it is recorded, or a mode looks on. Else it takes a short way."""
+    """Return whether a write must go through its op because it is recorded or a mode is active."""
     state = local.state
     return state.modes is not None or (
         state.grad and any(isinstance(each, Tensor) and needs_grad(each) for each in operands)
@@ -121,10 +121,10 @@ def _seen(*operands: Any) -> bool:
 
 @public("", method="copy_")
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
-    """Write the elements of `other`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
+    """Copy the elements of `other`, broadcast to this tensor and cast to its dtype, into it and return it.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: `other` does not broadcast to this tensor's shape.
 
     Example:
         >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
@@ -152,7 +152,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether an array of the shape `given` broadcasts to `shape`."""
+    """Return whether an array of shape `given` broadcasts to `shape`."""
     return given == shape or (
         len(given) <= len(shape)
         and all(have in (1, want) for have, want in zip(given[::-1], shape[::-1], strict=False))
@@ -161,7 +161,7 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 @public(listed=False)
 def fill(input: Tensor, value: Any) -> Tensor:
-    """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
+    """Return a tensor like `input`, filled with a number or the value of a 0-dim tensor.
 
     Raises:
         RuntimeError: the value is a tensor with dimensions.
@@ -186,7 +186,7 @@ def _check_value(value: Tensor) -> None:
 
 @public(method=True)
 def fill_(self: Tensor, value: Any) -> Tensor:
-    """Write a number, or what a tensor without dimensions holds, everywhere, and return the tensor.
+    """Fill the tensor with a number or the value of a 0-dim tensor and return it.
 
     Example:
         >>> torch.zeros(2).fill_(7)
@@ -209,7 +209,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 @public(method=True)
 def zero_(self: Tensor) -> Tensor:
-    """Write zeros everywhere, and return the tensor."""
+    """Fill the tensor with zeros and return it."""
     if _seen(self):
         return _fill[2][1](self, 0)
     self._array[...] = 0
@@ -222,7 +222,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal).
 
     Raises:
-        RuntimeError: there are fewer than two dimensions.
+        RuntimeError: the tensor has fewer than two dimensions.
     """
     shape = self._array.shape
     if len(shape) < 2:
@@ -243,7 +243,7 @@ def _wrapped(array: Any) -> Tensor:
     return wrap(array)
 
 
-# What stands between the brackets -----------------------------------------------------------------
+# Parsing of index keys ---------------------------------------------------------------------------
 
 
 def _is_full(key: slice) -> bool:
@@ -251,7 +251,7 @@ def _is_full(key: slice) -> bool:
 
 
 def _checked_slice(key: slice) -> slice:
-    """Return a slice of ints, None and a positive step."""
+    """Return the slice with bounds that are ints or None and a positive step."""
     step = key.step
     if step is not None:
         step = operator.index(step)
@@ -276,7 +276,7 @@ def _warn_of_bytes() -> None:
 
 
 def _index_array(index: Tensor) -> Any:
-    """Return the array of an index tensor of a dtype that can be one."""
+    """Return the array of an index tensor, or raise IndexError for a dtype that cannot index."""
     array = index._array
     kind = array.dtype
     if kind == _INT64 or kind.kind == "b" or kind == np.int32:
@@ -290,7 +290,7 @@ def _index_array(index: Tensor) -> Any:
 
 
 def _from_sequence(index: Any) -> Any:
-    """Return nested sequences of numbers (or an array of NumPy's) as an index array: int64 or bool."""
+    """Return a nested sequence of numbers or a NumPy array as an index array of int64 or bool."""
     if isinstance(index, (list, tuple)):
         index = [each.tolist() if isinstance(each, Tensor) else each for each in index]
     array = np.asarray(index)
@@ -308,18 +308,18 @@ def _from_sequence(index: Any) -> Any:
 
 
 def _means_tuple(key: Any) -> bool:
-    """Return whether a sequence stands for a tuple of indices, as PyTorch still has it."""
+    """Return whether a sequence is interpreted as a tuple of indices (deprecated in PyTorch)."""
     return len(key) < 32 and any(
         each is None or each is Ellipsis or isinstance(each, (Tensor, slice, list, tuple, range, str)) for each in key
     )
 
 
 def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
-    """Return what is done to `input` for `input[key]`.
+    """Split the key of `input[key]` into basic and advanced indexing.
 
     Returns:
-        The op for the basic steps and their key in NumPy's terms (None: there are none); then per dimension of what
-        they give an index array or None, or an empty tuple.
+        The view op for basic indexing (None if there is none), its key for NumPy, and for advanced indexing of the
+        resulting view one index array or None per dimension (an empty tuple if there is none).
     """
     if type(key) is not tuple:
         if isinstance(key, (list, range)) and _means_tuple(key):
@@ -336,10 +336,10 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
     steps: list[Any] = []
     indices: list[Any] = []
     step_op = aliased if len(key) != 1 or key[0] is Ellipsis else None
-    used = 0  # dimensions of the input that the key has dealt with, as PyTorch counts them: 1 for any sequence
+    used = 0  # number of dimensions indexed so far, as PyTorch counts them: 1 for any sequence
     ellipsis_at = None
-    again_at = None  # a second one
-    uncounted = 0  # dimensions that masks take which are sequences, beyond the 1 that is counted
+    again_at = None  # a second Ellipsis
+    uncounted = 0  # further dimensions indexed by masks that are sequences (`used` counts 1 for each)
     for each in key:
         kind = type(each)
         if kind is int:
@@ -409,7 +409,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
                 f"(got {_kind_name(each)})"
             )
     if used > ndim:
-        # A mask that is too wide is told of its shape, not of the number of indices.
+        # For a mask with too many dimensions the error is about its shape, not about the number of indices.
         if not any(index is not None and index.dtype.kind == "b" for index in indices) or ndim == 0:
             if not indices:
                 raise kernels.translated(IndexError("too many indices"), ndim)
@@ -426,11 +426,11 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         steps[at:at] = [_ALL] * wide
         indices[index_at:index_at] = [None] * wide
     elif uncounted:
-        for _ in range(used + uncounted - ndim):  # full slices behind the last dimension do nothing
+        for _ in range(used + uncounted - ndim):  # drop full slices beyond the last dimension
             if indices[-1] is None and isinstance(steps[-1], slice) and _is_full(steps[-1]):
                 steps.pop()
                 indices.pop()
-    steps.append(Ellipsis)  # so that NumPy gives an array, not a number, where no dimension is left
+    steps.append(Ellipsis)  # so that NumPy returns an array, not a scalar, if no dimension is left
     if all(index is None for index in indices):
         return step_op, tuple(steps), ()
     while indices[-1] is None:
@@ -456,7 +456,7 @@ def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
-    """Return indices that the graph can keep: nobody may write to them before backward."""
+    """Return copies of the indices if the op is recorded: later writes to the indices must not affect backward."""
     if not recorded:
         return indices
     kept = tuple([None if each is None else each.copy() for each in indices])
@@ -472,7 +472,7 @@ def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
 
 
 def getitem(self: Tensor, key: Any) -> Tensor:
-    """Return the part of the tensor that `key` names: a view for ints, slices, None and ..., a copy for tensors."""
+    """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
     kind = type(key)
     try:
         if kind is int:
@@ -492,17 +492,17 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
-    """Write `value`, a number or a tensor that broadcasts, into the part of the tensor that `key` names."""
+    """Write `value`, a number or a tensor that broadcasts, to the elements selected by `key`."""
     if not isinstance(value, _OPERANDS):
         raise TypeError(f"can't assign a {_kind_name_of(value)} to a {self.type()}")
     if key is False:
-        return  # names nothing
+        return  # selects nothing
     try:
         step_op, steps, indices = _parsed(self, None if key is True else key)
         recorded = _seen(self, value)
         own = isinstance(value, Tensor) and on_one_memory(value, self)
         if not (recorded or own or 0 in self._array.strides):
-            _write_directly(self, step_op, steps, indices, value)  # nothing to record, no view to make
+            _write_directly(self, step_op, steps, indices, value)  # nothing to record, no view needed
             return
         whole = step_op is None or _takes_all(steps, self._array.shape)
         target = self if whole else step_op(self, steps)
@@ -516,7 +516,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
                 _fill[1][1](target, value)
             return
         if own and _is_fill(indices, value):
-            value = value.clone()  # the number is taken out first
+            value = value.clone()  # read the number before the write changes it
         value = _without_leading_ones(value, target._array, indices)
         _index_put[1](target, _kept(indices, recorded), value, False)
     except IndexError as error:
@@ -526,12 +526,12 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 
 def delitem(self: Tensor, key: Any) -> None:
-    """Raise TypeError: no elements of a tensor can be taken away."""
+    """Raise TypeError: elements of a tensor cannot be deleted."""
     raise TypeError("Tensor does not support deleting items")
 
 
 def _takes_all(steps: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether the basic steps of a key take all elements as they are."""
+    """Return whether a basic key selects all elements in order, e.g. `x[:]`."""
     *slices, _ = steps
     return len(slices) <= len(shape) and builtins.all(
         isinstance(each, slice) and each.step in (None, 1) and range(n)[each] == range(n)
@@ -577,7 +577,7 @@ def _expanded(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _without_leading_ones(value: Tensor, target: Any, indices: tuple[Any, ...]) -> Tensor:
-    """Return `value` without the dimensions of length 1 in front that what is indexed does not have."""
+    """Return `value` without the leading dimensions of size 1 that exceed the rank of `target[indices]`."""
     given = value._array.shape
     if len(given) <= 1 or given[0] != 1:
         return value
@@ -588,7 +588,7 @@ def _without_leading_ones(value: Tensor, target: Any, indices: tuple[Any, ...]) 
 
 
 def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool) -> None:
-    # One element for a mask is a fill, which casts.
+    # One element written to a mask is a fill, which casts.
     if y.dtype != x.dtype and (accumulate or y.size != 1 or not kernels.is_mask(indices)):
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
@@ -605,12 +605,12 @@ def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tenso
 
 
 def _is_fill(indices: tuple[Any, ...], value: Tensor) -> bool:
-    """Return whether one element is written wherever a mask is true."""
+    """Return whether a single element is written to a mask."""
     return value._array.size == 1 and kernels.is_mask(indices)
 
 
 def _deprecated(name: str, example: str) -> Callable[..., bool]:
-    """Let an op write to expanded memory, with PyTorch's warning."""
+    """Return a `repeats` rule that allows writes to expanded memory with PyTorch's warning."""
 
     def warn(*values: Any) -> bool:
         warnings.warn(
@@ -633,7 +633,7 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
 
 
 def _copy_in_order(x: Any, *_: Any) -> Any:
-    """Return a copy with the dimensions in the same order in memory, as PyTorch's `clone` makes it."""
+    """Return a copy that keeps the order of the dimensions in memory, as PyTorch's `clone` does."""
     return x.copy("C" if 0 in x.strides else "K")
 
 
@@ -675,12 +675,12 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     Args:
         input: the tensor.
         indices: a tuple of index tensors or masks.
-        values: a tensor of the same dtype that broadcasts to what is indexed.
-        accumulate: add the values; those for one place add up.
+        values: a tensor of the same dtype that broadcasts to the shape of `input[indices]`.
+        accumulate: add the values instead of writing; values for the same element add up.
 
     Raises:
         IndexError: an index is out of range.
-        RuntimeError: the values do not fit in shape or dtype.
+        RuntimeError: the values do not match in shape or dtype.
 
     Example:
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
@@ -701,15 +701,15 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public(method=True, out="index_select")
 @op(x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Return the elements at the indices of a vector along a dimension.
+    """Return the slices of `x` along a dimension at the indices of a vector.
 
     Args:
         x: the tensor.
         dim: the dimension.
-        index: int64 or int32 vector, (n,); none negative.
+        index: an int64 or int32 vector (n,) of non-negative indices.
 
     Returns:
-        A tensor with length n in dimension `dim`.
+        A tensor with size n in dimension `dim`.
 
     Raises:
         IndexError: an index is out of range.
@@ -733,7 +733,7 @@ def _rows_back(x: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
 
 
 def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
-    """Return the dimension from 0, having checked what the `index_...` ops ask of their arguments."""
+    """Check the arguments of an `index_...` op and return the non-negative dimension."""
     axis = axis_of(dim, x.ndim, name)
     if index.ndim > 1:
         raise IndexError(
@@ -751,7 +751,7 @@ def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
 
 
 def _check_rows(name: str, x: Any, axis: int, index: Any, source: Any) -> None:
-    """Raise PyTorch's error unless `source` has a row for each index, of the shape of those of `x`."""
+    """Raise PyTorch's error unless `source` has one row per index, each of the shape of the rows of `x`."""
     if not source.ndim and index.size > 1:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if source.ndim != x.ndim or any(
@@ -871,16 +871,16 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
 @public(method=True, out="gather", autocast="widest")
 @numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a copy with the rows of `source` in place of those at `index` along `dim`.
+    """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
     Args:
         input: the tensor.
         dim: the dimension.
-        index: a vector of int64; where an index comes twice, the last of its rows is taken.
-        source: as `input`, but along `dim` as long as the index.
+        index: an int64 vector; for a repeated index the last of its rows is written.
+        source: a tensor of the shape of `input`, except that its size in `dim` is the length of the index.
 
     Raises:
-        IndexError: an index is out of range, or the shapes do not fit.
+        IndexError: an index is out of range, or the shapes do not match.
 
     Example:
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
@@ -917,7 +917,7 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return the sum of the gradients in the rows that were filled, each row once."""
+    """Return the sum of the gradients of the filled rows, counting repeated rows once."""
     if not g._array.ndim:
         return g
     rows = np.unique(index._array % (g._array.shape[dim] or 1))
@@ -927,12 +927,12 @@ def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
 @public(method=True)
 @numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Return a copy with a number (or a tensor without dimensions) in the rows at `index` along `dim`.
+    """Return a copy with the rows at `index` along `dim` filled with a number (or a 0-dim tensor).
 
     Args:
         input: the tensor.
         dim: the dimension.
-        index: a vector of int64.
+        index: an int64 vector.
         value: the number.
 
     Raises:

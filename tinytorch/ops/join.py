@@ -1,4 +1,4 @@
-"""Several tensors: split into parts, joined, made of one shape."""
+"""Splitting, joining, and broadcasting of tensors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tinytorch.ops.arguments import also_by, check_some_dim, check_tensor, ints_
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
 
-# Views: several at once ---------------------------------------------------------------------------
+# Splitting into views -----------------------------------------------------------------------------
 
 
 def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
-    """Return the gradients of the pieces along `dim` side by side, zeros for those that have none."""
+    """Concatenate the gradients of the pieces along `dim`, with zeros for pieces without a gradient."""
     some = next(each for each in g if each is not None)
     shape = list(some._array.shape)
     pieces = []
@@ -49,15 +49,15 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
 @public(python=True, method=True)
 @also_by(split_size="split_size_or_sections")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
+    """Return the tensor split along a dimension into views of one size (the last may be smaller) or of given sizes.
 
     Args:
         tensor: the tensor.
-        split_size_or_sections: the size of each piece, or a list of sizes that sum to the dimension's.
+        split_size_or_sections: the size of each piece, or a list of sizes whose sum is the size of the dimension.
         dim: the dimension.
 
     Raises:
-        RuntimeError: the sizes do not fit.
+        RuntimeError: a size is negative, or the sizes do not sum to the size of the dimension.
 
     Example:
         >>> torch.split(torch.arange(5), 2)
@@ -84,10 +84,10 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 @public(method=True)
 @numpy_names
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
+    """Return the tensor split along a dimension into views of the given sizes.
 
     Raises:
-        RuntimeError: a size is negative, or the sizes do not sum up to the dimension's.
+        RuntimeError: a size is negative, or the sizes do not sum to the dimension's size.
 
     Example:
         >>> torch.split_with_sizes(torch.arange(4), [1, 3])
@@ -114,7 +114,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 @public(method=True)
 @numpy_names
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor cut along a dimension into at most `chunks` views of one size, the last may be smaller.
+    """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
 
     Raises:
         RuntimeError: `chunks` is not positive.
@@ -138,16 +138,16 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @numpy_names
 @sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
+    """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices.
 
     Args:
         input: the tensor.
-        indices_or_sections: the number of pieces, the first of them longer by one where need be; or where to cut, as
-            several ints or a tensor of them.
+        indices_or_sections: the number of pieces (the first ones are longer by one as needed), or the split indices
+            as a sequence or tensor of ints.
         dim: the dimension.
 
     Raises:
-        RuntimeError: there is no dimension, or the number of pieces is not positive.
+        RuntimeError: the tensor is 0-d, or the number of pieces is not positive.
 
     Example:
         >>> torch.tensor_split(torch.arange(5), 2)
@@ -213,7 +213,7 @@ def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tu
 @public(method=True)
 @sections_or_indices
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`.
+    """Return the tensor split along its second dimension (a vector along its only one); see `tensor_split`.
 
     Example:
         >>> torch.hsplit(torch.tensor([[1, 2], [3, 4]]), 2)
@@ -266,10 +266,10 @@ def _unbind(x: Any, dim: int) -> Any:
 @public(method=True)
 @numpy_names
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return views of the elements of a dimension, without that dimension.
+    """Return the slices along a dimension as views without that dimension.
 
     Raises:
-        IndexError: there is no such dimension.
+        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
@@ -284,7 +284,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _unbind(input, axis)
 
 
-# Copies: joined -----------------------------------------------------------------------------------
+# Joining copies -----------------------------------------------------------------------------------
 
 
 def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
@@ -310,7 +310,7 @@ def _stack(xs: Any, dim: int) -> Any:
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:
-    """Return a sequence of tensors as a list; TypeError where it is none."""
+    """Return a sequence of tensors as a list, or raise TypeError for other values."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
@@ -326,12 +326,12 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
     Args:
-        tensors: a sequence of tensors whose shapes differ in `dim` alone; empty ones of one dimension are skipped.
+        tensors: a sequence of tensors whose shapes differ only in `dim`; empty 1-d tensors are skipped.
         dim: the dimension.
-        axis: the same by NumPy's name.
+        axis: NumPy's name for `dim`.
 
     Raises:
-        ValueError: there is no tensor.
+        ValueError: the sequence is empty.
         RuntimeError: the shapes do not match.
 
     Example:
@@ -346,15 +346,15 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
 
 @public(out="cat")
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
-    """Return tensors of one shape side by side along a new dimension.
+    """Return tensors of one shape stacked along a new dimension.
 
     Args:
         tensors: a sequence of tensors, each of shape (*).
-        dim: where the new dimension stands.
-        axis: the same by NumPy's name.
+        dim: the position of the new dimension.
+        axis: NumPy's name for `dim`.
 
     Raises:
-        RuntimeError: there is no tensor, or the shapes differ.
+        RuntimeError: the sequence is empty, or the shapes differ.
 
     Example:
         >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
@@ -368,7 +368,7 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
 
 
 def _some(name: str, tensors: Any) -> list[Tensor]:
-    """Return `_tensors`, of which there must be one."""
+    """Return `_tensors(name, tensors)`, or raise PyTorch's error if the sequence is empty."""
     found = _tensors(name, tensors)
     if not found:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -377,7 +377,7 @@ def _some(name: str, tensors: Any) -> list[Tensor]:
 
 @public(out="cat")
 def hstack(tensors: Any) -> Tensor:
-    """Return the tensors joined along their second dimension, vectors along their only one.
+    """Return the tensors joined along their second dimension (vectors along their only dimension).
 
     Example:
         >>> torch.hstack((torch.tensor([1, 2]), torch.tensor([3])))
@@ -450,10 +450,10 @@ def _block_diag(xs: Any) -> Any:
 
 @public(python=True)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
+    """Return the block-diagonal matrix with the given matrices (vectors as rows) on its diagonal.
 
     Raises:
-        RuntimeError: one has more than two dimensions.
+        RuntimeError: a tensor has more than two dimensions.
 
     Example:
         >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
@@ -473,15 +473,15 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 @public(python=True)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid: for each vector, its elements expanded along all other dimensions.
+    """Return the coordinate tensors of a grid: each vector is expanded along the dimensions of the other vectors.
 
     Args:
-        *tensors: vectors (or numbers) of one dtype, also as one sequence.
-        indexing: "ij" for matrix order (the first vector runs along the first dimension), "xy" to exchange the first
-            two dimensions; "ij" with a warning where it is left out.
+        *tensors: 0-d or 1-d tensors of one dtype, also as one sequence.
+        indexing: "ij" for matrix order (the first vector varies along the first dimension), "xy" to exchange the
+            first two dimensions; the default is "ij" with a warning.
 
     Raises:
-        RuntimeError: there are no tensors, of different dtypes or of more than one dimension.
+        RuntimeError: there are no tensors, their dtypes differ, or one has more than one dimension.
 
     Example:
         >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
@@ -523,7 +523,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 @public(python=True)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Return all combinations of elements of the vectors, one of each, as rows.
+    """Return the Cartesian product of the vectors, one combination per row.
 
     Example:
         >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([5, 6]))
@@ -540,10 +540,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 @public(python=True, asks="nobody")
 def broadcast_shapes(*shapes: Any) -> Size:
-    """Return the shape that tensors of these shapes broadcast to.
+    """Return the shape to which tensors of the given shapes broadcast.
 
     Raises:
-        RuntimeError: they do not broadcast.
+        RuntimeError: the shapes do not broadcast.
 
     Example:
         >>> torch.broadcast_shapes((2, 1), (3,))
@@ -569,7 +569,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 @public(python=True)
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """Return the tensors expanded to the shape that they broadcast to.
+    """Return the tensors expanded to their common broadcast shape.
 
     Raises:
         RuntimeError: the shapes do not broadcast.
@@ -607,7 +607,7 @@ def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor
 
 @public(python=True)
 def atleast_1d(*tensors: Any) -> Any:
-    """Return numbers as tensors of one dimension, others as they are; a tuple for several.
+    """Return 0-d tensors as 1-d, others unchanged; a tuple for several tensors.
 
     Example:
         >>> torch.atleast_1d(torch.tensor(3))
@@ -618,7 +618,7 @@ def atleast_1d(*tensors: Any) -> Any:
 
 @public(python=True)
 def atleast_2d(*tensors: Any) -> Any:
-    """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
+    """Return 0-d and 1-d tensors as matrices of one row, others unchanged; a tuple for several tensors.
 
     Example:
         >>> torch.atleast_2d(torch.tensor(3), torch.tensor([1, 2]))
@@ -634,7 +634,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 @public(python=True)
 def atleast_3d(*tensors: Any) -> Any:
-    """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
+    """Return the tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
 
     Example:
         >>> torch.atleast_3d(torch.zeros(2)).shape, torch.atleast_3d(torch.zeros(2, 3)).shape

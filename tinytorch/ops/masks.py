@@ -1,4 +1,4 @@
-"""Masks: elements chosen by a condition, and where they are."""
+"""Boolean masks: masked reads and writes, `where`, `nonzero`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _C_NAMES = dtypes.C_NAMES | {"int16": "short"}
 
 
 def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
-    """Return a copy of `x` in the shape that it and the mask broadcast to."""
+    """Return a contiguous copy of `x`, broadcast with the mask."""
     if x.shape == mask.shape:
         return x.copy("C")
     return kernels.broadcast(x, mask)[0].copy("C")
@@ -65,12 +65,12 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> None:
 
 @public(method=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Return a copy with a number (or a tensor without dimensions) where the mask is true.
+    """Return a copy with `value` (a number or a 0-dim tensor) where the mask is true.
 
     Args:
         input: the tensor.
-        mask: booleans that broadcast with it.
-        value: what to write; it is cast to the dtype of `input`.
+        mask: a boolean tensor that broadcasts with `input`.
+        value: the number to write; it is cast to the dtype of `input`.
 
     Raises:
         RuntimeError: the mask is not boolean, or does not broadcast.
@@ -97,7 +97,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     broadcasts=True,
 )
 def masked_select(x: Any, mask: Any) -> Any:
-    """Return the elements where the mask, which broadcasts with `x`, is true, in one dimension.
+    """Return a 1-d tensor of the elements where the mask, which broadcasts with `x`, is true.
 
     Raises:
         RuntimeError: the mask is not boolean, or does not broadcast.
@@ -115,7 +115,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 @op(x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask), mask=None,
     name="MaskedSelectBackward")  # fmt: skip
 def _unmasked(x: Any, shape: tuple[int, ...], mask: Any) -> Any:
-    """Return zeros with `x` where the mask is true; `shape` is what was masked, before broadcasting."""
+    """Return zeros with `x` where the mask is true; `shape` is the shape of the masked tensor before broadcasting."""
     out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
     out[np.broadcast_to(mask, out.shape)] = x
     return out
@@ -159,7 +159,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
 
 @public(method=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return a copy with the first elements of `source`, in order, where the mask is true.
+    """Return a copy in which the mask's true positions hold the first elements of `source`, in order.
 
     Example:
         >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5.0, 6.0]))
@@ -182,19 +182,19 @@ _where = op(
 
 @public(out="where")
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """Return `input` where the condition is true and `other` elsewhere; alone, the places where it is true.
+    """Return `input` where the condition is true and `other` elsewhere; with the condition alone, its true indices.
 
     Args:
-        condition: booleans.
-        input: a tensor or number; all three broadcast.
+        condition: a boolean tensor.
+        input: a tensor or number; the three arguments broadcast.
         other: a tensor or number.
 
     Returns:
         A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
 
     Raises:
-        RuntimeError: the shapes do not broadcast, or the condition is not of booleans.
-        TypeError: only one of `input` and `other` is given, or one is neither tensor nor number.
+        RuntimeError: the shapes do not broadcast, or the condition is not boolean.
+        TypeError: only one of `input` and `other` is given, or one of them is neither tensor nor number.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0])
@@ -205,7 +205,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         type(condition) is type(input) is type(other) is Tensor
         and condition._array.dtype is _BOOL
         and input._array.dtype is other._array.dtype
-    ):  # the usual case
+    ):  # fast path
         try:
             return _where(condition, input, other)
         except RuntimeError:
@@ -279,8 +279,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 
     Args:
         input: the tensor.
-        out: where the function writes its result, if that is no tuple; the method has no `out`.
-        as_tuple: return a tuple of vectors, one per dimension, fit for indexing.
+        out: the tensor to write the result to, if `as_tuple` is False; the method has no `out`.
+        as_tuple: return a tuple of index vectors, one per dimension, usable as an index.
 
     Returns:
         An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
@@ -293,21 +293,21 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     check_tensor(input, "nonzero")
     if type(as_tuple) is not bool:
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
-    if out is not None:  # the function's is seen to in `ops/out.py`
+    if out is not None:  # `ops/out.py` handles the `out` of the function
         raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
     array = input._array
     if array.dtype.char in RARE and array.dtype.kind == "u":
         raise refused("nonzero_count_cpu", array)
     if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
-    # In memory, as PyTorch's, the indices of one dimension after those of another.
+    # PyTorch's memory layout: the indices of each dimension are contiguous.
     found = np.stack(np.nonzero(array if array.ndim else array[None]))
     return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 
 @public(method=True, out="nonzero")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """Return the indices of the first `size` elements that are not zero; `fill_value` where there are fewer.
+    """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer.
 
     Raises:
         RuntimeError: `size` is negative.
@@ -328,7 +328,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 @public(method=True)
 def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of all elements that are not zero, one row for each; see `nonzero`.
+    """Return the indices of all nonzero elements, one row per element; see `nonzero`.
 
     Example:
         >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))

@@ -1,7 +1,7 @@
-"""The memory of a tensor as PyTorch shows it: `set_`, `resize_`, strides, DLPack.
+"""Direct access to a tensor's memory: `set_`, `resize_`, strided construction, DLPack.
 
-A storage here is the NumPy array that owns a tensor's memory. So a storage that is resized, or a tensor that outgrows
-its own, gets *new* memory, and other tensors on the old one do not follow, as they would in PyTorch.
+A storage is the NumPy array that owns a tensor's memory. Resizing a storage, or a tensor beyond its storage,
+therefore allocates *new* memory; unlike in PyTorch, other tensors on the old memory do not follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinytorch.ops.register import public
 from tinytorch.ops.shape import is_contiguous, reshape, stride
 from tinytorch.ops.storage import Array, TypedStorage, UntypedStorage, _is_mapped, _mapped, _shared
 
-# A tensor on other memory -------------------------------------------------------------------------
+# Replacing a tensor's memory ----------------------------------------------------------------------
 
 
 def _contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ def _strides_of(size: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
 
 
 def _move(self: Tensor, array: Array) -> Tensor:
-    """Put a tensor on another array, and count that as a write; a leaf starts anew in the graph."""
+    """Replace the array of a tensor, which counts as a write; view and gradient accumulator are reset."""
     self._array = array
     self._view = self._accumulator = None
     self._bump()
@@ -63,10 +63,10 @@ def _ints(values: Any) -> tuple[int, ...]:
 @public("", method="resize_")
 @traced_as("refused")
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
-    """Give the tensor another shape in place: on its memory where that suffices, else on new memory.
+    """Resize the tensor in place: on its storage if that is large enough, otherwise on new memory.
 
-    The elements are those in the memory, one after the other; what lies beyond is whatever new memory holds. Views of
-    a tensor that gets new memory stay on the old one (in PyTorch they follow).
+    The elements are read from the storage in order; additional elements are uninitialized. If new memory is allocated,
+    existing views of the tensor stay on the old memory (in PyTorch they follow).
 
     Raises:
         RuntimeError: the tensor requires grad.
@@ -105,7 +105,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
 
 
 def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
-    """Return what lies at a place in the memory of a dense array."""
+    """Return a strided array over the memory of a dense array; `strides` and `offset` count elements."""
     raw = memory.ravel("K").view(np.uint8)
     item = np.dtype(kind).itemsize
     steps = [step * item for step in strides]
@@ -117,7 +117,7 @@ def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int
 @public(method=True)
 @traced_as("refused")
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give the tensor the shape of another in place; see `resize_`. `torch.preserve_format` takes its strides too.
+    """Resize the tensor in place to the shape of another (`torch.preserve_format`: and its strides); see `resize_`.
 
     Example:
         >>> x = torch.ones(2)
@@ -134,14 +134,14 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 @public("", method="resize")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """Return the tensor in another shape of as many elements; deprecated, as in PyTorch: use `reshape`."""
+    """Return the tensor in another shape with as many elements; deprecated, as in PyTorch: use `reshape`."""
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     return _resized(self, shape_of("resize", sizes))
 
 
 @public("", method="resize_as")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """Return the tensor in the shape of another of as many elements; deprecated: use `reshape_as`."""
+    """Return the tensor in the shape of another tensor with as many elements; deprecated: use `reshape_as`."""
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
     return _resized(self, tuple(tensor._array.shape))
 
@@ -160,16 +160,16 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
 @public("", method="set_")
 @traced_as("refused")
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Put the tensor on other memory in place: that of a tensor or storage, all of it or a part.
+    """Replace the tensor's memory in place with all or a part of the memory of a tensor or storage.
 
     Args:
-        source: a tensor or storage of the same dtype; nothing for no memory at all.
-        storage_offset: which element of the storage comes first.
-        size: the shape, by default all that is there.
-        stride: the strides, by default those of a contiguous tensor.
+        source: a tensor or storage of the same dtype; None makes the tensor empty.
+        storage_offset: the offset of the first element in the storage.
+        size: the shape, by default the shape of `source`.
+        stride: the strides, by default contiguous.
 
     Raises:
-        RuntimeError: the dtypes differ; the part leaves the memory; the tensor requires grad.
+        RuntimeError: the dtypes differ, the part exceeds the storage, or the tensor requires grad.
 
     Example:
         >>> torch.empty(0).set_(torch.ones(4), 0, (2, 2))
@@ -225,7 +225,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 
 @public("", method="is_set_to")
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Return whether two tensors are the same elements of one memory, in the same order.
+    """Return whether two tensors have the same storage, offset, sizes and strides.
 
     Example:
         >>> x = torch.arange(4)
@@ -239,10 +239,10 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 @public("", method="share_memory_")
 @traced_as("refused")
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the tensor to memory that processes forked from this one share: all see what any of them writes.
+    """Move the tensor to memory shared with processes forked from this one: each process sees all writes.
 
     Raises:
-        NotImplementedError: it is a view, whose base would stay where it is.
+        NotImplementedError: the tensor is a view; its base would stay on the old memory.
 
     Example:
         >>> torch.zeros(2).share_memory_().is_shared()
@@ -260,7 +260,7 @@ def share_memory_(self: Tensor) -> Tensor:
 @public("", method="is_shared")
 @traced_as("refused")
 def is_shared(self: Tensor) -> bool:
-    """Return whether other processes, forked from this one, see the same memory.
+    """Return whether the memory is shared with processes forked from this one.
 
     Example:
         >>> torch.ones(2).is_shared(), torch.ones(2).share_memory_().is_shared()
@@ -281,16 +281,16 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a one-dimensional tensor on the memory of a file.
+    """Return a one-dimensional tensor whose memory is mapped from a file.
 
     Args:
-        shared: whether writes go to the file, which is then made, or made longer, where need be; else they stay in
-            this process.
-        size: how many elements.
+        shared: whether writes go to the file, which is created or extended as needed; otherwise they are private
+            to this process.
+        size: the number of elements.
         dtype, layout, device, pin_memory, requires_grad: as for `zeros`.
 
     Raises:
-        RuntimeError: there is no such file, or it is too short.
+        RuntimeError: the file does not exist or is too short.
 
     Example:
         >>> import tempfile
@@ -321,10 +321,10 @@ def empty_strided(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of a shape and strides with whatever numbers the memory holds.
+    """Return an uninitialized tensor with the given shape and strides.
 
     Raises:
-        RuntimeError: there are more of the one than of the other, or one is negative.
+        RuntimeError: sizes and strides differ in number, or one of them is negative.
 
     Example:
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -354,7 +354,7 @@ def new_empty_strided(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor of this one's dtype, of a shape and strides; see `empty_strided`.
+    """Return an uninitialized tensor of the same dtype with the given shape and strides; see `empty_strided`.
 
     Example:
         >>> torch.zeros(1).new_empty_strided((2, 3), (1, 2)).stride()
@@ -375,10 +375,10 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of a shape, without gaps, whose dimensions lie in memory in the order `physical_layout`.
+    """Return an uninitialized dense tensor whose dimensions are in the order `physical_layout` in memory.
 
     Raises:
-        RuntimeError: `physical_layout` is no order of the dimensions.
+        RuntimeError: `physical_layout` is not a permutation of the dimensions.
 
     Example:
         >>> torch.empty_permuted((2, 3, 5, 7), (0, 2, 3, 1)).stride()
@@ -403,14 +403,14 @@ def empty_permuted(
 
 @public("", method="dim_order")
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """Return the dimensions in the order of their strides, from the one that changes slowest in memory.
+    """Return the dimensions sorted by stride, largest stride first.
 
     Args:
-        ambiguity_check: True to refuse a tensor for which several orders are right; a list of memory formats to
-            refuse one that is in none, or more than one, of them.
+        ambiguity_check: True raises an error if the order is not unique; a list of memory formats raises one unless
+            the tensor is contiguous in exactly one of them.
 
     Raises:
-        RuntimeError: the order is refused.
+        RuntimeError: the ambiguity check failed.
 
     Example:
         >>> torch.empty(2, 3, 5).transpose(0, 1).dim_order()
@@ -443,10 +443,10 @@ def dlpack(
     dl_device: Any = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a capsule by which another library takes up the tensor's memory (`Tensor.__dlpack__`).
+    """Return a DLPack capsule that shares the tensor's memory with another library (`Tensor.__dlpack__`).
 
     Raises:
-        BufferError: the tensor requires grad, or DLPack has no such dtype in NumPy.
+        BufferError: the tensor requires grad, or NumPy cannot export its dtype by DLPack.
         AssertionError: `stream` is given.
     """
     if self.requires_grad:
@@ -467,24 +467,24 @@ DLDeviceType: Any = enum.IntEnum(  # type: ignore[misc]
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """Return DLPack's number of the CPU (`Tensor.__dlpack_device__`)."""
+    """Return DLPack's device type and index of the CPU (`Tensor.__dlpack_device__`)."""
     return (DLDeviceType(1), 0)
 
 
 @public(listed=False)
 def to_dlpack(tensor: Tensor, /) -> Any:
-    """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
+    """Return a DLPack capsule with the tensor's memory; another library or `from_dlpack` can consume it once.
 
     Example:
         >>> torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(torch.ones(2)))
         tensor([1., 1.])
     """
-    # NumPy calls memory from a capsule of the older kind read-only.
+    # NumPy treats memory from an unversioned capsule as read-only.
     return dlpack(tensor, max_version=(1, 0))
 
 
 class _Capsule:
-    """What NumPy takes for another library's array: a capsule."""
+    """Wraps a capsule in an object with `__dlpack__`, as `np.from_dlpack` requires."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -497,43 +497,43 @@ class _Capsule:
 
 
 class _Writable:
-    """What NumPy takes for an array: the memory of another one, to be written to."""
+    """Exposes the memory of a read-only array as writable by `__array_interface__`."""
 
     def __init__(self, array: Array) -> None:
-        self.array = array  # lives as long as the memory is in use
+        self.array = array  # keeps the memory alive
         told = array.__array_interface__
         self.__array_interface__ = {**told, "data": (told["data"][0], False)}
 
 
-#: Whether NumPy asks another library if memory is to be written to. Before 2.2.5 it did not, and called all read-only.
+#: Whether NumPy honours DLPack's read-only flag; before 2.2.5 it treated all imported memory as read-only.
 _ASKED = np.from_dlpack(np.empty(0)).flags.writeable
 
 
 def _writable(array: Array, owner: Any) -> Array:
-    """Return an array from DLPack to be written to, unless its `owner` has said that it must not be.
+    """Return an array imported by DLPack as writable, unless its `owner` marked it as read-only.
 
-    A capsule of the older kind cannot say so, for which NumPy calls it read-only; PyTorch writes to it.
+    An unversioned capsule has no read-only flag, so NumPy treats it as read-only; PyTorch writes to it.
     """
     if array.flags.writeable:
         return array
     if isinstance(owner, np.ndarray):
         said = not owner.flags.writeable
     else:
-        said = _ASKED and "versioned" in repr(array.base)  # the name of the capsule
+        said = _ASKED and "versioned" in repr(array.base)  # the capsule's name
     return array if said else np.asarray(_Writable(array))
 
 
 @public(binds=True, asks="nobody", listed=False)
 @traced_as("refused")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return a tensor on the memory of another library's array, or of a capsule.
+    """Return a tensor that shares the memory of another library's array or of a DLPack capsule.
 
     Args:
         ext_tensor: an object with `__dlpack__`, or a capsule.
-        copy: True for memory of its own, False to refuse any copy.
+        copy: True to copy the memory; negative strides are copied in any case.
 
     Raises:
-        RuntimeError: it is neither; a capsule was taken up before.
+        RuntimeError: `ext_tensor` is neither, or the capsule was already consumed.
 
     Example:
         >>> import numpy as np
@@ -544,7 +544,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if device is not None:
         as_device(device)
-    if isinstance(ext_tensor, Tensor) and ext_tensor.dtype is dtypes.bfloat16:  # unknown to NumPy
+    if isinstance(ext_tensor, Tensor) and ext_tensor.dtype is dtypes.bfloat16:  # not a NumPy dtype
         if ext_tensor.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         array = ext_tensor._array

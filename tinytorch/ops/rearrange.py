@@ -1,4 +1,4 @@
-"""Copies with the elements repeated, in another order, or in triangles."""
+"""Copies with repeated or reordered elements, triangles of matrices, constant padding."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
 
 @public("", method="repeat")
 def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
-    """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
+    """Return a copy of the tensor repeated along each dimension; unlike `expand`, the repeats occupy memory.
 
     Args:
-        *repeats: how often, for each dimension; further ones in front make new dimensions.
+        *repeats: the number of repeats of each dimension; extra leading numbers add new dimensions.
 
     Example:
         >>> torch.tensor([1, 2]).repeat(2, 2)
@@ -57,7 +57,7 @@ def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
 
 @public(method=True)
 def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
-    """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
+    """Return the tensor repeated along each dimension; unlike in `Tensor.repeat`, missing leading repeats are 1.
 
     Example:
         >>> torch.tile(torch.tensor([[1], [2]]), (3,))
@@ -74,15 +74,15 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
-    """Return a copy in which each element along `dim` (of the flattened tensor by default) is repeated in place.
+    """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively.
 
     Args:
-        input: the tensor; alone it is the repeats, and the result the index of each repeated element.
-        repeats: how often: a number, or a tensor with one for each element along the dimension.
-        output_size: the size of the result along `dim`, checked if given.
+        input: the tensor; if `repeats` is missing, `input` holds the repeats and the result is the repeated indices.
+        repeats: the number of repeats, or a tensor with the repeats of each element along the dimension.
+        output_size: the expected size of the result along `dim`, checked if given.
 
     Raises:
-        RuntimeError: the repeats are negative, or not as many as there are elements.
+        RuntimeError: the repeats are negative, or their number is not the size of the dimension.
 
     Example:
         >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
@@ -99,7 +99,7 @@ def repeat_interleave(
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
-    if not input._array.ndim:  # PyTorch's error, for 0 too
+    if not input._array.ndim:  # PyTorch's error, even if `dim` is 0
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     length = input._array.shape[axis] if input._array.ndim else 1
     if isinstance(repeats, Tensor):
@@ -126,7 +126,7 @@ def repeat_interleave(
 
 
 def _interleaved(counts: Any, output_size: Any) -> Any:
-    """Return each index as often as `counts` says."""
+    """Return each index `i` repeated `counts[i]` times."""
     if counts.dtype.kind not in "iu" or counts.dtype.char in RARE:
         raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
@@ -143,7 +143,7 @@ def _interleaved(counts: Any, output_size: Any) -> Any:
 
 
 def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
-    """Return the name of the kernel by which PyTorch flips: whole rows it moves without one."""
+    """Return the name of PyTorch's flip kernel, or None where PyTorch copies whole rows without a kernel."""
     flipped = [d % x.ndim for d in dims if x.ndim and x.shape[d] > 1]
     inner = min((abs(step), -d) for d, step in enumerate(x.strides) if x.shape[d] > 1) if flipped else (x.itemsize, 1)
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
@@ -156,7 +156,7 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
 
 @public(method=True)
 def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
-    """Return a copy with the elements in reverse order along the dimensions.
+    """Return a copy with the elements in reverse order along the given dimensions.
 
     Example:
         >>> torch.flip(torch.arange(3), (0,))
@@ -167,10 +167,10 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 
 @public(method=True)
 def fliplr(input: Tensor) -> Tensor:
-    """Return a copy with the elements of the second dimension in reverse order.
+    """Return a copy with the elements in reverse order along the second dimension.
 
     Raises:
-        RuntimeError: there are less than two dimensions.
+        RuntimeError: the tensor has fewer than two dimensions.
 
     Example:
         >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
@@ -185,10 +185,10 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public(method=True)
 def flipud(input: Tensor) -> Tensor:
-    """Return a copy with the elements of the first dimension in reverse order.
+    """Return a copy with the elements in reverse order along the first dimension.
 
     Raises:
-        RuntimeError: there is no dimension.
+        RuntimeError: the tensor is 0-d.
 
     Example:
         >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
@@ -215,14 +215,14 @@ def _in_rows(x: Any) -> Any:
 
 @public(method=True)
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
+    """Return a copy with the elements shifted along dimensions; elements shifted past the end reappear at the start.
 
     Args:
-        shifts: by how many places: an int, or one for each of `dims`.
+        shifts: the number of positions: an int, or one int per dimension in `dims`.
         dims: the dimensions; without them the flattened tensor is rolled.
 
     Raises:
-        RuntimeError: there are not as many shifts as dimensions.
+        RuntimeError: the number of shifts differs from the number of dimensions.
 
     Example:
         >>> torch.roll(torch.arange(4), 1)
@@ -237,7 +237,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
     if axes and not input._array.ndim:
         raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
-    if not input._array.size:  # (PyTorch does not look whether there are such dimensions)
+    if not input._array.size:  # PyTorch does not check the dimensions of an empty tensor
         moves, axes = moves[:1], ()
     return _roll(input, moves, axes)
 
@@ -253,14 +253,14 @@ def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
 
 @public(method=True)
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
+    """Return a copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
     Args:
-        k: how many times; a negative number turns the other way.
-        dims: the plane, as two dimensions.
+        k: the number of rotations; a negative number rotates in the opposite direction.
+        dims: the two dimensions of the plane.
 
     Raises:
-        RuntimeError: there are less than two dimensions, or the two are the same.
+        RuntimeError: the tensor has fewer than two dimensions, or the two in `dims` are the same.
 
     Example:
         >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
@@ -285,10 +285,10 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
     Args:
-        diagonal: 0 for the main one, above it positive, below it negative.
+        diagonal: 0 is the main diagonal, positive lies above it, negative below it.
 
     Raises:
-        RuntimeError: there are less than two dimensions.
+        RuntimeError: the tensor has fewer than two dimensions.
 
     Example:
         >>> torch.tril(torch.ones(2, 2))
@@ -307,7 +307,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
     Raises:
-        RuntimeError: there are less than two dimensions.
+        RuntimeError: the tensor has fewer than two dimensions.
 
     Example:
         >>> torch.triu(torch.ones(2, 2), 1)
@@ -322,10 +322,10 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 
 @op(x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0), name="ConstantPadNd")
 def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
-    """Return `x` with a border of `value`.
+    """Return `x` padded with `value`.
 
-    `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
-    Negative widths take away, so that the gradient is the same op.
+    `pad` holds pairs of widths (before, after), from the last dimension to the first.
+    Negative widths crop, so the gradient is the same op with the negated widths.
     """
     shape = list(x.shape)
     inner, part = [_ALL] * x.ndim, [_ALL] * x.ndim

@@ -1,4 +1,4 @@
-"""Gather and scatter: elements at places that a tensor names, along a dimension or in all."""
+"""Gather and scatter by an index tensor, along a dimension or on the flattened tensor."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     Args:
         x: the tensor.
         dim: the dimension.
-        index: int64 or int32, with as many dimensions as `x`, in the others not longer than it.
+        index: int64 or int32, with as many dimensions as `x`; in dimensions other than `dim` not larger than `x`.
         sparse_grad: has no effect: gradients are dense.
 
     Returns:
         A tensor of the shape of `index`.
 
     Raises:
-        RuntimeError: the index is out of range, or does not fit in shape or dtype.
+        RuntimeError: an index is out of range, or its shape or dtype is not allowed.
 
     Example:
         >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
@@ -61,14 +61,14 @@ def _scattered(x: Any, shape: tuple[int, ...], dim: int, index: Any, distinct: b
 
 
 def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]) -> Tensor:
-    """Return the gradient of what was scattered; zeros where `src` is larger than the index."""
+    """Return the gradient of `src`, with zeros where `src` is larger than the index."""
     taken = gather(g, dim, index)
     shape = taken._array.shape
     if shape == src_shape:
         return taken
     if not taken._array.size:
         return constant(np.zeros(src_shape, g._array.dtype, like=g._array))
-    if len(shape) != len(src_shape):  # one of them has no dimensions
+    if len(shape) != len(src_shape):  # one of them is 0-dim
         return reshape(taken, src_shape)
     return embed(taken, src_shape, tuple([slice(n) for n in shape]))
 
@@ -105,7 +105,7 @@ def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
-    """Return the pair of ops (out of place, in place) for a call of scatter."""
+    """Return the pair (out-of-place op, in-place op) for a call of scatter."""
     if reduce is None:
         return _scatter[isinstance(src, Tensor)]
     if reduce not in ("add", "multiply"):
@@ -139,11 +139,11 @@ def scatter(
         dim: the dimension.
         index: int64 or int32, with as many dimensions as `input`.
         src: a tensor of the same dtype, at least as large as the index; or a number.
-        value: the number, by keyword.
-        reduce: "add" or "multiply" to combine with what is there.
+        value: a number to write instead of `src`.
+        reduce: "add" or "multiply" combines the source with the elements of `input`.
 
     Raises:
-        RuntimeError: the index is out of range, or something does not fit in shape or dtype.
+        RuntimeError: an index is out of range, or the shapes or dtypes do not match.
 
     Example:
         >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
@@ -167,7 +167,7 @@ def scatter_(
 @public(method=True, out="scatter")
 @numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
+    """Return a copy with `src` added at `index` along a dimension; repeated indices add up. See `scatter`.
 
     Example:
         >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
@@ -184,7 +184,7 @@ def _extreme_rule(
     g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, how: str, include_self: bool,
     out: Tensor,
 ) -> Any:  # fmt: skip
-    """Return the gradients of "amax" and "amin": shared by all elements that are equal to the result."""
+    """Return the gradients of "amax" and "amin": divided evenly among all elements equal to the result."""
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
     mine = (x == out).to(g.dtype)
     if not include_self:
@@ -216,7 +216,7 @@ def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: 
 
 
 def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
-    """Return the gradient of what was added to: none where it did not take part."""
+    """Return the gradient of `x`: zero at `index` unless `include_self`."""
     return g if include_self else _scatter[0][0](g, dim, index, 0)
 
 
@@ -232,7 +232,7 @@ def _scatter_sum(x: Any, dim: int, index: Any, src: Any, how: str, include_self:
 
 
 def _met(shape: tuple[int, ...], dim: int, index: Any, include_self: bool) -> Any:
-    """Return how many elements meet in each place; 1 where there are none."""
+    """Return the number of elements reduced into each output element, at least 1."""
     counts = np.ones(shape, _INT64, like=index)
     if not include_self:
         kernels.scatter(counts, dim, index, 0, "put")
@@ -260,7 +260,7 @@ def _mean_rule(
     name="ScatterReduce",
 )
 def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    """Return the means, and of how many elements each is."""
+    """Return the means and the number of elements of each mean."""
     if x.dtype.kind == "b":
         raise NotImplementedError("\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'")
     total = _reduced_by(x, dim, index, src, "add", include_self)
@@ -284,7 +284,7 @@ def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_s
 def _scatter_prod_rule(
     g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, out: Tensor
 ) -> Any:
-    """Return the gradients of "prod": the product over the factor, or of the other factors where one is zero."""
+    """Return the gradients of "prod": product / factor, or the product of the other factors if any factor is zero."""
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
     if part_of_src._array.all() and (not include_self or x._array.all()):
         share = g * out
@@ -300,7 +300,7 @@ def _scatter_prod_rule(
 def _products_of_others(
     g: Tensor, x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the factors that meet in each place, in a matrix with a column for each place."""
+    """Return the gradients of "prod" from a matrix of factors with one column per output element."""
     shape = x._array.shape
     axis = axis_of(dim, len(shape), "scatter")
     places = kernels.flat(kernels.along(shape, axis, index._array))
@@ -313,7 +313,7 @@ def _products_of_others(
     rest = wrap(np.ones((count, x._array.size), x._array.dtype, like=x._array))
     matrix = cat([factors, rest], 0)
     matrix = index_put(matrix, key, reshape(src, (-1,)))
-    # The product of the others: of those before times those after.
+    # product of the other factors = exclusive cumulative product from above * from below
     edge = wrap(np.ones((1, x._array.size), x._array.dtype, like=x._array))
     before = _product_before(cat([edge, matrix[:-1]], 0))
     after = _product_before(cat([edge, matrix.flip(0)[:-1]], 0)).flip(0)
@@ -339,7 +339,7 @@ def _scatter_prod(x: Any, dim: int, index: Any, src: Any, how: str, include_self
     return _reduced_by(x, dim, index, src, "multiply", include_self)
 
 
-#: By the name of the reduction: the op, and its in-place form.
+#: By the name of the reduction: the op and its in-place form.
 _SCATTER_REDUCTIONS = {
     reduce: (made, in_place(made))
     for reduce, made in {
@@ -350,7 +350,7 @@ _SCATTER_REDUCTIONS = {
 
 
 def _as_index_reduce(made: Any, joint: Callable[..., Any], *residuals: str) -> tuple[Any, Any]:
-    """Return an op of `scatter_reduce` under the name of `index_reduce`, and its in-place form."""
+    """Return an op of `scatter_reduce` with the node name of `index_reduce`, and its in-place form."""
     inputs = ("x", "index", "src")
     declare = op(joint=joint, inputs=inputs, index=None, residuals=residuals, name="IndexReduce")
     again = declare(made.op.kernel)
@@ -365,7 +365,7 @@ _INDEX_REDUCTIONS = {
 
 
 def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
-    """Return the op, its in-place form, and the reduction's name: PyTorch knows two by another name also."""
+    """Return the op, its in-place form, and the name of the reduction ("max" and "min" are PyTorch's aliases)."""
     how = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     try:
         return (*_SCATTER_REDUCTIONS[how], how)
@@ -378,7 +378,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Return a copy with `src` combined with what is at `index` along a dimension; see `scatter`.
+    """Return a copy with `src` reduced into the elements at `index` along a dimension; see `scatter`.
 
     Args:
         input: the tensor.
@@ -386,10 +386,10 @@ def scatter_reduce(
         index: int64 or int32, with as many dimensions as `input`.
         src: a tensor of the same dtype, at least as large as the index.
         reduce: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether what `input` holds there takes part.
+        include_self: whether the elements of `input` at `index` take part in the reduction.
 
     Raises:
-        RuntimeError: `reduce` is none of these; see also `scatter`.
+        RuntimeError: `reduce` is another name; see also `scatter`.
 
     Example:
         >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
@@ -417,18 +417,18 @@ def scatter_reduce_(
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Return a copy with the rows of `source` combined with those at `index` along `dim`.
+    """Return a copy with the rows of `source` reduced into the rows at `index` along `dim`.
 
     Args:
         input: the tensor.
         dim: the dimension.
-        index: int64 or int32 vector of as many indices as `source` has rows.
-        source: the rows, of the shape of `input` but for `dim`.
+        index: an int64 or int32 vector with one index per row of `source`.
+        source: the rows; a tensor of the shape of `input` except in `dim`.
         reduce: "prod", "mean", "amax" or "amin".
-        include_self: whether what `input` holds there takes part.
+        include_self: whether the elements of `input` at `index` take part in the reduction.
 
     Raises:
-        RuntimeError: `reduce` is none of these, or something does not fit in shape or dtype.
+        RuntimeError: `reduce` is another name, or the shapes or dtypes do not match.
         IndexError: an index is out of range.
 
     Example:
@@ -440,7 +440,7 @@ def index_reduce(
 
 
 def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
-    """Return the index of `index_reduce` as `scatter_reduce` takes it: for each element of `source`."""
+    """Expand the index vector of `index_reduce` to the shape of `source`, as `scatter_reduce` expects it."""
     check_tensor(input, "index_reduce")
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -539,7 +539,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
 
 @public(method=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy with `source` written (or added) at `index` of the flattened tensor.
+    """Return a copy with `source` written (with `accumulate`: added) at `index` of the flattened tensor.
 
     Example:
         >>> torch.put(torch.zeros(2, 2), torch.tensor([0, 3]), torch.tensor([1.0, 2.0]))
@@ -558,7 +558,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 @public(method=True, out="gather")
 @numpy_names
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
+    """Return the elements at `indices` along `dim` (default: flattened); the other dimensions broadcast.
 
     Raises:
         RuntimeError: the numbers of dimensions differ, or the indices are not int64.
@@ -589,7 +589,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     places = indices._array
     length = shape[axis]
     if length and places.size and not 0 <= places.min() <= places.max() < length:
-        indices = wrap(places % length)  # as PyTorch: what is out of range begins anew
+        indices = wrap(places % length)  # as in PyTorch, out-of-range indices wrap around
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
     sizes, reached = list(common), list(common)
     sizes[axis], reached[axis] = shape[axis], wanted[axis]

@@ -1,6 +1,6 @@
-"""Shapes: views of a tensor's memory, and what that looks like.
+"""Shapes: views of a tensor's memory, copies in a memory format, and metadata such as strides.
 
-What PyTorch composes is composed here too, so that the graph shows the same nodes.
+Ops that PyTorch composes of other ops are composed here too, so that the graph has the same nodes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 
     Args:
         input: the tensor; its strides must allow the shape without moving elements.
-        *shape: the new shape, as ints or as one sequence, in which one -1 is worked out; or a dtype.
+        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred); or a dtype.
         size: the shape, by keyword.
         dtype: the dtype, by keyword.
 
     Raises:
-        RuntimeError: the shape does not fit, or the strides do not allow it (use `reshape`, which copies then).
+        RuntimeError: the shape does not match the number of elements, or the strides allow no view (use `reshape`).
 
     Example:
         >>> torch.arange(6).view(2, -1)
@@ -65,7 +65,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     made: Tensor = wrap(kernels.view_of_type(input._array, dtype))
     if made._cell is not None and input._cell is not None:
-        made._cell = input._cell  # (else it is an inference tensor if it is made in inference mode)
+        made._cell = input._cell  # one version cell per memory; inference tensors have none
     return made
 
 
@@ -97,14 +97,14 @@ def _unsafe_view(x: Any, shape: tuple[int, ...]) -> Any:
 
 @public(method=True)
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
-    """Return the elements in another shape: a view where the strides allow it, a copy where not.
+    """Return the elements in another shape: a view where the strides allow it, otherwise a copy.
 
     Args:
         input: the tensor.
-        *shape: the new shape, as ints or as one sequence, in which one -1 is worked out.
+        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred).
 
     Raises:
-        RuntimeError: the shape does not fit the number of elements.
+        RuntimeError: the shape does not match the number of elements.
 
     Example:
         >>> torch.reshape(torch.arange(6), (3, -1))
@@ -143,7 +143,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 @public(method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
+    """Return the tensor with the dimensions from `start_dim` to `end_dim` merged into one.
 
     Raises:
         RuntimeError: `start_dim` comes after `end_dim`.
@@ -181,10 +181,10 @@ def ravel(input: Tensor) -> Tensor:
 
 @public(method=True, listed="function")
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """Return the tensor with dimension `dim` split up into dimensions of `sizes`, one of which may be -1.
+    """Return the tensor with dimension `dim` split into dimensions of `sizes`, one of which may be -1 (inferred).
 
     Raises:
-        RuntimeError: the sizes do not multiply up to the size of the dimension.
+        RuntimeError: the product of the sizes is not the size of the dimension.
 
     Example:
         >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
@@ -236,11 +236,11 @@ renamed(_squeeze_dims, "SqueezeBackward2")
 
 @public(method=True)
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
-    """Return a view without the dimensions of length 1: all of them, or those of `dim` that have that length.
+    """Return a view without the dimensions of size 1: all of them, or only those listed in `dim`.
 
     Args:
         input: the tensor.
-        dim: a dimension or a tuple of them; those of another length stay.
+        dim: a dimension or a tuple of dimensions; a dimension of another size is kept.
         axis: NumPy's name for `dim`.
 
     Example:
@@ -265,7 +265,7 @@ def _unsqueeze(x: Any, dim: int) -> Any:
 
 @public(method=True)
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
-    """Return a view with a new dimension of length 1 at position `dim`, from `-ndim - 1` to `ndim`.
+    """Return a view with a new dimension of size 1 at position `dim`, from `-ndim - 1` to `ndim`.
 
     Raises:
         IndexError: `dim` is out of that range.
@@ -295,7 +295,7 @@ def _swapped(x: Any, dim0: int, dim1: int) -> Any:
                     f"not {type(dim).__name__}"
                 ) from None
             axis_of(dim, x.ndim, "transpose")
-        return x[...]  # of no dimensions
+        return x[...]  # 0-dim tensor
 
 
 _transpose = op(name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))(
@@ -328,7 +328,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 
 @public(method=True)
 def t(input: Tensor) -> Tensor:
-    """Return the transpose of a matrix as a view; vectors and numbers as they are.
+    """Return the transpose of a matrix as a view; 0-d and 1-d tensors are returned unchanged.
 
     Raises:
         RuntimeError: there are more than two dimensions.
@@ -373,7 +373,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
 
     Raises:
-        RuntimeError: not every dimension is named once.
+        RuntimeError: `dims` is not a permutation of the dimensions.
 
     Example:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -387,7 +387,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
 
     Raises:
-        RuntimeError: there are not as many sources as destinations, or one of them comes twice.
+        RuntimeError: `source` and `destination` differ in length, or one of them repeats a dimension.
         IndexError: a dimension is out of range.
 
     Example:
@@ -423,7 +423,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 @public(method=True)
 def adjoint(input: Tensor) -> Tensor:
-    """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices.
+    """Return a view with the last two dimensions exchanged: the (conjugate) transpose of each matrix of a batch.
 
     Example:
         >>> torch.adjoint(torch.tensor([[1, 2], [3, 4]]))
@@ -445,7 +445,7 @@ def _transposed_matrices(input: Tensor, name: str) -> Tensor:
 
 
 def _reversed_dims(input: Tensor) -> Tensor:
-    """The dimensions in reverse order, as a view: the transpose of a matrix.
+    """A view with the dimensions in reverse order: the transpose of a matrix.
 
     Example:
         >>> torch.tensor([[1, 2], [3, 4]]).T
@@ -487,7 +487,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
 
 
 def _mT(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged, as a view: the transpose of each matrix of a batch.
+    """A view with the last two dimensions exchanged: the transpose of each matrix of a batch.
 
     Example:
         >>> torch.zeros(5, 2, 3).mT.shape
@@ -508,7 +508,7 @@ def _mH(input: Tensor) -> Tensor:
 
 @public()
 def real(input: Tensor) -> Tensor:
-    """Return `input`: there are no complex numbers here.
+    """Return `input`: complex dtypes are not supported.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -519,7 +519,7 @@ def real(input: Tensor) -> Tensor:
 
 
 def _imag(input: Tensor) -> Tensor:
-    """RuntimeError: there are no complex numbers here."""
+    """Raise RuntimeError: complex dtypes are not supported."""
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
@@ -528,14 +528,14 @@ def _imag(input: Tensor) -> Tensor:
 
 @op(name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
-    """Return zeros of `shape` with `x` at `key`, which a part was taken by: the gradient of `part`."""
+    """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
     out = np.zeros(shape, x.dtype, like=x)
     out[key] = x
     return out
 
 
-# What basic indexing gives: ints, slices, None and an Ellipsis, as NumPy's. PyTorch records one node for each of
-# them; here one node takes all steps, and has the name of the last.
+# Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
+# here one node covers the whole key and has the name of the node for its last index.
 part = op(name="Slice", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
 selected = op(name="Select", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
 inserted = op(name="Unsqueeze", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
@@ -549,11 +549,11 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     Args:
         input: the tensor.
         dim: the dimension.
-        start: the first element, an int or a tensor without dimensions; negative counts from the end.
-        length: how many elements.
+        start: the index of the first element, an int or a 0-dim tensor; negative counts from the end.
+        length: the number of elements.
 
     Raises:
-        RuntimeError: that goes beyond the end.
+        RuntimeError: the range exceeds the dimension.
 
     Example:
         >>> torch.narrow(torch.arange(6), 0, 2, 3)
@@ -585,7 +585,7 @@ def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
 
 @public(method=True)
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
-    """Return a view of the elements at `index` of a dimension, without that dimension.
+    """Return a view of the slice at `index` of dimension `dim`, without that dimension.
 
     Raises:
         IndexError: the dimension or the index is out of range.
@@ -617,15 +617,15 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
 
 @public("", method="expand")
 def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
-    """Return a view in which dimensions of length 1 are repeated without copying, and new ones stand in front.
+    """Return a view in which dimensions of size 1 are broadcast without copying and new leading dimensions are added.
 
     Args:
         input: the tensor.
-        *size: the new lengths, as ints or as one sequence; -1 keeps one as it is.
+        *size: the new shape, as ints or as one sequence; -1 keeps the size of a dimension.
         implicit: has no effect.
 
     Raises:
-        RuntimeError: a dimension longer than 1 would have to change.
+        RuntimeError: a dimension of size other than 1 would have to change.
 
     Example:
         >>> torch.tensor([[1], [2]]).expand(-1, 3)
@@ -682,13 +682,13 @@ renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 @public(method=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a view of the diagonals of the planes of `dim1` and `dim2`, as the last dimension.
+    """Return a view of the diagonals of the planes spanned by `dim1` and `dim2`, as the last dimension.
 
     Args:
         input: the tensor.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 is the main diagonal, positive lies above it, negative below it.
         dim1: the first dimension of the planes.
-        dim2: the second.
+        dim2: the second dimension of the planes.
 
     Example:
         >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
@@ -703,11 +703,11 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
     Args:
         input: `(*, n)`.
-        offset: 0 for the main diagonal, above it positive, below it negative; the sides are `n + |offset|`.
-        dim1, dim2: where the two new dimensions are in the result.
+        offset: 0 is the main diagonal, positive lies above it, negative below it; the planes have side `n + |offset|`.
+        dim1, dim2: the positions of the two new dimensions in the result.
 
     Raises:
-        RuntimeError: both dimensions are the same.
+        RuntimeError: the two dimensions are the same.
         IndexError: a dimension is out of range.
 
     Example:
@@ -733,7 +733,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public(method=True, out="exact")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Return a copy of a matrix's diagonal, or the matrix that has a vector on its diagonal.
+    """Return a copy of the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
     Raises:
         RuntimeError: `input` is neither a vector nor a matrix.
@@ -754,7 +754,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @public(method=True)
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Return the matrix that has all elements of `input` on its diagonal, or `offset` places above it.
+    """Return the matrix with the flattened `input` on the diagonal `offset` (see `diagonal`).
 
     Example:
         >>> torch.diagflat(torch.tensor([1, 2]))
@@ -776,10 +776,10 @@ def _fold(x: Any, shape: tuple[int, ...], dimension: int, size: int, step: int) 
 
 @public("", method="unfold")
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a view of windows of `size` elements, `step` apart, along a dimension; a window is the last dimension.
+    """Return a view of the windows of `size` elements, `step` apart, along a dimension, as a new last dimension.
 
     Raises:
-        RuntimeError: `size` is longer than the dimension, or `step` is not positive.
+        RuntimeError: `size` exceeds the dimension, or `step` is not positive.
 
     Example:
         >>> torch.arange(5).unfold(0, 3, 2)
@@ -792,16 +792,16 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 @public(listed=False, method=True)
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
+    """Return a view of the memory of `input` with the given sizes, strides and offset, all in elements.
 
     Args:
-        input: the tensor; what counts is its memory, not its shape.
+        input: the tensor; only its memory matters, not its shape.
         size: the shape.
-        stride: per dimension the distance of neighbours in memory.
-        storage_offset: where in the memory the first element is; that of `input` by default.
+        stride: the stride of each dimension.
+        storage_offset: the offset of the first element in the storage; by default the offset of `input`.
 
     Raises:
-        RuntimeError: the view would leave the memory, or a stride is negative.
+        RuntimeError: the view exceeds the storage, or a stride is negative.
 
     Example:
         >>> torch.as_strided(torch.arange(6), (2, 2), (1, 2))
@@ -816,11 +816,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     return strided(input, place, places.place(array, array))
 
 
-# Copies: the same elements in memory of their own -------------------------------------------------
+# Copies in new memory ----------------------------------------------------------------------------
 
 
 def _order(x: Any) -> str:
-    """Return NumPy's letter for a copy with the axes in the same order in memory; contiguous if one was expanded."""
+    """Return NumPy's `order` for a copy: "K" (keep the order of axes in memory), or "C" if an axis is expanded."""
     if 0 in x.strides and any(step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)):
         return "C"
     return "K"
@@ -830,7 +830,7 @@ _RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
 
 def _laid_out(x: Any, kind: Any, memory_format: str) -> Any:
-    """Return a copy in a dtype, its dimensions in the order of a memory format."""
+    """Return a copy with the given dtype and memory format."""
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
@@ -841,7 +841,7 @@ def _laid_out(x: Any, kind: Any, memory_format: str) -> Any:
 
 
 def suggested_format(x: Any) -> str:
-    """Return the memory format that the strides suggest: PyTorch looks at no more when it decides about a copy."""
+    """Return the memory format that the strides suggest, by PyTorch's rule for copies."""
     name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
     if name is None or not x.size or not x.strides[1]:
         return "torch.contiguous_format"
@@ -854,7 +854,7 @@ def suggested_format(x: Any) -> str:
 
 
 def _channels_last(memory_format: str) -> Any:
-    # (Not pointwise: the kernel needs to see the whole shape.)
+    # not pointwise: the kernel depends on the whole shape
     return op(name="Clone", x=lambda g: g)(lambda x: _laid_out(x, x.dtype, memory_format))
 
 
@@ -870,7 +870,7 @@ _FORMATS = {
 
 
 def _copier(memory_format: Any) -> Any:
-    """Return the op that copies into a memory format."""
+    """Return the op that copies a tensor into a memory format."""
     try:
         return _FORMATS[str(memory_format)]
     except KeyError:
@@ -881,9 +881,9 @@ def _copier(memory_format: Any) -> Any:
 
 @public(method=True)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Return a copy, its dimensions in the same order in memory unless `memory_format` says otherwise.
+    """Return a copy; without a `memory_format` it keeps the order of the dimensions in memory.
 
-    The copy is recorded: gradients flow to `input`. See `Tensor.detach` for the contrary.
+    The copy is differentiable: gradients flow to `input`. To stop them use `Tensor.detach`.
 
     Example:
         >>> x = torch.zeros(2)
@@ -895,7 +895,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 @public("", method="contiguous")
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """Return `input` itself if its elements lie in memory in order, else a copy for which that holds.
+    """Return `input` itself if it is contiguous in the memory format, otherwise a contiguous copy.
 
     Example:
         >>> x = torch.tensor([[1, 2], [3, 4]])
@@ -910,7 +910,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 
 @public("", method="is_contiguous")
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
-    """Return whether the elements lie in memory in order (of `memory_format`), without gaps.
+    """Return whether the tensor is contiguous in `memory_format` (row-major by default).
 
     Example:
         >>> x = torch.zeros(2, 3)
@@ -938,12 +938,12 @@ members(
 )
 
 
-# What a tensor's memory looks like ----------------------------------------------------------------
+# Metadata: sizes, strides, addresses -------------------------------------------------------------
 
 
 @public("", method="size")
 def size(input: Tensor, dim: int | None = None) -> Any:
-    """Return the shape, or the length of one dimension.
+    """Return the shape, or the size of one dimension.
 
     Example:
         >>> x = torch.zeros(2, 3)
@@ -958,7 +958,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
 
 @public("", method="stride", listed=False)
 def stride(input: Tensor, dim: int | None = None) -> Any:
-    """Return how many elements lie in memory between neighbours along each dimension, or along one.
+    """Return the strides in elements, or the stride of one dimension.
 
     Example:
         >>> x = torch.zeros(2, 3)
@@ -966,11 +966,11 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         ((3, 1), (1, 3))
     """
     array = input._array
-    if not array.size and not any(array.strides):  # NumPy's of what is made empty; slices keep theirs
+    if not array.size and not any(array.strides):  # NumPy sets zero strides for new arrays without elements
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = [step // array.itemsize for step in array.strides]
     for d in range(len(strides) - 1, -1, -1):
-        if array.shape[d] == 1 and not strides[d]:  # NumPy's for a new dimension: PyTorch's goes by the next one
+        if array.shape[d] == 1 and not strides[d]:  # NumPy: newaxis has stride 0; PyTorch derives it from the next
             strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1
     return tuple(strides) if dim is None else strides[_dimension(dim, array.shape)]
 
@@ -1006,7 +1006,7 @@ def dim(input: Tensor) -> int:
 
 @public("", method="storage_offset")
 def storage_offset(input: Tensor) -> int:
-    """Return how many elements of the memory come before the tensor's first.
+    """Return the offset of the tensor's first element in its storage, in elements.
 
     Example:
         >>> torch.arange(4)[1:].storage_offset()
@@ -1017,7 +1017,7 @@ def storage_offset(input: Tensor) -> int:
 
 @public("", method="element_size")
 def element_size(input: Tensor) -> int:
-    """Return the bytes of one element.
+    """Return the size of one element in bytes.
 
     Example:
         >>> torch.zeros(2).element_size(), torch.arange(2).element_size()
@@ -1029,7 +1029,7 @@ def element_size(input: Tensor) -> int:
 @public("", method="data_ptr")
 @traced_as("refused")
 def data_ptr(input: Tensor) -> int:
-    """Return the address of the first element, in bytes.
+    """Return the memory address of the first element.
 
     Example:
         >>> x = torch.arange(4)
@@ -1041,7 +1041,7 @@ def data_ptr(input: Tensor) -> int:
 
 @public(method=True)
 def is_floating_point(input: Tensor) -> bool:
-    """Return whether the dtype is one of floating point.
+    """Return whether the dtype is a floating-point type.
 
     Example:
         >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.arange(1))
@@ -1053,7 +1053,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 @public(method=True)
 def is_complex(input: Tensor) -> bool:
-    """Return False: there are no complex numbers here.
+    """Return False: complex dtypes are not supported.
 
     Example:
         >>> torch.is_complex(torch.ones(2))
@@ -1065,7 +1065,7 @@ def is_complex(input: Tensor) -> bool:
 
 @public(method=True)
 def is_signed(input: Tensor) -> bool:
-    """Return whether the dtype has negative numbers.
+    """Return whether the dtype is signed.
 
     Example:
         >>> torch.is_signed(torch.tensor([1])), torch.is_signed(torch.tensor([1], dtype=torch.uint8))

@@ -33,14 +33,14 @@ from tinytorch.ops.scatter import _scattered
 
 
 def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
-    """Return zeros with the gradients of the sorted elements where these came from."""
+    """Scatter the gradients of the sorted elements back to their original positions."""
     if not x_shape:
         return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))
     return _scattered(g[0], x_shape, dim, out1, True)
 
 
 def _sorter(name: str, node_name: str, **facts: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that returns elements in order, and their indices."""
+    """Declare an op that returns sorted elements and their indices."""
     return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name), **facts)
 
 
@@ -63,8 +63,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
     Args:
-        descending: the largest first.
-        stable: equal elements keep their order; here they always do.
+        descending: sort from the largest to the smallest.
+        stable: has no effect; sorting is always stable: equal elements keep their order.
 
     Example:
         >>> torch.sort(torch.tensor([3, 1, 2])).indices
@@ -103,14 +103,14 @@ def msort(input: Tensor) -> Tensor:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 
-    Which ones of equal elements are taken, and in what order, may differ from PyTorch.
+    Among equal elements, the choice and the order may differ from PyTorch.
 
     Args:
         largest: False for the k smallest.
-        sorted: has no effect: they come in order.
+        sorted: has no effect: the result is always sorted.
 
     Raises:
-        RuntimeError: there are fewer than k.
+        RuntimeError: the dimension has fewer than k elements.
 
     Example:
         >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
@@ -143,13 +143,13 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the different elements, ascending (every NaN is one); with inverse and counts, a tuple, where asked for.
+    """Return the distinct elements in ascending order (NaNs are all distinct), or a tuple with inverse and counts.
 
     Args:
-        sorted: has no effect: they come in order.
-        return_inverse: return also, for each element, which one of the different ones it is.
-        return_counts: return also how often each occurs.
-        dim: compare whole parts along this dimension, not single elements.
+        sorted: has no effect: the result is always sorted.
+        return_inverse: also return the index into the distinct elements for each input element.
+        return_counts: also return the number of occurrences of each distinct element.
+        dim: compare the slices along this dimension instead of single elements.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
@@ -163,7 +163,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return one element of each run of equal ones; arguments as `unique`.
+    """Return one element of each run of equal elements; for the arguments see `unique`.
 
     Example:
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
@@ -185,15 +185,15 @@ def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: boo
 
 @public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return how often each number from 0 on occurs in a vector, or the sums of the weights at each.
+    """Return the number of occurrences of each integer from 0 on in a vector, or the sum of their weights.
 
     Args:
-        input: a vector of integers, none negative.
-        weights: as many numbers, to be summed instead of counted.
-        minlength: the least length of the result.
+        input: a vector of non-negative integers.
+        weights: a vector of the same length; occurrences contribute their weight instead of 1.
+        minlength: the minimum length of the result.
 
     Raises:
-        RuntimeError: the input has negative numbers or other than one dimension.
+        RuntimeError: the input has negative numbers or is not 1-d.
 
     Example:
         >>> torch.bincount(torch.tensor([0, 2, 2]))
@@ -225,18 +225,18 @@ def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return where each value would have to be inserted to keep a sequence (or each row of it) in order.
+    """Return the index at which each value would be inserted to keep the sequence (or each of its rows) sorted.
 
     Args:
-        sorted_sequence: ascending along the last dimension, (n,) or (*, n).
-        input: the values: any shape for a vector, (*, m) for rows; or a number.
+        sorted_sequence: a tensor (n,) or (*, n), ascending along the last dimension.
+        input: the values: a tensor of any shape for a vector, (*, m) for rows; or a number.
         out_int32: return int32 rather than int64.
-        right: insert behind equal elements, not before.
-        side: "left" or "right", another way to say so.
-        sorter: indices that sort the sequence, which then need not be in order.
+        right: insert after equal elements, not before them.
+        side: "left" or "right", equivalent to `right`.
+        sorter: indices that sort the sequence, which then need not be sorted.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes do not match.
 
     Example:
         >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
@@ -294,16 +294,16 @@ def searchsorted(
 
 @public(out="searchsorted")
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
+    """Return for each value the index of its bucket between ascending boundaries; see `searchsorted`.
 
     Args:
         input: the values, a tensor or a number.
         boundaries: a vector, in ascending order.
-        out_int32: return int32, not int64.
-        right: a value that is a boundary falls into the bucket above it, not below.
+        out_int32: return int32 rather than int64.
+        right: a value equal to a boundary belongs to the bucket above the boundary, not below it.
 
     Raises:
-        RuntimeError: the boundaries are no vector.
+        RuntimeError: the boundaries are not a vector.
 
     Example:
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
@@ -318,12 +318,12 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 @public(out="exact")
 @also_by(element="elements", test_element="test_elements")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Return whether each of `elements` is among `test_elements` (`invert`: is not).
+    """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not).
 
     Args:
         elements, test_elements: tensors; one of them may be a number.
-        assume_unique: a promise that no element comes twice in either, which changes nothing here.
-        invert: return whether they are not.
+        assume_unique: has no effect.
+        invert: negate the result.
 
     Raises:
         TypeError: neither is a tensor.
@@ -354,7 +354,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         shape: a tuple of ints, or one int.
 
     Raises:
-        TypeError: the indices or the sizes are no integers.
+        TypeError: the indices or the sizes are not integers.
         ValueError: a size is negative.
 
     Example:
@@ -377,6 +377,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not sizes:
         return ()
     steps = np.asarray([int(np.prod(sizes[d + 1 :])) for d in range(len(sizes))], like=array)
-    # As PyTorch: what is out of range begins anew, no error; and the indices lie side by side.
+    # As in PyTorch, out-of-range indices wrap around without an error, and the results share one array.
     found = array[..., None] // steps % np.asarray(sizes, like=array)
     return tuple([wrap(found[..., d]) for d in range(len(sizes))])

@@ -39,7 +39,7 @@ Array = Any
 
 
 class _Storage:
-    """What storages of bytes and of elements have in common."""
+    """The common base of `UntypedStorage` and `TypedStorage`."""
 
     is_cuda = is_hpu = is_sparse = False
     _array: Array
@@ -48,18 +48,18 @@ class _Storage:
 
     @property
     def device(self) -> device:
-        """Where it is: on the CPU."""
+        """The device of the storage: the CPU."""
         return cpu
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
     def get_device(self) -> int:
-        """Return -1, the CPU's number."""
+        """Return -1, the device index of the CPU."""
         return -1
 
     def tolist(self) -> list[Any]:
-        """Return the elements, of bytes as ints.
+        """Return the elements as a list (of ints, if the storage is untyped).
 
         Example:
             >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
@@ -71,7 +71,7 @@ class _Storage:
         return iter(self._array.tolist())
 
     def fill_(self, value: Any) -> Self:
-        """Set all elements, or bytes, to a number and return the storage.
+        """Set all elements (or bytes) to a number and return the storage.
 
         Example:
             >>> x = torch.tensor([1, 2], dtype=torch.uint8)
@@ -88,15 +88,15 @@ class _Storage:
         return memo[id(self)]
 
     def cpu(self) -> Self:
-        """Return the storage itself: it is on the CPU."""
+        """Return the storage itself, which is on the CPU."""
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
-        """Raise AssertionError: there is no CUDA here."""
+        """Raise AssertionError: CUDA is not supported."""
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Return False: there is nothing to pin for.
+        """Return False: pinned memory is not supported.
 
         Example:
             >>> torch.ones(2).untyped_storage().is_pinned()
@@ -105,7 +105,7 @@ class _Storage:
         return False
 
     def nbytes(self) -> int:
-        """Return how many bytes there are.
+        """Return the size of the storage in bytes.
 
         Example:
             >>> torch.ones(3).untyped_storage().nbytes()
@@ -114,7 +114,7 @@ class _Storage:
         return int(self.untyped()._array.size)
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte; 0 if there is none.
+        """Return the address of the first byte; 0 if the storage is empty.
 
         Example:
             >>> x = torch.ones(2)
@@ -125,7 +125,7 @@ class _Storage:
         return int(memory.__array_interface__["data"][0]) if memory.size else 0
 
     def is_shared(self) -> bool:
-        """Return whether other processes, forked from this one, see the same memory.
+        """Return whether the memory is shared with processes forked from this one.
 
         Example:
             >>> torch.ones(2).untyped_storage().is_shared()
@@ -134,7 +134,7 @@ class _Storage:
         return _is_mapped(self.untyped()._array)
 
     def share_memory_(self) -> Self:
-        """Move this object's bytes to memory that processes forked from this one share; see `Tensor.share_memory_`."""
+        """Move the bytes to memory shared with processes forked from this one; see `Tensor.share_memory_`."""
         if not self.is_shared():
             untyped = self.untyped()
             untyped._array = _shared(untyped._array)
@@ -147,9 +147,9 @@ class _Storage:
 
 
 class UntypedStorage(_Storage):
-    """The bytes that one or more tensors lie in.
+    """The memory of one or more tensors, as bytes.
 
-    Made from a number of bytes, from a sequence of bytes, or by `Tensor.untyped_storage()`.
+    Constructed from a size in bytes, from a sequence of bytes, or by `Tensor.untyped_storage()`.
 
     Example:
         >>> torch.zeros(3).untyped_storage().nbytes()
@@ -173,7 +173,7 @@ class UntypedStorage(_Storage):
 
     @classmethod
     def _of(cls, array: Array) -> UntypedStorage:
-        """Return the storage that an array lies in."""
+        """Return the storage that owns the memory of an array."""
         made = object.__new__(cls)
         owner = places.storage(array)
         made._array = owner.ravel("K").view(np.uint8)
@@ -181,14 +181,14 @@ class UntypedStorage(_Storage):
 
     @classmethod
     def from_buffer(cls, *args: Any, **kwargs: Any) -> UntypedStorage:
-        """Return a storage that holds a copy of the bytes of an object with a buffer."""
+        """Return a storage with a copy of the bytes of an object that supports the buffer protocol."""
         made = cls()
         made._array = np.frombuffer(args[0], np.uint8).copy()
         return made
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """Return a storage on the bytes of a file; see `tinytorch.from_file`."""
+        """Return a storage mapped from a file; see `tinytorch.from_file`."""
         made = cls()
         made._array = _mapped(filename, shared, nbytes)
         made.filename = os.fspath(filename) if shared else None
@@ -231,7 +231,7 @@ class UntypedStorage(_Storage):
         return hash((self.data_ptr(), self.nbytes()))
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
-        """Copy the bytes of another storage of the same size here and return the storage.
+        """Copy the bytes of another storage of the same size into this storage and return it.
 
         Raises:
             RuntimeError: the sizes differ.
@@ -249,7 +249,7 @@ class UntypedStorage(_Storage):
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Give this object that many bytes, the first of them as before; tensors keep the memory that they have.
+        """Resize the storage to `size` bytes, keeping the leading bytes; existing tensors keep the old memory.
 
         Example:
             >>> torch.UntypedStorage(4).resize_(8).nbytes()
@@ -283,7 +283,7 @@ class UntypedStorage(_Storage):
         return UntypedStorage()
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
-        """Return the type's name."""
+        """Return the name of the storage type."""
         return "torch.storage.UntypedStorage"
 
     def __repr__(self) -> str:
@@ -293,7 +293,7 @@ class UntypedStorage(_Storage):
 
 
 def _listed(array: Array, name: str) -> str:
-    """Return the text of a storage: an element a line, the first and last of many."""
+    """Return the repr of a storage: one element per line, above 1000 only the first and last three."""
     if array.size > 1000:
         shown = [*array[:3].tolist(), "...", *array[-3:].tolist()]
     else:
@@ -302,7 +302,7 @@ def _listed(array: Array, name: str) -> str:
 
 
 class _Named(type):
-    """The type of `FloatStorage` and its like: calls make storages, `isinstance` looks at the dtype."""
+    """The metaclass of `FloatStorage` etc.: calls construct a `TypedStorage`, `isinstance` checks its dtype."""
 
     dtype: dtypes.dtype
 
@@ -320,7 +320,7 @@ _warned = [False]
 
 
 def _warn_once() -> None:
-    """Give PyTorch's warning, once in a process as there."""
+    """Issue PyTorch's deprecation warning, once per process as PyTorch does."""
     if not _warned[0]:
         _warned[0] = True
         warnings.warn(
@@ -335,8 +335,8 @@ class TypedStorage(_Storage):
     """A storage read as elements of one dtype; deprecated, as in PyTorch.
 
     Args:
-        *args: how many elements, or a sequence of them.
-        wrap_storage: the bytes to read, instead of new ones.
+        *args: the number of elements, or a sequence of elements.
+        wrap_storage: the untyped storage to interpret, instead of new memory.
         dtype: the element type, by default the default dtype.
 
     Example:
@@ -383,17 +383,17 @@ class TypedStorage(_Storage):
         return self._untyped_storage.filename
 
     def untyped(self) -> UntypedStorage:
-        """Return the bytes."""
+        """Return the untyped storage of the same memory."""
         return self._untyped_storage
 
     def size(self) -> int:
-        """Return how many elements there are."""
+        """Return the number of elements."""
         return int(self._array.size)
 
     __len__ = size
 
     def element_size(self) -> int:
-        """Return the bytes of one element."""
+        """Return the size of one element in bytes."""
         return self.dtype.itemsize
 
     def __getitem__(self, index: Any) -> Any:
@@ -415,7 +415,7 @@ class TypedStorage(_Storage):
         return hash(self._untyped_storage)
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Copy the elements of another storage here, converted, and return the storage.
+        """Copy the elements of another storage into this one, cast to its dtype, and return this storage.
 
         Raises:
             RuntimeError: the sizes differ.
@@ -428,7 +428,7 @@ class TypedStorage(_Storage):
         return self
 
     def resize_(self, size: int) -> None:
-        """Give this object that many elements, the first of them as before; tensors keep the memory they have."""
+        """Resize the storage to `size` elements, keeping the leading ones; existing tensors keep the old memory."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def clone(self) -> TypedStorage:
@@ -441,7 +441,7 @@ class TypedStorage(_Storage):
         return (_rebuilt, (self._untyped_storage, self.dtype))
 
     def new(self, *args: Any) -> TypedStorage:
-        """Return a storage of the same dtype, made from `args`."""
+        """Return a new storage of the same dtype, constructed from `args`."""
         return TypedStorage(*args, dtype=self.dtype)
 
     def pickle_storage_type(self) -> str:
@@ -449,7 +449,7 @@ class TypedStorage(_Storage):
         return f"{self.dtype.tensor_name}Storage"
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
-        """Return the type's name, "torch.FloatStorage"."""
+        """Return the name of the storage type, e.g. "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}"
 
     def __repr__(self) -> str:
@@ -474,7 +474,7 @@ for _kind, _names in (
 ):  # fmt: skip
 
     def _convert(self: Any, kind: dtypes.dtype = _kind) -> TypedStorage:
-        """Return a storage of the numbers in another dtype."""
+        """Return a copy of the storage, cast to another dtype."""
         return self._as(kind)
 
     setattr(UntypedStorage, _names, _convert)
@@ -508,7 +508,7 @@ def is_storage(obj: Any, /) -> bool:
 @public("", method="untyped_storage")
 @traced_as("refused")
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """Return the bytes that the tensor lies in; writes to either show in both.
+    """Return the storage of the tensor, which shares its memory, as bytes.
 
     Example:
         >>> torch.zeros(3)[1:].untyped_storage().nbytes()
@@ -520,7 +520,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 @public("", method="storage")
 @traced_as("refused")
 def storage(self: Tensor) -> TypedStorage:
-    """Return the memory that the tensor lies in, as elements of its dtype; deprecated, as in PyTorch."""
+    """Return the storage of the tensor as elements of its dtype; deprecated, as in PyTorch."""
     _warn_once()
     return _typed_storage(self)
 
@@ -535,7 +535,7 @@ def storage_type(self: Tensor) -> Any:
     return _BY_DTYPE.get(self.dtype)
 
 
-# Memory that processes share ----------------------------------------------------------------------
+# Memory shared by processes -----------------------------------------------------------------------
 
 
 def _is_mapped(array: Array) -> bool:
@@ -544,7 +544,7 @@ def _is_mapped(array: Array) -> bool:
 
 
 def _shared(array: Array) -> Array:
-    """Return a copy in memory that processes forked from this one share."""
+    """Return a copy in memory shared with processes forked from this one."""
     if not array.size:
         return array
     raw = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
@@ -554,7 +554,7 @@ def _shared(array: Array) -> Array:
 
 
 def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
-    """Return the first bytes of a file as an array: mapped for writing if `shared`, else for this process only."""
+    """Map the first `nbytes` of a file as an array: writes reach the file if `shared`, else only this process."""
     path = os.fspath(filename)
     if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):
         with open(path, "ab") as file:
