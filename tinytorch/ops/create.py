@@ -1,7 +1,7 @@
 """Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `full`, ….
 
-Creation functions are not recorded for autograd, except that `asarray` may record a copy of a tensor. The parameters
-`layout` and `pin_memory` exist for compatibility: all tensors are strided, and `pin_memory` has no effect.
+Autograd records none of these functions except copies of tensors in `as_tensor` and `asarray`. The parameters `layout`
+and `pin_memory` exist for compatibility: all tensors are strided, and `pin_memory` has no effect.
 """
 
 from __future__ import annotations

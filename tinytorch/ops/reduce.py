@@ -34,7 +34,7 @@ _multiply: Any = np.multiply.reduce
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `numpy_names`, for `max` and `min`: their second argument is a dimension or a tensor, `dim=` a dimension."""
+    """Like `numpy_names`, for `max` and `min`: a positional tensor is `other`, a tensor `dim=` a dimension."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

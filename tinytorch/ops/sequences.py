@@ -235,7 +235,7 @@ def logspace(
     """
     made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
     kind = made.dtype
-    if steps <= 1:  # PyTorch ignores `end` here, and does not round `start` for integer dtypes
+    if steps <= 1:  # PyTorch ignores `end` here, and does not convert `start` to an integer dtype
         first, _ = _ends("logspace", start, end, None)
         power = float(np.power(float(base), float(first)))
         power = power if kind.is_floating_point or not steps else fits(power, kind)

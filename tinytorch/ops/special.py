@@ -416,7 +416,7 @@ spherical_bessel_j0 = _undifferentiable(
 ndtr = pointwise(
     "special_ndtr", kernels.ndtr, floating=True,
     x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
-    doc="""Return the cumulative distribution function of the standard normal distribution, accurate also in its lower tail.
+    doc="""Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
 
     Example:
         >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
@@ -531,7 +531,7 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
     Args:
         input: probabilities; without `eps` the result is NaN outside [0, 1].
-        eps: if not None, `input` is first clamped to [eps, 1 - eps].
+        eps: if not None or negative, `input` is first clamped to [eps, 1 - eps].
 
     Example:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
