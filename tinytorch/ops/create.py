@@ -1,7 +1,7 @@
 """Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `full`, ….
 
-None of these are recorded, so there are no gradients here; an exception is a copy of a tensor that `asarray` makes. The
-parameters `layout` and `pin_memory` are taken for PyTorch's sake: there is one layout, and nothing to pin.
+Autograd records none of these functions except copies of tensors in `as_tensor` and `asarray`. The parameters `layout`
+and `pin_memory` exist for compatibility: all tensors are strided, and `pin_memory` has no effect.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tinytorch.ops.register import public
 Array = Any
 
 
-# What the functions share -------------------------------------------------------------------------
+# Shared helpers -----------------------------------------------------------------------------------
 
 
 def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
-    """Return the shape given as separate sizes, as one sequence of them, or as the keyword `size`.
+    """Return the shape from separate sizes, one sequence of sizes, or the keyword `size`.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: the sizes are missing or are not ints.
         RuntimeError: a size is negative.
     """
     if size is not None:
@@ -81,15 +81,15 @@ def blank(
     memory_format: Any = None,
     sequence: str = "",
 ) -> Tensor:
-    """Return a tensor of that shape to be filled: a new one, or `out` brought to the shape.
+    """Return a tensor of `shape` for the caller to fill: a new tensor, or `out` resized to `shape`.
 
     Args:
-        memory_format: the order of dimensions in memory of a new tensor.
-        sequence: the name of a function that fills `out` element by element, whatever its shape, if there are as many
-            as it needs.
+        memory_format: the memory format of a new tensor.
+        sequence: the name of a function that fills `out` in element order; `out` then keeps its shape if the number of
+            elements matches.
 
     Raises:
-        RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd; `requires_grad` for integers.
+        RuntimeError: the dtype of `out` is not `dtype`; `out` requires grad; `requires_grad` is set for integers.
     """
     if device is not None or layout is not None:
         check_options(device, layout)
@@ -125,9 +125,9 @@ def blank(
 
 
 def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Bring `x` to a shape, contiguous, in its own memory from where it begins; in new memory where that is too small.
+    """Resize `x` to a contiguous shape, within its storage from its storage offset, or in new memory if too small.
 
-    (Then other tensors on the old memory keep that, while PyTorch's see the new one.)
+    Tensors that shared the old storage keep it, while in PyTorch they share the reallocated one.
     """
     array, count = x._array, math.prod(shape)
     strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
@@ -142,7 +142,7 @@ def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
         x._array = places.at(array, (shape, strides, 0))
     else:
         x._array = np.empty_like(array, shape=shape, order="C")
-        if view is not None:  # no longer one: in memory of its own
+        if view is not None:  # `x` is no longer a view: it has new memory
             x._view, x._edge = None, None
             x._cell = None if x._cell is None else list(x._cell)
             return
@@ -151,7 +151,7 @@ def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_options(device: Any, layout: Any) -> None:
-    """Raise an error for a device or layout that there is not."""
+    """Raise an error for an unsupported device or layout."""
     if device is not None:
         as_device(device)
     if layout is not None and str(layout) != "torch.strided":
@@ -175,7 +175,7 @@ def finished(array: Array, requires_grad: bool = False) -> Tensor:
 
 
 def _allocate(shape: tuple[int, ...], kind: Any, memory_format: Any = None) -> Array:
-    """Return memory of that shape in PyTorch's memory format (None: contiguous)."""
+    """Return an uninitialized array of `shape` in PyTorch's memory format (None: contiguous)."""
     name = str(memory_format)
     if name == "torch.channels_last" or name == "torch.channels_last_3d":
         rank = 4 if name == "torch.channels_last" else 5
@@ -196,7 +196,7 @@ def blank_like(
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Return a tensor to be filled, of the shape, dtype and order in memory of `input`."""
+    """Return an uninitialized tensor with the shape, dtype and dimension order in memory of `input`."""
     check_options(device, layout)
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -204,16 +204,16 @@ def blank_like(
     kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
     if memory_format is not None and str(memory_format) != "torch.preserve_format":
         return finished(_allocate(array.shape, kind, memory_format), requires_grad)
-    # An expanded dimension has no place in the order: PyTorch makes such tensors contiguous.
+    # An expanded dimension (stride 0) has no position in the memory order; PyTorch makes the result contiguous.
     expanded = 0 in array.strides and array.size > 1
     return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:
-    """Return a number, or what a tensor without dimensions holds, as a Python number.
+    """Return a number, or the value of a 0-d tensor, as a Python number.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `value` is neither a number nor a 0-d tensor.
     """
     if type(value) is int or type(value) is float:
         return value
@@ -237,16 +237,16 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """Return a new tensor that holds a copy of `data`: a leaf of its shape.
+    """Return a new leaf tensor that holds a copy of `data`.
 
     Args:
-        data: a number, nested sequences of numbers, a NumPy array or scalar, or what NumPy can make an array of.
-        dtype: the element type; by default that of the data, where Python's floats are of the default dtype.
+        data: a number, nested sequences of numbers, a NumPy array or scalar, or an object with `__array__`.
+        dtype: the element type; inferred from the data by default, with Python floats as the default dtype.
         device, requires_grad, pin_memory: as for `zeros`.
 
     Raises:
         ValueError: sequences at the same depth differ in length.
-        TypeError: there is something else than numbers in the data.
+        TypeError: the data contains something other than numbers.
         RuntimeError: a number does not fit into `dtype`.
 
     Example:
@@ -271,7 +271,7 @@ def _warn_copy(call: str) -> None:
 
 
 def _copied(data: Any, dtype: Dtype | None) -> Array:
-    """Return a copy of `data` as an array of `dtype`, or of the dtype that it has by itself."""
+    """Return a copy of `data` as an array of `dtype`, or of the dtype inferred from the data."""
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     array = data._array if isinstance(data, Tensor) else _given_array(data)
     if array is not None:
@@ -284,7 +284,7 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
 
 
 def _given_array(data: Any) -> Array | None:
-    """Return the array that `data` is or offers; None for numbers and sequences of them."""
+    """Return `data`, or the result of its `__array__`, as an array; None for numbers and sequences of numbers."""
     if isinstance(data, (bool, int, float, list, tuple, str, bytes)):
         return None
     if isinstance(data, np.generic):
@@ -293,7 +293,7 @@ def _given_array(data: Any) -> Array | None:
         if not hasattr(data, "__array__"):
             return None
         data = np.asarray(data)  # an array of another library
-    dtypes.from_numpy_dtype(data.dtype)  # TypeError where there is no such dtype
+    dtypes.from_numpy_dtype(data.dtype)  # TypeError for an unsupported dtype
     if not data.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion "
@@ -314,18 +314,18 @@ def _is_sequence(value: Any) -> bool:
         return False
     if isinstance(value, np.ndarray):
         return value.ndim > 0
-    # What has __array__ is another library's array or a NumPy scalar: one number, as a tensor in a list is.
+    # An object with __array__ (another library's array, a NumPy scalar) counts as one number, like a tensor in a list.
     return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not hasattr(value, "__array__")
 
 
-_DEEPEST = 128  # nested sequences; a list that holds itself is endless
+_DEEPEST = 128  # limit on nesting depth, for lists that contain themselves
 
 
 def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
-    """Return the dtype of nested sequences of numbers, and the numbers in it or a wider one.
+    """Return the inferred dtype of nested sequences of numbers, and an array of them in that dtype or a wider one.
 
-    Ints that are `wanted` in floating point are converted at once, since they may be beyond int64. One level of nesting
-    is undone at a time, so that long lists are walked by NumPy and `chain`, not step by step.
+    Ints become floats at once if `wanted` is a floating dtype, since they may exceed int64. One level of nesting is
+    flattened at a time, so that `chain` and NumPy iterate over long lists instead of a Python loop.
     """
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
@@ -367,7 +367,7 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
 
 
 def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
-    """Return arrays as one, within the sequences of `shape` that they were found in."""
+    """Stack the arrays at the innermost level of nested sequences; `shape` is the shape of the nesting."""
     warnings.warn(
         "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
         "single numpy.ndarray with numpy.array() before converting to a tensor.",
@@ -381,7 +381,7 @@ def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
 
 
 def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, Array]:
-    """Return numbers of several kinds, perhaps tensors, as an array of their common dtype; `wanted` is for errors."""
+    """Return numbers of mixed types, perhaps tensors, as an array of their promoted dtype; `wanted` is for errors."""
     kind = None
     numbers = []
     for each in level:
@@ -405,7 +405,7 @@ def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, A
 
 
 def _invalid(value: Any, first: Any = None, kind: Dtype | None = None, wanted: Dtype | None = None) -> Exception:
-    """Return PyTorch's error for something in the data that is no number."""
+    """Return PyTorch's error for a value in the data that is not a number."""
     name = type(value).__name__
     if isinstance(value, str) and value is first:
         return ValueError("too many dimensions 'str'")
@@ -422,13 +422,13 @@ def _invalid(value: Any, first: Any = None, kind: Dtype | None = None, wanted: D
 
 
 def _check_range(array: Array, kind: Dtype) -> None:
-    """Raise an error if a number is out of the range of integer `kind`; that of uint8 begins with -255, and so on."""
+    """Raise an error for numbers out of the range of integer `kind`, which for unsigned dtypes starts at -max."""
     if array.size == 0 or array.dtype == kind.numpy or array.dtype.kind == "b":
         return
     least, greatest = limits_of(kind)
     if not kind.is_signed and array.dtype.kind != "f":
         least = -greatest
-    # `not … <=` rather than `>`, for not-a-number.
+    # `not … <=` rather than `>`, so that NaN raises, too.
     if not least <= array.min().item() or not array.max().item() <= greatest:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
@@ -436,11 +436,11 @@ def _check_range(array: Array, kind: Dtype) -> None:
 @public(asks="modes", listed=False)
 @traced_as("refused")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor, on the same memory where that can be.
+    """Return `data` as a tensor, sharing its memory where possible.
 
     Args:
-        data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's memory is shared.
-        dtype: the element type, by default the data's own.
+        data: as for `tensor`; a tensor of the right dtype is returned unchanged, and a NumPy array's memory is shared.
+        dtype: the element type, by default that of the data.
 
     Example:
         >>> import numpy as np
@@ -475,14 +475,14 @@ def asarray(
     """Return `obj` as a tensor.
 
     Args:
-        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer (`bytes` …), which
-            is read as numbers of `dtype`.
-        dtype: the element type, by default the object's own.
-        copy: True for memory of its own, False for shared memory, None for shared where that can be.
+        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object that supports the buffer protocol
+            (`bytes` …), whose bytes are read as elements of `dtype`.
+        dtype: the element type, by default that of the object.
+        copy: True always copies, False never copies, None shares memory where possible.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
 
     Raises:
-        ValueError: `copy=False` where a copy cannot be avoided.
+        ValueError: `copy=False`, but a copy cannot be avoided.
 
     Example:
         >>> torch.asarray([1.0, 2.0])
@@ -554,10 +554,10 @@ def _warn_read_only(array: Array) -> None:
 @public(asks="nobody")
 @traced_as("refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
-    """Return a tensor on the memory of a NumPy array: writes to either show in both.
+    """Return a tensor that shares the memory of a NumPy array: writes to either show in both.
 
     Raises:
-        TypeError: it is no NumPy array, or of a dtype that PyTorch has not.
+        TypeError: the argument is not a NumPy array, or its dtype is not supported.
 
     Example:
         >>> import numpy as np
@@ -574,16 +574,16 @@ def from_numpy(ndarray: Array, /) -> Tensor:
 @public(listed=False)
 @traced_as("refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """Return a one-dimensional tensor on the memory of an object with a buffer.
+    """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
     Args:
         buffer: a `bytearray`, `bytes`, `memoryview`, `array.array` …
-        dtype: what the bytes are to be read as.
-        count: how many elements; negative for all.
-        offset: how many bytes to leave out at the start.
+        dtype: the element type.
+        count: the number of elements; negative for all.
+        offset: the number of bytes to skip at the start.
 
     Raises:
-        ValueError: the bytes do not suffice, or are not a whole number of elements.
+        ValueError: the buffer is too small, or its length is not a multiple of the element size.
 
     Example:
         >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
@@ -638,7 +638,7 @@ def empty(
     pin_memory: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Return a tensor of the shape with whatever numbers the memory holds.
+    """Return an uninitialized tensor of the given shape.
 
     Example:
         >>> torch.empty(2, 3).shape
@@ -662,15 +662,15 @@ def zeros(
     """Return a tensor of zeros.
 
     Args:
-        *sizes: the shape, as separate numbers or one sequence; by keyword, `size`.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout, device, pin_memory: strided, the CPU, and without effect: there is nothing else.
+        *sizes: the shape, as separate ints or one sequence; as a keyword, `size`.
+        out: the tensor to write the result to.
+        dtype: the element type; the default dtype if None.
+        layout, device, pin_memory: only strided layout and the CPU are supported; pinning has no effect.
         requires_grad: whether operations on the tensor are recorded.
 
     Raises:
-        TypeError: the shape is not made of ints.
-        RuntimeError: a size is negative; or `requires_grad` with integers.
+        TypeError: the sizes are not ints.
+        RuntimeError: a size is negative; `requires_grad` is set for integers.
 
     Example:
         >>> torch.zeros(2, 3, dtype=torch.int64)
@@ -678,7 +678,7 @@ def zeros(
                 [0, 0, 0]])
     """
     shape = shape_of("zeros", sizes, size)
-    if out is None:  # fresh memory is zero already
+    if out is None:  # np.zeros allocates zeroed memory
         check_options(device, layout)
         kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         return finished(np.zeros(shape, kind.numpy), requires_grad)
@@ -699,7 +699,7 @@ def ones(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of ones; the parameters are those of `zeros`.
+    """Return a tensor of ones, with the parameters of `zeros`.
 
     Example:
         >>> torch.ones(3)
@@ -723,11 +723,11 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of the shape, every element `fill_value`.
+    """Return a tensor of shape `size` filled with `fill_value`.
 
     Args:
-        fill_value: a number, or a tensor without dimensions.
-        dtype: the element type; by default bool, int64 or the default dtype, as the number is.
+        fill_value: a number, or a 0-d tensor.
+        dtype: the element type; by default bool, int64 or the default dtype, inferred from `fill_value`.
         out, layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Raises:
@@ -749,7 +749,7 @@ def full(
 def _filled(made: Tensor, value: Any) -> Tensor:
     kind = made.dtype
     if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
-        kind = dtypes.float64  # a single element may become infinity: PyTorch has a kernel of its own for it
+        kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
     made._array[...] = fits(value, kind)
     return made
 
@@ -765,7 +765,7 @@ def scalar_tensor(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor without dimensions that holds the number `s`, of the default dtype.
+    """Return a 0-d tensor that holds the number `s`, by default in the default dtype.
 
     Example:
         >>> torch.scalar_tensor(3)
@@ -786,7 +786,7 @@ def empty_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of the shape and dtype of `input` with whatever numbers the memory holds.
+    """Return an uninitialized tensor with the shape and dtype of `input`.
 
     Example:
         >>> torch.empty_like(torch.ones(2, 3)).shape
@@ -807,11 +807,11 @@ def zeros_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return zeros of the shape and dtype of `input`, in the same order in memory.
+    """Return zeros with the shape, dtype and dimension order in memory of `input`.
 
     Args:
-        dtype: another element type.
-        memory_format: another order in memory.
+        dtype: the element type, if not that of `input`.
+        memory_format: the memory format, if not that of `input`.
         layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Example:
@@ -835,7 +835,7 @@ def ones_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return ones of the shape and dtype of `input`; the parameters are those of `zeros_like`.
+    """Return ones with the shape and dtype of `input`; the parameters are those of `zeros_like`.
 
     Example:
         >>> torch.ones_like(torch.zeros(2, dtype=torch.int64))
@@ -859,7 +859,7 @@ def full_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor like `input`, every element `fill_value`; see `zeros_like`.
+    """Return a tensor with the shape and dtype of `input`, filled with `fill_value`; see `zeros_like`.
 
     Raises:
         RuntimeError: the number does not fit into the dtype.
@@ -872,11 +872,11 @@ def full_like(
     return _filled(blank_like("full_like", input, dtype, device, layout, requires_grad, memory_format), value)
 
 
-# Methods of Tensor: like another tensor in dtype, not in shape.
+# Methods of Tensor: the result has the dtype of `self`, but a given shape.
 
 
 def _new(name: str, what: str, example: str, value: int | None) -> Any:
-    """Return the method `name` of Tensor: tensors of its dtype filled with `value`, or not filled."""
+    """Return the Tensor method `name`, whose result is filled with `value`, or uninitialized if `value` is None."""
 
     def new(
         self: Tensor,
@@ -921,7 +921,7 @@ def new_full(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of this one's dtype, every element `fill_value`.
+    """Return a tensor of shape `size` and of this tensor's dtype, filled with `fill_value`.
 
     Example:
         >>> torch.zeros(1).new_full((2,), 3)
@@ -944,7 +944,7 @@ def new_tensor(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a copy of `data` as a tensor of this one's dtype; see `tensor`.
+    """Return a copy of `data` as a tensor of this tensor's dtype; see `tensor`.
 
     Example:
         >>> torch.zeros(1).new_tensor([1, 2])

@@ -1,6 +1,6 @@
-"""The functions of `torch.fft`: what takes and returns real numbers.
+"""The functions of `torch.fft` that take and return real numbers.
 
-Spectra are complex numbers, which are left out: `fft`, `rfft` and their kin raise NotImplementedError when called.
+Complex numbers are not supported: `fft`, `rfft` and the other transforms raise NotImplementedError when called.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tinytorch.ops.sequences import arange
 
 @public("fft.fftfreq", listed=False)
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
-    """Return the frequencies of the `n` elements of a transform: those from 0 up first, then the negative ones.
+    """Return the sample frequencies of an `n`-point transform: 0 and the positive ones first, then the negative ones.
 
     Args:
-        n: how many points were transformed.
-        d: the distance between two points.
+        n: the number of points.
+        d: the sample spacing.
         options: dtype, device and requires_grad, as for `arange`.
 
     Example:
@@ -33,7 +33,7 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
 
 @public("fft.rfftfreq", listed=False)
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
-    """Return the frequencies of the transform of `n` real numbers, of which none is negative; see `fftfreq`.
+    """Return the (non-negative) sample frequencies of the transform of `n` real numbers; see `fftfreq`.
 
     Example:
         >>> torch.fft.rfftfreq(4)
@@ -52,11 +52,11 @@ def _frequencies(n: int, d: float, positive: int, least: int, options: dict[str,
 
 @public("fft.fftshift")
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Return the input with its dimensions turned so that frequency 0 comes into the middle.
+    """Return the input with its dimensions rolled so that frequency 0 is in the middle.
 
     Args:
-        input: ordered as `fftfreq`.
-        dim: which dimensions; None takes all.
+        input: a tensor whose dimensions `dim` are in the order of `fftfreq`.
+        dim: the dimensions to shift; None for all.
 
     Example:
         >>> torch.fft.fftshift(torch.tensor([0, 1, -2, -1]))

@@ -1,13 +1,12 @@
-"""Random tensors, with PyTorch's numbers from PyTorch's seeds.
+"""Random tensors, with the same numbers as PyTorch for the same seed.
 
-Every function draws from `default_generator` or from the `generator=` it is given. Gradients stop
-here: what is filled at random depends on no tensor, and what is drawn with a tensor's numbers as
-probabilities or means has zero gradients, as in PyTorch.
+Every function draws from `default_generator` or from the argument `generator`. Random fills depend on no tensor, and
+samples whose probabilities or means are tensors have zero gradients with respect to these, as in PyTorch.
 
-To add one: a kernel in `kernels/random.py` draws PyTorch's numbers in PyTorch's order. What makes a tensor fills a
-`blank` one by `_fill`, as `rand`; a method that writes over its tensor calls `_fill` alone, as `normal_`; where tensors
-among the arguments have (zero) gradients it is an `op`, as `poisson` in `rejection.py`. What PyTorch has in
-`torch.random` is named in `tinytorch/random.py`.
+To add a random function: write a kernel in `kernels/random.py` that draws PyTorch's numbers in PyTorch's order. A
+function that returns a new tensor fills a `blank` tensor with `_filled`, like `rand`; an in-place method calls `_fill`,
+like `normal_`; a function of tensors that get zero gradients is an `op`, like `poisson` in `rejection.py`. The names
+in `torch.random` are exported by `tinytorch/random.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ __all__ = ["Generator", "default_generator"]
 
 
 class Generator:
-    """A source of random numbers with a state of its own.
+    """A random number generator with an independent state.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -53,7 +52,7 @@ class Generator:
         self._source = kernels.Source(67280421310721)  # PyTorch's seed of a new generator
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed`, -2**63 <= seed < 2**64, and return self.
+        """Reset the generator to `seed`, -2**63 <= seed < 2**64, and return self.
 
         Raises:
             ValueError: the seed is out of range.
@@ -71,13 +70,13 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start again from a seed that the operating system draws, and return it."""
+        """Reset the generator to a random seed from the operating system, and return the seed."""
         seed = int.from_bytes(os.urandom(8), "little")
         self._source.reseed(seed)
         return seed
 
     def initial_seed(self) -> int:
-        """Return the seed that this generator was started from.
+        """Return the seed to which this generator was last reset.
 
         Example:
             >>> torch.Generator().manual_seed(5).initial_seed()
@@ -96,11 +95,11 @@ class Generator:
         return finished(self._source.state())
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Put back what `get_state` returned, and return self.
+        """Set the state to one that `get_state` returned, and return self.
 
         Raises:
-            TypeError: it is no uint8 tensor.
-            RuntimeError: it does not hold a state.
+            TypeError: `new_state` is not a uint8 tensor.
+            RuntimeError: `new_state` does not hold a valid state.
 
         Example:
             >>> generator = torch.Generator().manual_seed(0)
@@ -159,7 +158,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
 @public(binds=True, asks="nobody")
 @traced_as("refused")
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator again from `seed`, and return it.
+    """Reset the default generator to `seed`, and return the generator.
 
     Raises:
         ValueError: the seed is not in [-2**63, 2**64).
@@ -175,7 +174,7 @@ def manual_seed(seed: int) -> Generator:
 @public(binds=True, asks="nobody")
 @traced_as("refused")
 def seed() -> int:
-    """Start the default generator again from a seed of the operating system's, and return it.
+    """Reset the default generator to a random seed from the operating system, and return the seed.
 
     Example:
         >>> torch.seed() == torch.initial_seed()
@@ -187,7 +186,7 @@ def seed() -> int:
 @public(binds=True, asks="nobody")
 @traced_as("refused")
 def initial_seed() -> int:
-    """Return the seed that the default generator was started from.
+    """Return the seed to which the default generator was last reset.
 
     Example:
         >>> _ = torch.manual_seed(7)
@@ -215,11 +214,11 @@ def get_rng_state() -> Tensor:
 @public(binds=True, asks="nobody")
 @traced_as("refused")
 def set_rng_state(new_state: Tensor) -> None:
-    """Put back what `get_rng_state` returned.
+    """Set the state of the default generator to one that `get_rng_state` returned.
 
     Raises:
-        TypeError: it is no uint8 tensor.
-        RuntimeError: it does not hold a state.
+        TypeError: `new_state` is not a uint8 tensor.
+        RuntimeError: `new_state` does not hold a valid state.
 
     Example:
         >>> torch.set_rng_state(torch.get_rng_state())
@@ -235,7 +234,7 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iterator[None]:
-    """Put the state of the default generator back at the end of the block.
+    """Restore the state of the default generator at the end of the block.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -259,9 +258,9 @@ def fork_rng(
 
 
 def thread_safe_generator() -> Generator | None:
-    """Return the generator of this thread where it is a data loader's worker, else None.
+    """Return None, which stands for the default generator.
 
-    The data loaders here have no workers that are threads: it is None, which stands for the default generator.
+    In PyTorch, worker threads of a data loader get their own generators; data loaders here have no worker threads.
 
     Example:
         >>> torch.rand(3, generator=torch.random.thread_safe_generator()).shape
@@ -274,7 +273,7 @@ def thread_safe_generator() -> Generator | None:
 
 
 def _fill_op(name: str) -> Op:
-    """Return the op that stands for a random fill in the graph: nothing of what was there stays."""
+    """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
 
     @op(x=zero_gradient)
     def fill(x: Any) -> Any:
@@ -291,13 +290,13 @@ _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBa
 
 
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
-    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph, with what else may have gradients."""
+    """Fill `x` in place by `kernel(array, *args)` and record the fill, with further differentiable `inputs`."""
     for mode in local.state.modes or ():
         mode.known(x)
     if local.state.modes is not None:
-        x.zero_()  # a mode sees that what it held, and its tangent, is gone
+        x.zero_()  # a mode sees that the old values and their tangent are gone
         if x._cell is not None:
-            x._cell[0] -= 1  # which is one write with what follows
+            x._cell[0] -= 1  # zero_ and the fill count as one write
     for mode in local.state.modes or ():
         mode.filled(x, kernel, args)
     tensors = (x, *inputs)
@@ -313,7 +312,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
 
 
 def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
-    """Fill `x` as `_fill` does; where it is new, and no mode on, there is nothing to look at."""
+    """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
     if not new or local.state.modes is not None:
         return _fill(made, x, kernel, *args)
     if x._array.size:
@@ -323,7 +322,7 @@ def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: 
 
 
 def _real(name: str, argument: str, position: int, value: Any) -> float:
-    """Return a number as float; TypeError in PyTorch's words for anything else."""
+    """Return a number as float, or raise PyTorch's TypeError."""
     try:
         return float(number(name, argument, position, value))
     except TypeError:
@@ -332,7 +331,7 @@ def _real(name: str, argument: str, position: int, value: Any) -> float:
 
 
 def _integer(name: str, argument: str, position: int, value: Any) -> int:
-    """Return an integer of 64 bits as int; TypeError in PyTorch's words for anything else."""
+    """Return a 64-bit integer as int, or raise PyTorch's TypeError."""
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
     if isinstance(value, Tensor):
@@ -359,11 +358,11 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
     Args:
-        *args: `from` and `to`, which can also be given by these names.
+        *args: `from` and `to`, which can also be keywords.
 
     Raises:
         RuntimeError: from > to, or a bound is out of the range of the dtype.
-        NotImplementedError: the tensor is not of floating point.
+        NotImplementedError: the tensor is not of a floating dtype.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -388,7 +387,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
 
 
 def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the arguments `from` (a word that Python keeps for itself) and `to`."""
+    """Return the arguments `from` (a reserved word, so no parameter can have this name) and `to`."""
     values = dict(zip(("from", "to"), defaults, strict=True))
     given = dict(zip(("from", "to"), args, strict=False))
     if len(args) > 2 or given.keys() & bounds.keys() or bounds.keys() - values.keys():
@@ -405,7 +404,7 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
 
     Raises:
         RuntimeError: `std` is negative.
-        NotImplementedError: the tensor is not of floating point.
+        NotImplementedError: the tensor is not of a floating dtype.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -422,9 +421,7 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
 
 @public("", method="log_normal_")
 def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with numbers whose logarithms have this mean and standard deviation.
-
-    The logarithms are normally distributed.
+    """Fill in place with log-normal samples: their logarithms have mean `mean` and standard deviation `std`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -441,10 +438,10 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
 
 @public("", method="exponential_")
 def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with exponentially distributed numbers, of the density lambd exp(-lambd x).
+    """Fill in place with exponentially distributed numbers, of density lambd exp(-lambd x).
 
     Raises:
-        RuntimeError: `lambd` is not positive, or the tensor not of floating point.
+        RuntimeError: `lambd` is not positive, or the tensor is not of a floating dtype.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -460,10 +457,10 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
 
 @public("", method="cauchy_")
 def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with numbers of the Cauchy distribution around `median`, of half width `sigma`.
+    """Fill in place with samples of the Cauchy distribution with the given median and scale `sigma`.
 
     Raises:
-        RuntimeError: `sigma` is not positive, or the tensor not of floating point.
+        RuntimeError: `sigma` is not positive, or the tensor is not of a floating dtype.
 
     Example:
         >>> torch.empty(2).cauchy_().shape
@@ -486,7 +483,7 @@ def _check_continuous(what: str, x: Tensor, kind: str) -> None:
 
 @public("", method="geometric_")
 def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with how many trials it takes to succeed, each with probability p.
+    """Fill in place with geometric samples: the number of trials up to the first success, of probability p.
 
     Raises:
         RuntimeError: `p` is not between 0 and 1.
@@ -505,12 +502,12 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
 
 @public("", method="random_")
 def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
-    """Fill in place with integers of [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
+    """Fill in place with random integers in [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
     Args:
-        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer dtype, or up to
-            2**(bits of the mantissa) for floating point.
-        *args: `to`, or `from` and `to`; None for `to` means up to the greatest. They can be given by name, too.
+        x: the tensor; without bounds the range is from 0 to the maximum of an integer dtype, or up to
+            2**(bits of the mantissa) for a floating dtype.
+        *args: `to`, or `from` and `to`; None for `to` means up to the maximum. Keywords are accepted, too.
 
     Raises:
         RuntimeError: from >= to, or a bound is out of the range of the dtype.
@@ -542,14 +539,14 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
 
 
 def _digits(kind: Dtype) -> int:
-    """Return the bits of a dtype's numbers, without the sign; for floats those of the mantissa."""
+    """Return the number of bits of a dtype without the sign; for floating dtypes the bits of the mantissa."""
     if kind.is_floating_point:
         return {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[kind.name]
     return 1 if kind is dtypes.bool else int(limits_of(kind)[1]).bit_length()
 
 
 def _integers(x: Tensor, source: kernels.Source, low: int, high: int, new: bool = False) -> Tensor:
-    """Fill `x` (`new`: see `_filled`) with integers of [low, high)."""
+    """Fill `x` with random integers in [low, high); for `new` see `_filled`."""
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if x.dtype.is_floating_point:
@@ -564,13 +561,13 @@ def _integers(x: Tensor, source: kernels.Source, low: int, high: int, new: bool 
 
 
 def _rounded(value: int, kind: Dtype) -> int:
-    """Return the integer that `value` is as a float; beyond int64 C makes it the least."""
+    """Return `value` rounded to floating dtype `kind`; out of int64's range the minimum, as C's cast gives on x86."""
     real = float(np.float64(value).astype(kind.numpy))
     return int(real) if abs(real) < 2.0**63 else -(2**63)
 
 
-# In floating point an integer above the mantissa's range is rounded; the bounds move inwards to
-# where no rounding leads out of [from, to).
+# A floating dtype rounds integers beyond the mantissa's range; the bounds move inwards so that no
+# rounded number is outside [from, to).
 def _representable_from(low: int, kind: Dtype) -> int:
     rounded = _rounded(low + 1, kind)
     if rounded < low:
@@ -586,7 +583,7 @@ def _representable_to(high: int, kind: Dtype) -> int:
 
 
 def _check_range(low: int, last: int, kind: Dtype) -> None:
-    """Raise an error when a bound is out of the dtype's range; warn where integers get rounded."""
+    """Raise an error if a bound is out of the dtype's range; warn if the dtype rounds integers in the range."""
     least, greatest = limits_of(kind)
     if least <= low <= last <= greatest and not kind.is_floating_point:
         return
@@ -607,10 +604,10 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
 
 @public("", method="bernoulli_")
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with ones, each with probability p, and zeros.
+    """Fill in place with Bernoulli samples: each element is 1 with probability p, else 0.
 
     Args:
-        p: a number; or a tensor of floating point that can be expanded to the shape of `x`.
+        p: a number, or a floating tensor that can be expanded to the shape of `x`.
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -645,7 +642,7 @@ def _expanded(p: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _probabilities(p: Any) -> Any:
-    """Return `p` if all of it can be probabilities, else raise PyTorch's error."""
+    """Return `p` if all elements are in [0, 1], else raise PyTorch's error."""
     kind = dtypes.from_numpy_dtype(p.dtype)
     if not kind.is_floating_point:
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.tensor_name}'")
@@ -656,7 +653,7 @@ def _probabilities(p: Any) -> Any:
 
 @op(name="Bernoulli", x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)))
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
-    """Return ones and zeros like `x`, with the probabilities `p`."""
+    """Return an array like `x` of Bernoulli samples with the probabilities `p`."""
     out = np.empty_like(x, order="C")
     if out.size:
         with source.lock:
@@ -671,10 +668,10 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """Return ones and zeros like `input`: one with the probability that `input` holds; no gradient flows (it is zero).
+    """Return Bernoulli samples with the probabilities `input`; the gradient is zero.
 
     Args:
-        p: one probability for all elements instead.
+        p: one probability for all elements, used instead of `input`.
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -707,13 +704,13 @@ def normal(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return normal numbers, each with its own mean and standard deviation: z * std + mean.
+    """Return normal samples z * std + mean, of the broadcast shape of mean and standard deviation.
 
-    They have the broadcast shape; no gradient flows (it is zero): for one write mean + std * randn_like(std).
+    The gradient is zero; mean + std * randn_like(std) is differentiable.
 
     Args:
         mean, std: tensors that can be broadcast, or numbers.
-        size: the shape, where both are numbers; `dtype` and what follows are for these, too.
+        size: the shape if `mean` and `std` are numbers; `dtype` and the following parameters apply only then.
 
     Raises:
         RuntimeError: a standard deviation is negative.
@@ -751,7 +748,7 @@ def normal(
 
 
 def _normal_each(mean: Any, std: Any, source: Any) -> Any:
-    """Return normal numbers for means and deviations of which at least one is an array."""
+    """Return normal samples; at least one of `mean` and `std` is an array."""
     arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
     shape = np.broadcast_shapes(*(each.shape for each in arrays))
     out = np.empty_like(arrays[0], shape=shape, order="C")
@@ -776,7 +773,7 @@ def _normal_each(mean: Any, std: Any, source: Any) -> Any:
     return out
 
 
-#: The op, by which of the mean and the deviation are tensors: an overload for each in PyTorch.
+#: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.
 _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op(
@@ -790,11 +787,11 @@ _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
 
 
 def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> Tensor:
-    """Return a filled tensor requiring grad if it is to (then it could not have been filled)."""
+    """Return a filled tensor with `requires_grad` set: a leaf that requires grad cannot be filled in place."""
     if requires_grad:
         return finished(made._array, True)
     if out is None and made._cell is not None:
-        made._cell[0] = 0  # filling a new tensor is no write
+        made._cell[0] = 0  # filling a new tensor does not count as a write
     return made
 
 
@@ -814,7 +811,7 @@ def rand(
     """Return numbers uniformly distributed in [0, 1).
 
     Args:
-        generator: where the numbers come from.
+        generator: the random number generator; the default generator if None.
         the others: as for `zeros`.
 
     Example:
@@ -842,7 +839,7 @@ def randn(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1; parameters as for `rand`.
+    """Return normally distributed numbers of mean 0 and variance 1, with the parameters of `rand`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -871,11 +868,11 @@ def randint(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return integers of [low, high): `randint(high, size)` or `randint(low, high, size)`.
+    """Return random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
     Args:
         *args: `high` and `size`; or `low`, `high` and `size`.
-        low, high: the least number, and the bound, which is not reached.
+        low, high: the lower bound, included, and the upper bound, excluded.
         dtype: the element type, by default int64.
         the others: as for `rand`.
 
@@ -921,14 +918,14 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return the numbers 0 … n-1 in random order.
+    """Return a random permutation of the integers 0 … n-1.
 
     Args:
         dtype: the element type, by default int64.
         the others: as for `rand`.
 
     Raises:
-        RuntimeError: `n` is negative, or too great for `dtype`.
+        RuntimeError: `n` is negative, or too large for `dtype`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -966,7 +963,7 @@ def rand_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return numbers uniformly distributed in [0, 1), of the shape and dtype of `input`.
+    """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -990,7 +987,7 @@ def randn_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1, shaped like `input`.
+    """Return normally distributed numbers of mean 0 and variance 1, with the shape and dtype of `input`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -1002,7 +999,7 @@ def randn_like(
 
 
 def _bound(name: str, value: Any) -> int:
-    """Return a bound of `randint_like`, which can also be a tensor without dimensions."""
+    """Return a bound of `randint_like`, an int or a 0-d tensor, as int."""
     if isinstance(value, Tensor):
         if value.ndim:
             raise RuntimeError(f"{name} must be a scalar tensor and on CPU")
@@ -1025,7 +1022,7 @@ def randint_like(
     memory_format: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return integers of [low, high), shaped like `input`: `randint_like(input, [low,] high)`.
+    """Return random integers in [low, high) with the shape of `input`: `randint_like(input, [low,] high)`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -1050,15 +1047,15 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return int64 indices, (num_samples,) or (rows, num_samples), drawn in proportion to the weights in each row.
+    """Return int64 indices, (num_samples,) or (rows, num_samples), drawn with probability proportional to the weights.
 
     Args:
-        input: weights, (categories,) or (rows, categories); they need not sum to one.
-        num_samples: how many indices per row.
+        input: the weights, (categories,) or (rows, categories); a row need not sum to one.
+        num_samples: the number of indices per row.
         replacement: whether an index can be drawn again.
 
     Raises:
-        RuntimeError: a weight is negative or not finite, those of a row sum to zero, or there are
+        RuntimeError: a weight is negative or not finite, the weights of a row sum to zero, or there are
             fewer than `num_samples` categories to draw from without replacement.
 
     Example:
@@ -1089,7 +1086,7 @@ def multinomial(
 
 @op(name="multinomial", weights=None)
 def _multinomial(weights: Any, n: int, replacement: bool, source: Any) -> Any:
-    """Return n indices per row of weights, which must be numbers that are not negative, and not all zero."""
+    """Return n indices per row of weights; raise an error unless the weights are finite, >= 0 and not all zero."""
     if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
         if not replacement or n == 1:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
@@ -1104,13 +1101,13 @@ def _multinomial(weights: Any, n: int, replacement: bool, source: Any) -> Any:
 
 @public()
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Return `input` with elements zeroed with probability p, the others over 1 - p; and which were kept.
+    """Return `input` with elements zeroed with probability p and the rest divided by 1 - p, and a mask of the rest.
 
     Args:
-        train: False returns `input`, of floating point, and a mask of ones.
+        train: False returns a copy of `input` and a mask of True.
 
     Raises:
-        RuntimeError: `input` is not of floating point, or p no probability.
+        RuntimeError: `input` is not of a floating dtype, or p is not in [0, 1].
 
     Example:
         >>> torch.native_dropout(torch.ones(2), 0.5, False)

@@ -1,4 +1,4 @@
-"""Ops that reduce dimensions, and cumulative ones: sums, extremes, moments, norms."""
+"""Reductions and cumulative ops: sums, products, extremes, medians, moments, norms, truth and counts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tinytorch.ops.transcendental import exp
 
 _INT64 = np.dtype(np.int64)
 
-# NumPy's stubs know `keepdims` only as a constant.
+# Any, because NumPy's type stubs accept `keepdims` only as a literal.
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 _multiply: Any = np.multiply.reduce
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
+    """Like `numpy_names`, for `max` and `min`: a positional tensor is `other`, a tensor `dim=` a dimension."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -48,7 +48,7 @@ def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cast(x: Any, dtype: Any, name: str) -> Any:
-    """Return the array in the dtype to sum (or multiply) in: the one asked for, or int64."""
+    """Return the array in the dtype of the accumulation: `dtype`, or by default int64 for integers and booleans."""
     if dtype is None:
         return x if x.dtype.kind in FLOATS else x.astype(_INT64, copy=False)
     if not isinstance(dtype, dtypes.dtype):
@@ -62,7 +62,7 @@ def _cast(x: Any, dtype: Any, name: str) -> Any:
 
 
 def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
-    """Return a reduction of `shape` over `dim` with the reduced dimensions back, of length 1."""
+    """Return `t`, a reduction of a tensor of `shape` over `dim`, with the reduced dimensions kept with length 1."""
     kept = kernels.kept_shape(shape, dim)
     return t if t._array.shape == kept else t.reshape(kept)
 
@@ -72,19 +72,19 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 
 @op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")
 def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
-    """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
+    """Return `x`, a reduction of a tensor of `shape` over `dim`, expanded along the reduced dimensions."""
     return kernels.spread(x, shape, dim)
 
 
 @public(method=True, out="typed")
 @op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the sum of all elements, or over the dimensions `dim`, which are gone then.
+    """Return the sum of all elements, or over the dimensions `dim`.
 
     Args:
         dim: a dimension, or several in a tuple; None or () for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
+        keepdim: keep the reduced dimensions with length 1 instead of removing them.
+        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -106,10 +106,10 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(overload=("dim", "MeanBackward1"), x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the mean of all elements, or over the dimensions `dim`, which are gone then; NaN of no elements.
+    """Return the mean of all elements, or over the dimensions `dim`; NaN if there are no elements.
 
     Args:
-        x: the tensor (`input`), of floating point.
+        x: the tensor (`input`), of a floating dtype.
         dim, keepdim, dtype: as for `sum`.
 
     Raises:
@@ -142,7 +142,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 @public(method=True, out="nansum")
 @op(x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the sum as `sum` does, NaN counted as zero.
+    """Return the sum like `sum`, but treat NaN as zero.
 
     Example:
         >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
@@ -158,10 +158,10 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 @public(method=True, out="nansum")
 @numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the mean as `mean` does, of the elements that are not NaN.
+    """Return the mean of the elements that are not NaN, with the arguments of `mean`.
 
     Raises:
-        RuntimeError: the elements are not of floating point.
+        RuntimeError: the input is not of a floating dtype.
 
     Example:
         >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
@@ -190,17 +190,17 @@ renamed(_sum_to_size, "SumBackward1")
 
 
 def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the dimensions of `shape` that broadcasting from `size` has made or widened."""
+    """Return the dimensions of `shape` that broadcasting from `size` adds or expands."""
     extra = len(shape) - len(size)
     return (*range(extra), *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]])
 
 
 @public("", method="sum_to_size")
 def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
-    """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
+    """Return `input` summed over the dimensions that broadcasting from `size` adds or expands.
 
     Args:
-        *sizes: the size of the result, as ints or as one sequence; by keyword, `size`.
+        *sizes: the size of the result, as ints or one sequence; as a keyword, `size`.
 
     Raises:
         RuntimeError: `size` cannot be expanded to the size of `input`.
@@ -243,7 +243,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     shape = x._array.shape
     if x._array.all():
         return spread(g * out, shape, dim) / x
-    # The product of the others: of those before times those after.
+    # The product of all other elements: the product of the preceding ones times that of the following ones.
     if dim is None or not shape:
         x = x.reshape(-1)
     axis = 0 if dim is None or not shape else dim
@@ -263,7 +263,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
     Raises:
         IndexError: the dimension is out of range.
-        TypeError: `dim` is not one int.
+        TypeError: `dim` is not an int.
 
     Example:
         >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
@@ -274,7 +274,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def _one(dim: Any, input: Tensor, name: str) -> int | None:
-    """Return a single dimension, counted from 0, or None."""
+    """Return `dim`, an int, as a non-negative dimension, or None."""
     if dim is None:
         return None
     if isinstance(dim, (tuple, list, float, str, bool)):
@@ -304,10 +304,10 @@ def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
 @public(method=True, in_place=True, out="typed")
 @op(x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
-    """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
+    """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
     Args:
-        dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
+        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -321,14 +321,14 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
 
 @op(name="Flip", x=lambda g, dim: cumsum(g, dim))
 def _sums_from(x: Any, dim: int) -> Any:
-    """Return the running sums from the end: element k is the sum of the elements from k on."""
+    """Return the reversed cumulative sums: element k is the sum of the elements from k on."""
     return kernels.running_sums(x, kernels.axis_of(dim, x.ndim, "cumsum"), True) if x.ndim else x.copy()
 
 
 @public(method=True, in_place=True, out="typed")
 @op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
-    """Return the running products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
+    """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -342,17 +342,17 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
 
 @op(x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 def _shift(x: Any, dim: int, fill: float) -> Any:
-    """Return `x` moved on by one along `dim`, `fill` coming in."""
+    """Return `x` shifted by one along `dim`, with `fill` as the first element."""
     out = np.full_like(x, fill)
     out.swapaxes(dim, 0)[1:] = x.swapaxes(dim, 0)[:-1]
     return out
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
-    """Return the gradient of running products.
+    """Return the gradient of cumulative products.
 
-    Without zeros it is the sum of what follows of `g * out`, divided by x. In general: with the products of all that
-    comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the products of what comes after.
+    Without zeros it is the reversed cumulative sum of `g * out`, divided by x. In general it is P[k] S[k], where P[k]
+    is the product of the elements before k, and S[k] = g[k] + x[k + 1] S[k + 1].
     """
     if not x._array.ndim:
         return g
@@ -362,7 +362,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     return _shift(out, dim, 1) * sums
 
 
-# Linear recurrences are a closed family: backward is the recurrence run from the end.
+# The gradient of a linear recurrence is a linear recurrence that runs from the end.
 
 
 @op(
@@ -375,7 +375,7 @@ def _scan(x: Any, y: Any, dim: int) -> Any:
 
 
 def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
-    factors = _shift(y.flip(dim), dim, 0)  # y[k + 1] goes with element k
+    factors = _shift(y.flip(dim), dim, 0)  # element k is multiplied by y[k + 1]
     return _scan(g.flip(dim), factors, dim).flip(dim)
 
 
@@ -383,7 +383,7 @@ def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
 
 
 def _check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
-    """Raise PyTorch's error where there is no element to choose from."""
+    """Raise PyTorch's error if there is no element to choose from."""
     if x.size:
         return
     if axes is None:
@@ -399,12 +399,12 @@ def _check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
 
 
 def _shared_by_all(g: Any, x: Any, out: Any) -> Any:
-    """Return the gradient of an extreme of all elements; if it is NaN, the NaNs share it."""
+    """Return the gradient of an extreme of all elements; if the extreme is NaN, the NaNs share the gradient."""
     return _shared(g, x, out, None, isnan(x) if np.isnan(out._array) else None)
 
 
 def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
-    """Return the gradient of an extreme: shared evenly by all elements that tie for it."""
+    """Return the gradient of an extreme: all elements that tie for the extreme share it evenly."""
     shape = x._array.shape
     ties = x == _kept(out, shape, dim) if ties is None else ties
     count = sum(ties, dim, keepdim=True).to(g.dtype)
@@ -414,16 +414,16 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 @public(method=True, out="amax")
 @op(refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Return the largest element, of all or over the dimensions `dim`; NaN where there is one.
+    """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
-    Elements that tie for it share the gradient evenly.
+    Elements that tie for the maximum share the gradient evenly.
 
     Args:
         dim: a dimension, or several in a tuple; () for all.
 
     Raises:
         IndexError: a dimension is out of range, or empty.
-        RuntimeError: there are no elements and no `dim`.
+        RuntimeError: the input is empty and no `dim` is given.
 
     Example:
         >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
@@ -432,16 +432,16 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     axes = kernels.axes_of(dim, x.ndim, "amax")
     if not x.size:
         _check_some(x, axes, "amax")
-    out = _largest(x, axes, None, None, keepdim)  # (a keyword costs time here)
+    out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
     return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
 @public(method=True, out="amax")
 @op(refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Return the smallest element, of all or over the dimensions `dim`; NaN where there is one.
+    """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
-    Elements that tie for it share the gradient evenly. Arguments and errors are those of `amax`.
+    Elements that tie for the minimum share the gradient evenly. Arguments and errors are the same as for `amax`.
 
     Example:
         >>> torch.amin(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
@@ -455,7 +455,7 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of `shape` with the gradient at the chosen places."""
+    """Return zeros of `shape` with the gradient scattered to `index`."""
     values = _kept(g[0], shape, dim)
     zeros = constant(np.zeros_like(values._array, shape=shape))
     if not shape:
@@ -464,14 +464,14 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
+    """Return zeros of `shape` with the gradient added at `index`, which may repeat an element."""
     return constant(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
 
 
 def _selection(
     name: str, back: Callable[..., Any] = _placed, *, refuses: str | Callable[..., str | None]
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that selects elements along a dimension, and returns them with their indices."""
+    """Declare an op that returns selected elements along a dimension, and their indices."""
     return op(
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
@@ -483,7 +483,7 @@ def _selection(
 
 
 def _extreme(name: str, reduce: Any) -> Any:
-    """Return the op of the extreme of all elements."""
+    """Return the op that computes the extreme of all elements."""
 
     def of_all(x: Any) -> Any:
         _check_some(x, None, name)
@@ -526,18 +526,18 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
 @public(method=True, out="max")
 @_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the larger of two tensors.
+    """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the maximum of two tensors.
 
-    `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that `indices` names (the
-    first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
+    `max(x)` shares the gradient evenly among ties; the gradient of `max(x, dim)` goes to the element at `indices` (the
+    first of ties); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
 
     Args:
         dim: a dimension; or the other tensor.
-        keepdim: keep the reduced dimension, with length 1.
-        other: the other tensor, by name.
+        keepdim: keep the reduced dimension with length 1 instead of removing it.
+        other: the other tensor, as a keyword.
 
     Raises:
-        RuntimeError: there are no elements and no `dim`.
+        RuntimeError: the input is empty and no `dim` is given.
         IndexError: the dimension is out of range, or empty.
 
     Example:
@@ -565,9 +565,9 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 @public(method=True, out="max")
 @_dim_or_other
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the smallest element; or along `dim` with its index; or the smaller of two tensors.
+    """Return the smallest element; or along `dim` a named tuple `(values, indices)`; or the minimum of two tensors.
 
-    Arguments, results, gradients and errors are those of `max`.
+    Arguments, gradients and errors are the same as for `max`; NaN counts as the smallest.
 
     Example:
         >>> torch.min(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
@@ -603,7 +603,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
     Raises:
-        RuntimeError: there are no elements and no `dim`.
+        RuntimeError: the input is empty and no `dim` is given.
         IndexError: the dimension is out of range, or empty.
 
     Example:
@@ -637,12 +637,12 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 @public(method=True, out="exact")
 @op(refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the index of the largest element (the first of ties): flattened, or along `dim`.
+    """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
     NaN counts as the largest.
 
     Raises:
-        IndexError: the dimension is out of range, or there is no element to choose.
+        IndexError: the dimension is out of range, or there is no element.
         RuntimeError: the elements are booleans.
 
     Example:
@@ -655,9 +655,9 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 @public(method=True, out="exact")
 @op(refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the index of the smallest element (the first of ties): flattened, or along `dim`.
+    """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
-    NaN counts as the smallest. Errors are those of `argmax`.
+    NaN counts as the smallest. Errors are the same as for `argmax`.
 
     Example:
         >>> torch.argmin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]))
@@ -667,7 +667,7 @@ def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def _running(ufunc: Any, x: Any, dim: int) -> Any:
-    """Return the running extremes along `dim` and the index of each, the last one of ties."""
+    """Return the cumulative extremes along `dim` and the index of each, the last one of ties."""
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
     x = kernels.in_rows(x)
@@ -690,26 +690,26 @@ def _cummin(x: Any, dim: int) -> Any:
 @public(method=True, out="cummax")
 @numpy_names
 def cummax(input: Tensor, dim: int) -> Any:
-    """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
+    """Return the cumulative maxima along `dim`, as a named tuple `(values, indices)`.
 
     Example:
         >>> torch.cummax(torch.tensor([1.0, 3.0, 2.0]), 0).values
         tensor([1., 3., 3.])
     """
-    array = input._array  # (whose dimension PyTorch looks at only if there are elements)
+    array = input._array  # PyTorch checks `dim` only if there are elements
     return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
 @public(method=True, out="cummax")
 @numpy_names
 def cummin(input: Tensor, dim: int) -> Any:
-    """Return the running minima along `dim`, as a named tuple `(values, indices)`.
+    """Return the cumulative minima along `dim`, as a named tuple `(values, indices)`.
 
     Example:
         >>> torch.cummin(torch.tensor([2.0, 3.0, 1.0]), 0).values
         tensor([2., 2., 1.])
     """
-    array = input._array  # (whose dimension PyTorch looks at only if there are elements)
+    array = input._array  # PyTorch checks `dim` only if there are elements
     return _cummin(input, kernels.axis_of(dim, array.ndim, "cummin") if array.size else 0)
 
 
@@ -722,7 +722,7 @@ def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
 
 
 def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Return what is selected where another dimension is empty."""
+    """Return the empty values and indices of a selection along `dim` when another dimension is empty."""
     shape = kernels.kept_shape(x.shape, dim)
     if not keepdim:
         shape = shape[:dim] + shape[dim + 1 :]
@@ -730,7 +730,7 @@ def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
-    """Return the ops of the median of all elements, and along a dimension with its index."""
+    """Return two ops: the median of all elements, and the median along a dimension with its index."""
 
     def choose(x: Any, dim: int, keepdim: bool) -> Any:
         if not x.ndim and x.dtype.kind != "b":
@@ -746,7 +746,7 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
     def of_all(x: Any) -> Any:
         if x.size:
             return choose(x.reshape(-1), 0, False)[0]
-        # NaN, converted to integers as x86 does it.
+        # NaN, as x86 converts it to the dtype.
         missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
         if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
             missing = np.iinfo(x.dtype).min
@@ -767,9 +767,9 @@ _nanmedian_all, _nanmedian_dim = _medians("nanmedian", skip_nan=True)
 @public(method=True, out="median")
 @numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return the median, of an even number the lower one; or along `dim` a named tuple `(values, indices)`.
+    """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
-    NaN where there is a NaN.
+    The median is NaN if any element is NaN.
 
     Args:
         dim: a dimension; None for all elements.
@@ -789,7 +789,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 @public(method=True, out="median")
 @numpy_names
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return the median as `median` does, of the elements that are not NaN.
+    """Return the median of the elements that are not NaN, with the arguments of `median`.
 
     Example:
         >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
@@ -805,7 +805,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 def _var_x(g: Any, x: Any, dim: Any, degrees: float) -> Any:
     distance = x - mean(x, dim, True)
-    if degrees <= 0 and dim is None:  # infinity, but NaN at the mean
+    if degrees <= 0 and dim is None:  # infinity, except NaN for elements equal to the mean
         return _kept(g, x._array.shape, dim) * (absolute(distance) * math.inf)
     return _kept(g, x._array.shape, dim) * (2 / degrees if degrees else math.inf) * distance
 
@@ -825,7 +825,7 @@ def _std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
 
 
 def _with_mean(name: str, moment: Any, gradient: Any) -> Any:
-    """Return the op that gives a moment and the mean, from the moment's kernel and the formula of its gradient."""
+    """Return the op that computes a moment and the mean, from the moment's kernel and gradient formula."""
 
     def of_x(g: Any, x: Any, out0: Any, dim: Any, degrees: float) -> Any:
         of_moment, of_mean = g
@@ -849,7 +849,7 @@ _std_mean = _with_mean("StdMean", _std.op.kernel, _std_x)
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
-    """Return what an op of a moment gives, from PyTorch's ways to say the correction."""
+    """Call the op `function` of a moment, after resolving PyTorch's ways to give the correction."""
     check_tensor(input, name)
     shape = input._array.shape
     if (
@@ -859,9 +859,9 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
         and shape[dim] > 1
         and input._array.size
         and input._array.dtype.kind in FLOATS
-    ):  # the usual case
+    ):  # fast path for the usual case
         return function(input, (dim,), shape[dim] - 1, keepdim)
-    if isinstance(dim, bool):  # var(x, False): the old way to say it for all dimensions
+    if isinstance(dim, bool):  # var(x, unbiased), the old overload for all dimensions
         dim, unbiased = None, dim
     if unbiased is not None:
         if correction is not None:
@@ -890,8 +890,8 @@ def var(
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
     Args:
-        unbiased: the older way to say `correction`: True is 1, False 0.
-        correction: what is taken off the number of elements; 1 by default.
+        unbiased: the older form of `correction`: True is 1, False is 0.
+        correction: the number subtracted from the number of elements N; 1 by default.
         input, dim, keepdim: as for `mean`.
 
     Raises:
@@ -910,9 +910,9 @@ def var(
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
-    """Return the standard deviation, the square root of `var`, with its arguments and errors.
+    """Return the standard deviation, the square root of `var`, with the arguments and errors of `var`.
 
-    The gradient where it is 0 is 0.
+    The gradient is 0 where the standard deviation is 0.
 
     Example:
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
@@ -953,7 +953,7 @@ def std_mean(
 
 
 def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
-    """Return the gradient of the p-norm: at 0 the subgradient 0; none for a count (p = 0)."""
+    """Return the gradient of the p-norm: the subgradient 0 where the norm is 0; None for p = 0, a count."""
     shape = x._array.shape
     if p == 0:
         return None
@@ -994,12 +994,12 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
     Args:
-        input: the tensor, of floating point.
-        ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not zero).
+        input: the tensor, of a floating dtype.
+        ord: any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements.
         dim, keepdim, dtype: as for `sum`.
 
     Raises:
-        RuntimeError: the elements are integers; there are none and the norm has no identity.
+        RuntimeError: the elements are integers; the input is empty and the norm has no identity.
         IndexError: a dimension is out of range.
 
     Example:
@@ -1018,7 +1018,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 
 def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
-    """Return `input` in the dtype that a norm is asked for in, which must be able to hold it."""
+    """Return `input` converted to `dtype`, the dtype argument of a norm, which must not be narrower."""
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}")
     if dtypes.promote_types(input.dtype, dtype) is not dtype:
@@ -1032,10 +1032,10 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)))
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Return `log(sum(exp(x)))` over `dim`, computed so that nothing overflows.
+    """Return `log(sum(exp(x)))` over `dim`, computed without overflow.
 
     Args:
-        x: the tensor (`input`); integers become the default floating type.
+        x: the tensor (`input`); integers are converted to the default dtype.
         dim: a dimension, or several in a tuple.
 
     Raises:
@@ -1056,7 +1056,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
-    if isinstance(dim, (tuple, list)) and not dim:  # here alone () reduces nothing, in PyTorch too
+    if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
         out = x.astype(np.bool_)
     else:
         out = ufunc.reduce(x, kernels.axes_of(dim, x.ndim, name), np.bool_, None, keepdim)
@@ -1068,7 +1068,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether any element is not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
+    """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
     Raises:
         IndexError: a dimension is out of range.
@@ -1083,7 +1083,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether all elements are not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
+    """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
     Raises:
         IndexError: a dimension is out of range.
@@ -1098,7 +1098,7 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @public(method=True)
 @op(refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
-    """Return how many elements are not zero: of all, or over the dimensions `dim`.
+    """Return the number of nonzero elements, of all or over the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.

@@ -1,4 +1,4 @@
-"""Random tensors drawn by rejection, each element with as many numbers as it takes."""
+"""Random tensors from rejection sampling, which draws a varying number of random numbers per element."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinytorch.ops.register import public
 
 
 def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any) -> Any:
-    """Return what `draw` makes of arrays, in the dtype of the first; `kernel` names it in errors."""
+    """Return the samples of `draw(source)` in the dtype of `first`; `kernel` is the name for error messages."""
     kind = dtypes.from_numpy_dtype(first.dtype)
     check_floating(kernel, first)
     for other in others:
@@ -44,7 +44,7 @@ def _poisson(x: Any, source: Any) -> Any:
 
 @public()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson numbers, each with the rate that `input` holds; no gradient flows (it is zero).
+    """Return Poisson samples with the rates `input`; the gradient is zero.
 
     Args:
         input: the rates, of floating point.
@@ -76,14 +76,14 @@ def _binomial(count: Any, p: Any, source: Any) -> Any:
 
 @public()
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return numbers of successes in `count` trials, each of which succeeds with probability `prob`.
+    """Return binomial samples: the number of successes in `count` trials of success probability `prob`.
 
     Args:
-        count: how many trials, of floating point.
-        prob: a tensor of the same dtype that can be broadcast with `count`.
+        count: the numbers of trials, of a floating dtype.
+        prob: the probabilities, of the same dtype and of a shape that broadcasts with `count`.
 
     Raises:
-        ValueError: `count` is not of floating point.
+        ValueError: `count` or `prob` is not of a floating dtype.
         RuntimeError: the dtypes differ.
 
     Example:
@@ -98,7 +98,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _check_single_or_double(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error for dtypes that its gamma functions lack."""
+    """Raise PyTorch's error for dtypes other than float32 and float64."""
     if x.dtype not in (np.float32, np.float64):
         raise refused(kernel, x)
 
@@ -110,16 +110,16 @@ def _gamma(x: Any, source: Any) -> Any:
     if out.size:
         with source.lock:
             np.copyto(out, rejection.gamma(x, source), casting="same_kind")
-        # As C's fmax: not a number is taken for the least.
+        # Like C's fmax: NaN becomes the smallest positive normal number.
         np.fmax(out, np.finfo(x.dtype).tiny, out=out)
     return out
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return numbers of the gamma distributions of shape `input` and rate 1.
+    """Return samples of gamma distributions with shape parameters `input` and rate 1.
 
-    The gradient tells how the numbers move with the shape; PyTorch's is an approximation to 3 or 4
-    digits, this one has full precision (`kernels/implicit.py`).
+    The gradient is the derivative of the samples with respect to the shape parameter. PyTorch approximates it to 3 or
+    4 digits; here it has full precision (`kernels/implicit.py`).
 
     Raises:
         NotImplementedError: `input` is neither float32 nor float64.
@@ -141,7 +141,7 @@ def _gamma_grad(x: Any, output: Any) -> Any:
 
 
 def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
-    """Return the derivative of gamma numbers `output` by their shape `input`.
+    """Return the derivative of gamma samples `output` with respect to their shape parameter `input`.
 
     Example:
         >>> torch._standard_gamma_grad(torch.ones(1), torch.ones(1))
@@ -168,7 +168,7 @@ def _dirichlet(x: Any, source: Any) -> Any:
 
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return points of the simplex, of the Dirichlet distributions that the last dimension holds.
+    """Return samples of Dirichlet distributions, whose concentrations are in the last dimension of `input`.
 
     Raises:
         NotImplementedError: `input` is neither float32 nor float64.
@@ -195,7 +195,7 @@ def _beta_grad(x: Any, alpha: Any, total: Any) -> Any:
 
 
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    """Return the derivative by `alpha` of beta numbers x, of alpha and total - alpha, over 1 - x.
+    """Return the derivative by `alpha` of samples `x` of Beta(alpha, total - alpha), divided by 1 - x.
 
     Example:
         >>> x, one = torch.full((1,), 0.5), torch.ones(1)

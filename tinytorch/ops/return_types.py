@@ -1,4 +1,4 @@
-"""What functions with several results return: tuples whose parts have names."""
+"""Named tuples returned by functions with several results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class _Result(tuple[Any, ...]):
-    """A tuple whose parts have names too; made of a sequence of the parts."""
+    """Base class of the named tuples; constructed from a sequence of the elements."""
 
     __slots__ = ()
     _names: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tensors of numbers in order: `arange`, `linspace`, `eye`, the indices of triangles."""
+"""Sequences (`arange`, `linspace`, …), the identity matrix, and the indices of triangular parts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def arange(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return start, start + step, … below `end`, ceil((end - start) / step) numbers: `arange([start,] end, step)`.
+    """Return the ceil((end - start) / step) numbers start, start + step, … before `end`: `arange([start,] end, step)`.
 
     Args:
-        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. They can be given by name, too.
-        step: from number to number; may be negative.
-        dtype: the element type; by default int64 if all three are ints, else the default dtype.
+        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. Keywords are accepted, too.
+        step: the difference between neighbours; may be negative.
+        dtype: the element type; by default int64 if start, end and step are ints, else the default dtype.
         the others: as for `zeros`.
 
     Raises:
@@ -95,10 +95,10 @@ def inclusive_range(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return start, start + step, … up to `end`, which belongs to it: `torch.range`, which `arange` replaces.
+    """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`.
 
     Warns:
-        UserWarning: it is deprecated.
+        UserWarning: the function is deprecated.
 
     Raises:
         RuntimeError: `step` is zero, or leads away from `end`.
@@ -142,11 +142,11 @@ def _check_ends(start: Any, end: Any, step: Any) -> None:
 
 
 def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
-    """Return how many numbers `arange` makes."""
+    """Return the number of elements of `arange`."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     _check_ends(start, end, step)
-    if kind is dtypes.int64:  # PyTorch counts in whole numbers
+    if kind is dtypes.int64:  # PyTorch uses integer arithmetic
         start, end, step = (fits(each, kind) for each in (start, end, step))
         if step == 0:
             raise ValueError("step must be nonzero")
@@ -155,10 +155,10 @@ def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
 
 
 def _progression(start: float, step: float, count: int, like: Array) -> Array:
-    """Return start + step * i for i < count, as PyTorch rounds it.
+    """Return start + step * i for i < count, rounded as PyTorch's kernel rounds it.
 
-    Its loop takes two vectors of 32 bytes at a time; of a vector the first number is rounded to the
-    dtype and the others are counted from it. What is left over is counted from the start.
+    The kernel processes two 32-byte vectors per iteration. In each vector the first element is rounded to the dtype,
+    and the other lanes are computed from the rounded element. The tail is computed from `start`.
     """
     lanes = 32 // like.itemsize
     wide = np.float32 if like.itemsize == 2 else np.float64
@@ -184,11 +184,11 @@ def linspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` numbers from `start` to `end`, both included, at equal distances.
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
 
     Args:
         start, end: the first and the last number.
-        steps: how many.
+        steps: the number of elements.
         the others: as for `zeros`.
 
     Raises:
@@ -221,12 +221,12 @@ def logspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` numbers from base**start to base**end, whose exponents are at equal distances.
+    """Return `steps` numbers from base**start to base**end, with evenly spaced exponents.
 
     Args:
         start, end: the first and the last exponent.
-        steps: how many.
-        base: what is raised to the exponents.
+        steps: the number of elements.
+        base: the base of the powers.
         the others: as for `zeros`.
 
     Example:
@@ -235,13 +235,13 @@ def logspace(
     """
     made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
     kind = made.dtype
-    if steps <= 1:  # (of the last exponent nothing is asked, and of integers the first as it is)
+    if steps <= 1:  # PyTorch ignores `end` here, and does not convert `start` to an integer dtype
         first, _ = _ends("logspace", start, end, None)
         power = float(np.power(float(base), float(first)))
         power = power if kind.is_floating_point or not steps else fits(power, kind)
         return _fill_in_order(made, np.array([power][: int(steps)]))
     first, last = _ends("logspace", start, end, kind)
-    if not kind.is_floating_point:  # the ends are whole numbers, the exponents between them are not
+    if not kind.is_floating_point:  # the ends are truncated to ints, the exponents between them are not
         first, last, kind = int(first), int(last), dtypes.float64
     exponents = _steps(first, last, int(steps), kind)
     return _fill_in_order(made, np.power(float(base), exponents.astype(np.float64)))
@@ -278,10 +278,10 @@ def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any
 
 
 def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
-    """Return the numbers of `linspace`: the first half from the start, the second from the end."""
+    """Return the elements of `linspace`: the first half computed from `start`, the second half from `end`."""
     index = np.arange(steps)
     half = steps // 2
-    if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds
+    if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds to the dtype
         real = kind.numpy.type
         first, last = real(start), real(end)
         step = (last - first) / real(steps - 1)
@@ -316,7 +316,7 @@ def eye(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a matrix of n rows and m (or n) columns: ones on the diagonal, else zeros.
+    """Return the (n, m) matrix with ones on the diagonal and zeros elsewhere; m defaults to n.
 
     Raises:
         RuntimeError: `n` or `m` is negative.
@@ -353,7 +353,7 @@ def tril_indices(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the indices, (2, N), of the lower triangle of a matrix, up to diagonal `offset`.
+    """Return the indices, shape (2, N), of the lower triangle of a (row, col) matrix, up to diagonal `offset`.
 
     Example:
         >>> torch.tril_indices(2, 2)
@@ -376,7 +376,7 @@ def triu_indices(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the indices, (2, N), of the upper triangle of a matrix, from diagonal `offset` on.
+    """Return the indices, shape (2, N), of the upper triangle of a (row, col) matrix, from diagonal `offset` on.
 
     Example:
         >>> torch.triu_indices(2, 2)
@@ -389,7 +389,7 @@ def triu_indices(
 def _triangle(
     name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
 ) -> Tensor:
-    """Return the rows and columns of a triangle as one tensor."""
+    """Return the row and column indices that `find` computes, stacked as one (2, N) tensor."""
     check_options(device, layout)
     for what, value in (("row", row), ("col", col)):
         if value < 0:

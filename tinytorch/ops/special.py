@@ -1,7 +1,7 @@
-"""Special functions (the gamma and Bessel families, the normal distribution's, polynomials), and rarer pointwise ops.
+"""Special functions (gamma, Bessel, normal distribution, orthogonal polynomials) and less common pointwise ops.
 
-`torch.special` and the `torch` namespace share them. Values are computed in float64 by `kernels/gamma.py`,
-`kernels/bessel.py`, `kernels/polynomials.py` and `kernels/special.py`, and rounded to the dtype asked for.
+`torch.special` and the `torch` namespace share these functions. The special functions are computed in float64 by
+`kernels/gamma.py`, `bessel.py`, `polynomials.py` and `special.py`, and rounded to the result's dtype.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tinytorch.ops.transcendental import exp, log, pow
 def _refusing(
     name: str, kernel: Callable[..., Any], integers: bool = False, floats: bool = False, half: bool = False
 ) -> Callable[..., Any]:
-    """Return the kernel, which raises PyTorch's error for dtypes that PyTorch has no kernel for."""
+    """Wrap the kernel to raise PyTorch's error for dtypes without a kernel in PyTorch."""
 
     @functools.wraps(kernel)
     def call(*operands: Any) -> Any:
@@ -51,7 +51,7 @@ def _refusing(
 
 
 def _wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel, which computes 16-bit floats in float32."""
+    """Wrap the kernel to compute 16-bit floats in float32."""
 
     def call(*operands: Any) -> Any:
         first = next(each for each in operands if hasattr(each, "dtype"))
@@ -64,7 +64,7 @@ def _wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_tensors(caller: Any) -> Any:
-    """Return an op of two tensors, which refuses numbers, as a function with PyTorch's argument names."""
+    """Wrap an op of two tensors as a function that rejects numbers and has PyTorch's parameter names."""
 
     def call(input: Tensor, other: Tensor) -> Any:
         check_tensor(input, caller.__name__)
@@ -79,11 +79,11 @@ def _of_tensors(caller: Any) -> Any:
 
 
 def _as_floating(x: Any) -> Any:
-    """Return an array of integers in the default floating dtype, others unchanged."""
+    """Return an array of integers converted to the default dtype, other arrays unchanged."""
     return x.astype(dtypes.get_default_dtype().numpy) if x.dtype.kind in "iub" else x
 
 
-# The gamma function's family ----------------------------------------------------------------------
+# Gamma and related functions ----------------------------------------------------------------------
 
 lgamma = pointwise(
     "lgamma", gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x),
@@ -93,7 +93,7 @@ lgamma = pointwise(
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
-    Source: DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
+    Source: DLMF 5.11.1 (Stirling's series) for large arguments; 5.5.3 (reflection) for negative ones.
     """,
     also="special.gammaln", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -105,7 +105,7 @@ digamma = pointwise(
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
-    Source: DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
+    Source: DLMF 5.11.2 (the asymptotic series) for large arguments; 5.5.4 (reflection) for negative ones.
     """,
     also="special.digamma special.psi", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -115,7 +115,7 @@ def _polygamma_of(x: Any, n: int) -> Any:
     return gamma.polygamma(n, _as_floating(x))
 
 
-# (PyTorch numbers the in-place form as another overload.)
+# PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
     renamed(op(x=lambda g, x, n: g * polygamma(n + 1, x))(_polygamma_of), f"PolygammaBackward{k}") for k in range(2)
 )
@@ -126,7 +126,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     """Return the n-th derivative of `digamma`.
 
     Args:
-        n: an int, 0 for `digamma` itself.
+        n: the order of the derivative; 0 is `digamma` itself.
 
     Raises:
         RuntimeError: `n` is negative.
@@ -135,7 +135,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
 
-    Source: DLMF 5.15.2: as a value of Hurwitz' zeta function.
+    Source: DLMF 5.15.2, in terms of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
     return _polygamma(input, _order(n))
@@ -196,7 +196,7 @@ def _mvlgamma(x: Any, p: int) -> Any:
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension `p`.
 
-    That is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
+    It is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
 
     Raises:
         RuntimeError: `p` is less than 1.
@@ -234,7 +234,7 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
 
 
 def _density(x: Tensor, y: Tensor) -> Tensor:
-    """Return the gamma distribution's density of shape x at y, the derivative of `igamma` by y."""
+    """Return the density at y of the gamma distribution of shape x: the derivative of `igamma` by y."""
     return exp((x - 1) * log(y) - y - lgamma(x))
 
 
@@ -244,13 +244,13 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
     doc="""Return the regularized lower incomplete gamma function P(input, other).
 
     Raises:
-        NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
+        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
 
-    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
     """,
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
@@ -259,13 +259,13 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
     doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
     Raises:
-        NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
+        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
 
-    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
     """,
 )))  # fmt: skip
 zeta = pointwise(
@@ -277,12 +277,12 @@ zeta = pointwise(
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
-    Source: DLMF 25.11.5, Euler and Maclaurin's formula.
+    Source: DLMF 25.11.5 (Euler-Maclaurin formula).
     """,
     public="special.zeta", out="promoted", operands="either",
 )  # fmt: skip
 
-# The normal distribution's family -----------------------------------------------------------------
+# The inverse error function -----------------------------------------------------------------------
 
 erfinv = pointwise(
     "erfinv", kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
@@ -300,7 +300,7 @@ erfinv = pointwise(
 
 
 def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the gradient of `i1` or `i1e` by their slope, which is 1 / 2 at 0."""
+    """Return the gradient of `i1` or `i1e` from its derivative `slope`, which is 1 / 2 at 0."""
     tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
     return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
@@ -350,7 +350,7 @@ i1e = pointwise(
 
 
 def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
-    """Return an op of one tensor that PyTorch has no derivative of: its result does not require grad."""
+    """Return an op of one tensor without a derivative in PyTorch: its result does not require grad."""
     return pointwise(
         f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None,
         doc=f"""Return {formula}; without a derivative, as in PyTorch.
@@ -411,12 +411,12 @@ spherical_bessel_j0 = _undifferentiable(
     "[0.0, 1.0, 2.0]", "[1.0000, 0.8415, 0.4546]",
 )  # fmt: skip
 
-# The normal distribution's family, continued ------------------------------------------------------
+# The normal distribution and the scaled error function --------------------------------------------
 
 ndtr = pointwise(
     "special_ndtr", kernels.ndtr, floating=True,
     x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
-    doc="""Return the distribution function of the standard normal distribution, accurate also where it is small.
+    doc="""Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
 
     Example:
         >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
@@ -427,7 +427,7 @@ ndtr = pointwise(
 ndtri = pointwise(
     "special_ndtri", _refusing("ndtri", kernels.ndtri, half=True), floating=True,
     x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
-    doc="""Return the argument at which the standard normal distribution function is `x`: the inverse of `ndtr`.
+    doc="""Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
 
     Example:
         >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
@@ -469,7 +469,7 @@ def _entropy(a: Any) -> Any:
 
 entr = pointwise(
     "special_entr", _wide(_entropy), floating=True, x=lambda g, x: g * (-log(x) - 1),
-    doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where it is negative.
+    doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
 
     Example:
         >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
@@ -530,8 +530,8 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     """Return `log(input / (1 - input))`, the inverse of `sigmoid`.
 
     Args:
-        input: probabilities; outside [0, 1] the result is NaN.
-        eps: if it is given, `input` is first bounded by `eps` and `1 - eps`.
+        input: probabilities; without `eps` the result is NaN outside [0, 1].
+        eps: if not None or negative, `input` is first clamped to [eps, 1 - eps].
 
     Example:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
@@ -558,13 +558,13 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
 
 def _log_sums(x: Any, dim: int) -> Any:
-    """Return the logarithms of the cumulative sums of exp(x), summed in a wider dtype as PyTorch's."""
+    """Return the logarithms of the cumulative sums of exp(x), accumulated in a wider dtype as in PyTorch."""
     wide = x.astype(np.float32 if x.dtype.itemsize == 2 else np.float64, copy=False)
     return np.logaddexp.accumulate(wide, dim).astype(x.dtype, copy=False)
 
 
 def _signed_sums(weights: Any, a: Any, b: Any, dim: int, reverse: builtins.bool) -> Any:
-    """Return the cumulative sums along `dim` of weights * exp(a), times exp(b), by logarithms: nothing overflows."""
+    """Return exp(b) * cumsum(weights * exp(a)) along `dim`, computed with logarithms to avoid overflow."""
     flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
     logs, exponents = np.log(np.abs(weights)) + a, b
     nothing = logs.dtype.type(-np.inf)
@@ -582,7 +582,7 @@ def _signed_sums(weights: Any, a: Any, b: Any, dim: int, reverse: builtins.bool)
     out=lambda g, v, x, out, dim: -v * _sums_before(g, x, out, dim),
 )
 def _sums_after(v: Any, x: Any, out: Any, dim: int) -> Any:
-    """Return at each i the sum over j >= i of v_j exp(x_i - out_j)."""
+    """Return for each i the sum over j >= i of v_j exp(x_i - out_j)."""
     return _signed_sums(v, -out, x, dim, True)
 
 
@@ -593,7 +593,7 @@ def _sums_after(v: Any, x: Any, out: Any, dim: int) -> Any:
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
 def _sums_before(v: Any, x: Any, out: Any, dim: int) -> Any:
-    """Return at each j the sum over i <= j of v_i exp(x_i - out_j): the transpose of `_sums_after`."""
+    """Return for each j the sum over i <= j of v_i exp(x_i - out_j): the transpose of `_sums_after`."""
     return _signed_sums(v, x, -out, dim, False)
 
 
@@ -612,7 +612,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 
     Raises:
-        IndexError: there is no such dimension.
+        IndexError: the dimension is out of range.
         NotImplementedError: `input` holds integers.
 
     Example:
@@ -623,7 +623,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     return _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
 
 
-# Floating-point numbers and integers --------------------------------------------------------------
+# Representation of numbers, integer functions and in-place forms ----------------------------------
 
 _ldexp = pointwise(
     "ldexp", _wide(lambda a, b: a * np.exp2(b)), floating=True,
@@ -650,16 +650,16 @@ def _frexp(x: Any) -> Any:
 
 
 def _power_of_two(x: Tensor) -> Tensor:
-    """Return 2 to the exponent of x, a constant in differentiation."""
+    """Return 2 to the power of the exponent that `frexp` gives for x, as a constant in autograd."""
     return wrap(np.asarray(np.exp2(_below_one(x._array)[1].astype(x._array.dtype))))
 
 
 @public(method=True, out="frexp")
 def frexp(input: Tensor) -> Any:
-    """Return mantissas in [0.5, 1) with sign, and exponents, such that `input = mantissa * 2 ** exponent`.
+    """Return signed mantissas of magnitude in [0.5, 1), and exponents: `input = mantissa * 2 ** exponent`.
 
     Raises:
-        RuntimeError: `input` is not floating-point.
+        RuntimeError: `input` is not of a floating dtype.
 
     Example:
         >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, -6.0]))
@@ -675,7 +675,7 @@ def frexp(input: Tensor) -> Any:
 nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "nextafter", _refusing("nextafter", np.nextafter, integers=True),
     x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
-    doc="""Return the floating-point number next to `x` towards `y`.
+    doc="""Return the next floating-point number after `x` in the direction of `y`.
 
     Example:
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
@@ -728,7 +728,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
 
     Raises:
-        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
+        RuntimeError: the dtypes differ; in backward always, since there is no derivative, as in PyTorch.
 
     Example:
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
@@ -754,10 +754,10 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
 
 @public("", method="float_power_")
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """In-place version of `float_power`: writes the result into this tensor, of float64, and returns it.
+    """In-place version of `float_power`: writes the result into this float64 tensor and returns it.
 
     Raises:
-        RuntimeError: this tensor is not of float64.
+        RuntimeError: the dtype of this tensor is not float64.
 
     Example:
         >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
@@ -807,12 +807,12 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
     return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 
 
-# Of complex numbers, for real ones ----------------------------------------------------------------
+# Functions of complex numbers, applied to real numbers --------------------------------------------
 
 angle = pointwise(
     "angle", lambda a: np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), floating=True,
     x=lambda g: zero_gradient(g),
-    doc="""Return the angle of a number in the complex plane: 0, and pi where it is negative.
+    doc="""Return the angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN.
 
     Example:
         >>> torch.angle(torch.tensor([1.0, -1.0]))
@@ -848,7 +848,7 @@ resolve_neg = public("resolve_neg", method=True)(_itself("resolve_neg", "no nega
 
 @public(method=True)
 def conj_physical_(input: Tensor) -> Tensor:
-    """Return `input` itself, in which real numbers are their own conjugates.
+    """Return `input` itself: the complex conjugate of a real number is the number.
 
     Example:
         >>> x = torch.tensor([1.0, 4.0])
@@ -864,14 +864,14 @@ def imag(input: Tensor) -> NoReturn:
     """Raise PyTorch's error: real numbers have no imaginary part.
 
     Raises:
-        RuntimeError: always; there are no complex numbers.
+        RuntimeError: always, since complex numbers are not supported.
     """
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
 @public(method=True)
 def is_conj(input: Tensor) -> builtins.bool:
-    """Return False: there are no complex numbers.
+    """Return False: complex numbers are not supported.
 
     Example:
         >>> torch.is_conj(torch.tensor([1.0]))
@@ -883,7 +883,7 @@ def is_conj(input: Tensor) -> builtins.bool:
 
 @public(method=True)
 def is_neg(input: Tensor) -> builtins.bool:
-    """Return False: no negation waits to be done.
+    """Return False: tensors have no lazy negation bit.
 
     Example:
         >>> torch.is_neg(torch.tensor([-1.0]))

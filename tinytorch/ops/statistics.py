@@ -1,7 +1,7 @@
-"""Order statistics, histograms, finite differences, reductions of segments.
+"""Order statistics, histograms, finite differences, segment reductions.
 
-What selects elements has PyTorch's rule for the gradient: it goes to the elements that were selected. Quantiles,
-differences and segments are made of other ops.
+The gradient of an op that selects elements goes to the selected elements, as in PyTorch. Quantiles, differences and
+most segment reductions are compositions of other ops.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
 @public(method=True, out="mode")
 @numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return `(values, indices)`: the most frequent element along `dim`, the smallest of several, and its last index.
+    """Return `(values, indices)`: the most frequent element along `dim`, of ties the smallest, and its last index.
 
     Raises:
         IndexError: the dimension is out of range, or empty.
@@ -91,7 +91,7 @@ def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest.
 
-    Which one of equal elements `indices` names may differ from PyTorch.
+    Among equal elements, `indices` may differ from PyTorch's choice.
 
     Raises:
         RuntimeError: there is no k-th element.
@@ -149,7 +149,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         rows = movedim(x, axis, -1)
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
     kept = kept if keepdim else tuple(rows._array.shape[:-1])
-    # (reshaped before the quantiles are moved to the front, and so without a copy)
+    # The final reshape precedes the move of the quantiles to the front, so that it needs no copy.
     ranked = sort(rows, -1)[0]
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
@@ -161,7 +161,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         numbers = np.count_nonzero(~missing, axis=-1, keepdims=True)
         most = wrap(np.maximum(numbers - 1, 0).astype(ranked._array.dtype))
         ranks = points * most
-    else:  # NaN sorts last: so that is where a row with one looks
+    else:  # NaN sorts last, so a row with a NaN selects its last element
         ranks = (points * last).expand((*ranked._array.shape[:-1], points._array.shape[0]))
         ranks = ranks.masked_fill(wrap(missing.any(axis=-1, keepdims=True)), last)
     if interpolation in ("lower", "higher", "nearest"):
@@ -179,16 +179,16 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 @public(method=True, out="quantile", autocast="float32")
 @numpy_names
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """Return the quantiles `q` of all elements, or along `dim`, those of a vector `q` in front; NaN where one is.
+    """Return the quantiles `q` of all elements, or along `dim`; NaN if an element is NaN.
 
     Args:
         input: the tensor, float32 or float64.
-        q: a number in [0, 1], or a vector of them of the dtype of `input`.
+        q: a number in [0, 1], or a vector of the dtype of `input`, whose dimension is the first one of the result.
         dim: the dimension; None for all elements.
-        interpolation: what to do between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        interpolation: the method between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
 
     Raises:
-        RuntimeError: `q` is not in [0, 1]; there are no elements; a dtype does not fit.
+        RuntimeError: `q` is not in [0, 1]; the input is empty; the dtype of `input` or `q` is not supported.
 
     Example:
         >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.25, 0.5]))
@@ -202,7 +202,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """Return the quantiles as `quantile` does, of the elements that are not NaN.
+    """Return the quantiles of the elements that are not NaN, with the arguments of `quantile`.
 
     Example:
         >>> torch.nanquantile(torch.tensor([1.0, torch.nan, 3.0]), 0.5)
@@ -225,7 +225,7 @@ def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any]
 
 
 def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]:
-    """Return the edges of the bins, per column, from their numbers."""
+    """Return the bin edges of each column, from the numbers of bins and the range."""
     bounds = None
     if range is not None:
         if len(range) != 2 * len(columns):
@@ -250,7 +250,7 @@ def _check_bins(count: int, d: int) -> None:
 
 
 def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
-    """Return the edges that are given, having checked them."""
+    """Return copies of the edge vectors `bins` after checking them."""
     for d, each in enumerate(bins):
         if each._array.ndim != 1:
             raise RuntimeError(
@@ -268,7 +268,7 @@ def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
 
 
 def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...], bounded: bool) -> None:
-    # (Of 16 bits PyTorch has no kernel that finds the outer edges.)
+    # PyTorch has no kernel that computes the outer edges of 16-bit floats.
     if input._array.dtype.kind not in FLOATS or (input._array.dtype.itemsize == 2 and not bounded):
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{name_of(input._array)}'")
     if weight is None:
@@ -288,16 +288,16 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
 
 @public(method=True, out="histogram")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return how many elements fall into each of `bins` equal parts of [min, max], as numbers of the input's dtype.
+    """Return the number of elements in each of `bins` equal bins of [min, max], in the dtype of the input.
 
     Args:
-        input: the tensor, of floating point; elements outside, and NaN, are not counted.
-        bins: how many.
-        min: the least value that is counted; where it equals `max`, both are found in the data.
-        max: the largest.
+        input: the tensor, of a floating dtype; elements outside [min, max], and NaN, are not counted.
+        bins: the number of bins.
+        min: the lower end of the range; if `min == max`, the minimum and maximum of the input are used.
+        max: the upper end of the range, included.
 
     Raises:
-        RuntimeError: there is no bin; `min` and `max` are not finite, or in the wrong order.
+        RuntimeError: `bins` is not positive; `min` or `max` is not finite; `min` is greater than `max`.
 
     Example:
         >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -319,17 +319,17 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 def histogram(
     input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
-    """Return `(hist, bin_edges)`: how many elements fall into each bin. The last one holds its right edge, too.
+    """Return `(hist, bin_edges)`: the number of elements in each bin. The last bin includes its right edge.
 
     Args:
-        input: the tensor, of floating point; elements outside, and NaN, are not counted.
-        bins: how many of equal width; or a vector of their edges, ascending.
+        input: the tensor, of a floating dtype; elements outside the range, and NaN, are not counted.
+        bins: the number of bins of equal width; or a vector of ascending bin edges.
         range: the outer edges, two numbers; by default the smallest and the largest element.
-        weight: one number per element, to be summed instead of counted.
-        density: divide so that the integral over all bins is 1.
+        weight: one weight per element; `hist` is then the sum of the weights in each bin.
+        density: normalize so that the integral over all bins is 1.
 
     Raises:
-        RuntimeError: the edges, the weights or the range do not fit; there is no bin.
+        RuntimeError: the edges, the weights or the range are invalid; `bins` is not positive.
 
     Example:
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
@@ -350,16 +350,16 @@ def histogram(
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
-    """Return `(hist, bin_edges)`: how many points fall into each cell of a grid, and its D vectors of edges.
+    """Return `(hist, bin_edges)`: the number of points in each cell of a D-dimensional grid, and D vectors of edges.
 
     Args:
         input: the points, shape (*, D), float32 or float64.
-        bins: how many bins, for all D dimensions or one number for each; or D vectors of edges.
-        range: the outer edges, two numbers per dimension in one sequence.
+        bins: the number of bins, one for all or one for each of the D dimensions; or D vectors of edges.
+        range: the outer edges, one sequence with two numbers per dimension.
         weight, density: as for `histogram`.
 
     Raises:
-        RuntimeError: the edges, the weights or the range do not fit; there is no bin.
+        RuntimeError: the edges, the weights or the range are invalid; a number of bins is not positive.
 
     Example:
         >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), bins=[2, 2]).hist
@@ -383,7 +383,7 @@ def histogramdd(
     else:
         edges = _bin_edges(columns, each, range)
     hist, *made = _histogram(input, weight, tuple(columns), tuple(edges), density)
-    # Edges that were given are returned themselves, as PyTorch does.
+    # Edge tensors passed as `bins` are returned as they are, as in PyTorch.
     return return_types.histogramdd((hist, each if isinstance(each[0], Tensor) else tuple(made)))
 
 
@@ -395,14 +395,14 @@ def histogramdd(
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Return the differences of neighbours along `dim`, `n` times over; of booleans, whether they differ.
+    """Return the `n`-th differences of neighbours along `dim`; for booleans, whether neighbours differ.
 
     Args:
-        n: how many times.
-        prepend, append: what to put before it and after it along `dim`.
+        n: how many times the difference is taken.
+        prepend, append: tensors to concatenate before and after `input` along `dim`.
 
     Raises:
-        RuntimeError: the input has no dimension; what is put around it does not fit; `n` is negative.
+        RuntimeError: the input is 0-d; the shape of `prepend` or `append` does not match; `n` is negative.
         IndexError: the dimension is out of range.
 
     Example:
@@ -427,7 +427,7 @@ def diff(
                 )
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    if n == 0:  # without what is to be put around it, as PyTorch
+    if n == 0:  # without `prepend` and `append`, as in PyTorch
         return input.clone()
     parts = [each for each in (prepend, input, append) if each is not None]
     out: Tensor = cat(parts, axis) if len(parts) > 1 else input
@@ -441,17 +441,17 @@ def diff(
 @public()
 @numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
-    """Return estimates, one tensor per dimension, of the partial derivatives of a function from its values on a grid.
+    """Estimate the partial derivatives of a function from its values on a grid, as one tensor per dimension.
 
-    Inside, by central differences, of second order also on uneven grids; at the ends, one-sided.
+    Interior points use central differences, of second order even on nonuniform grids; the ends, one-sided ones.
 
     Args:
-        spacing: the distance of neighbours: a number, one per dimension, or per dimension a vector of coordinates.
+        spacing: the grid spacing: a number, one number per dimension, or one vector of coordinates per dimension.
         dim: a dimension, or several in a tuple; None for all.
         edge_order: 1 or 2, the order of accuracy at the ends.
 
     Raises:
-        RuntimeError: the spacing does not fit; a dimension is too short.
+        RuntimeError: the number or shape of the spacings does not match; a dimension is too short.
         IndexError: a dimension is out of range.
 
     Example:
@@ -526,7 +526,7 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     if gaps is None:
         middle = (at(2, inner) - at(0, inner)) / (2 * step) if inner > 0 else None
     elif inner > 0:
-        h, k = gap(0, inner), gap(1, inner)  # of a step back, and of one ahead
+        h, k = gap(0, inner), gap(1, inner)  # the distances to the previous and to the next point
         middle = -k / (h * (h + k)) * at(0, inner) + (k - h) / (h * k) * at(1, inner) + h / (k * (h + k)) * at(2, inner)
     if edge_order == 1:
         first, last = (at(1) - at(0)) / gap(0), (at(-1) - at(-2)) / gap(-1)
@@ -540,13 +540,13 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 @public()
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`, as rows.
+    """Return all combinations of `r` elements of a vector as rows, in the order of `itertools.combinations`.
 
     Args:
         with_replacement: an element may occur several times.
 
     Raises:
-        RuntimeError: the input is no vector, or `r` is negative.
+        RuntimeError: the input is not a vector, or `r` is negative.
 
     Example:
         >>> torch.combinations(torch.tensor([1, 2, 3]))
@@ -571,14 +571,14 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 
 def _extreme_slope(g: Any, rows: Any, out: Any, which: Any) -> Any:
-    """Each of the elements that are the extreme, or NaN, gets the same part."""
+    """Return the gradient of segment extremes: elements that tie for the extreme, or are NaN, share it evenly."""
     chosen = (rows == out.index_select(0, which)) | rows.isnan()
     count = zeros_like(out).index_add(0, which, chosen.to(rows.dtype)).clamp(min=1)
     return where(chosen, (g / count).index_select(0, which), 0.0)
 
 
 def _product_slope(g: Any, rows: Any, out: Any, which: Any, first: Any) -> Any:
-    """The product of the others: the quotient, or worked out where the element is 0 or NaN."""
+    """Return the gradient of segment products: product / element, or for 0 and NaN the product of the others."""
 
     def each(x: Any) -> Any:
         return x.index_select(0, which)
@@ -615,20 +615,20 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """Return a reduction of each of the segments that follow one another along `axis`: of each one element.
+    """Reduce each of the consecutive segments along `axis` to one element.
 
     Args:
-        data: the tensor, of floating point.
+        data: the tensor, of a floating dtype.
         reduce: "sum", "mean", "max", "min" or "prod".
         lengths: the lengths of the segments, shape (*, segments), where * are the dimensions before `axis`.
-        indices: left out, as in PyTorch.
-        offsets: instead, where the segments begin, and where the last one ends.
+        indices: not supported, as in PyTorch.
+        offsets: the start of each segment and the end of the last one, shape (*, segments + 1); replaces `lengths`.
         axis: the dimension.
-        unsafe: do not check that the lengths add up.
-        initial: what every reduction begins with.
+        unsafe: do not check that the lengths sum to the size of `axis`.
+        initial: the initial value of every reduction.
 
     Raises:
-        RuntimeError: the lengths do not fit; `reduce` is none of these.
+        RuntimeError: the lengths do not match the data; `reduce` is not one of the names above.
 
     Example:
         >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
@@ -665,7 +665,7 @@ def segment_reduce(
     rows = reshape(data, (math.prod(shape[: at + 1]), *inner))
     many = math.prod(outer)
     begin = given[..., 0] if lengths is None else np.zeros(outer, _INT64, like=given)
-    if (begin != 0).any() or (filled != shape[at]).any():  # rows that are in no segment
+    if (begin != 0).any() or (filled != shape[at]).any():  # drop rows that are in no segment
         steps = np.arange(shape[at], like=data._array)
         inside = (steps >= begin[..., None]) & (steps < (begin + filled)[..., None])
         rows = index_select(rows, 0, wrap(np.flatnonzero(inside)))
