@@ -172,9 +172,10 @@ class Caller:
         self.op, self.form, self.scope = op, form, scope
         self._generated: Any = None
         self._witnessed: Any = None
-        # To compile a text takes 0.3 ms: the functions of ops with few or large calls are generated when first called.
-        small = len(op.inputs) <= 3 and op.outputs == 1 and not (op.residuals or op.result)
-        self.function: Any = self.generated if op.operands or (small and form == CALL) else self._waiting()
+        # To compile a text takes 0.3 ms. Ops of operands and of one tensor share few texts; the functions of the other ops
+        # are generated at the first call.
+        one = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
+        self.function: Any = self.generated if op.operands or (one and form == CALL) else self._waiting()
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property
