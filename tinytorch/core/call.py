@@ -172,7 +172,7 @@ class Caller:
         self.op, self.form, self.scope = op, form, scope
         self._generated: Any = None
         self._witnessed: Any = None
-        # To compile a text takes 0.3 ms. Ops of operands and of one tensor share few texts; the functions of the other ops
+        # To compile a text takes 0.3 ms. Ops of operands and of one tensor share few texts; the functions of other ops
         # are generated at the first call.
         one = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
         self.function: Any = self.generated if op.operands or (one and form == CALL) else self._waiting()
@@ -192,6 +192,7 @@ class Caller:
 
     def _waiting(self) -> Any:
         """Return a function that generates the function when it is first called."""
+        function: Any = None
 
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal function
@@ -199,7 +200,6 @@ class Caller:
                 function = self.generated
             return function(*args, **kwargs)
 
-        function: Any = None
         return call
 
     @property
