@@ -147,7 +147,7 @@ class _Rewriter(ast.NodeTransformer):
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         sides = [self.visit(side) for side in (node.left, *node.comparators)]
         if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (in `a < b < c` the truth value of each comparison decides)
+            kind = "plain" if len(node.ops) == 1 else "number"  # (`a < b < c` tests each comparison)
             sides = [self.hook(kind, node, side) for side in sides]
         node.left, *node.comparators = sides
         return node
