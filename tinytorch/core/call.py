@@ -25,7 +25,7 @@ one tensor and a number, `scaled(x, factor=2)`, abridged:
                 out._edge, out._requires_grad = (node, 0), True
         return out
 
-All forms of a call (`CALL`, `OPERATOR`, `IN_PLACE`, `WRITING`) are generated from this template, and so is the witnessed
+All forms of a call (`CALL`, `OPERATOR`, `IN_PLACE`, `WRITING`) are generated from this template, as is the witnessed
 function (`Caller.witnessed`), which reports to a mode what was computed: the op, the arrays in, the arrays out.
 """
 
