@@ -20,19 +20,19 @@ from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
 
-MOST = 3  # results that have a graph; there is a program for each combination of them
+MOST = 3  # largest number of results with a graph; there is a backward program for each combination of them
 
 
 class Walk(NamedTuple):
     """The program of a backward pass from some of the results.
 
     Attributes:
-        step: takes arrays (saved ones, inputs, the gradients of the results) and returns the gradients of the edges.
-        saved, read: the indices of the saved arrays, and of the inputs, that it takes.
+        step: takes arrays (saved arrays, inputs, the gradients of the results), returns the gradients of the edges.
+        saved, read: the indices of the saved arrays, and of the inputs, that `step` takes.
         arrives: for each edge of the node, whether there is a gradient.
         unreached: the indices of edges that these results do not lead to.
-        unchanged, watched: the indices of inputs and of results that must not have been written to since.
-        frees: a bit for each result from which no backward pass is possible after this one has freed its arrays.
+        unchanged, watched: the indices of inputs and of results that must not be written to before the backward pass.
+        frees: a bit mask of the results from which no backward pass is possible once this one has freed its arrays.
     """
 
     step: Callable[..., tuple[Any, ...]]
@@ -52,12 +52,12 @@ class Backward:
         function: the compiled function.
         recorder: the record of a call of it.
         result: the result of the call; `outputs` are the tensors in it that have a graph.
-        inputs: the tensors that it takes, or reads elsewhere.
+        inputs: the tensors that the function takes as arguments, or reads elsewhere.
 
     Attributes:
         calls: the steps of the forward program.
         saved: the values that the forward program saves for the backward ones.
-        programs: the backward programs; `walks` describes them, by a bit mask of the results that they start at.
+        programs: the backward programs; `walks` describes them, by bit mask of the results from which they start.
         written: the indices of inputs that the function writes to: running statistics, for instance.
         watched: the indices of results that must not be written to before a backward pass.
         holds: returns whether the guards hold for a call's arguments.
@@ -196,7 +196,7 @@ class CompiledFunctionBackward(Node):
 
     __slots__ = ("bits", "call", "freed", "made", "unreached", "watched")
     edges: tuple[Edge, ...]
-    bits: int  # bit mask of the results that the last backward pass started at
+    bits: int  # bit mask of the results from which the last backward pass started
     call: Any
     freed: int  # bit mask of the results from which no backward pass is possible any more
     made: Backward | None
@@ -214,7 +214,7 @@ class CompiledFunctionBackward(Node):
         return made
 
     def watch(self, result: Any) -> None:
-        """Note the results whose memory is saved: a later write to them is an error."""
+        """Register the results whose memory is saved: a later write to them is an error."""
         found = tensors_of(result)
         for k in self.made.watched:  # type: ignore[union-attr]
             x = found[k]
@@ -275,12 +275,12 @@ class CompiledFunctionBackward(Node):
 
 
 class Spent(Node):
-    """The node of a result whose graph the compiled step has already gone through and freed."""
+    """The node of a result whose graph the compiled step has already traversed and freed."""
 
     __slots__ = ()
 
     def __new__(cls, name: str, shape: Any, kind: Any) -> Spent:
-        """Return a node of a class with the name of the node that it stands for."""
+        """Return a node of a class that has the name of the node that it replaces."""
         return object.__new__(_spent(name))
 
     def __init__(self, name: str, shape: Any, kind: Any) -> None:
@@ -299,7 +299,7 @@ def _spent(name: str) -> Any:
 
 
 class Arrival(Node):
-    """The end of one edge to an input; gradients that arrive by different edges are kept apart."""
+    """The end of one edge to an input; gradients that arrive along different edges are kept separate."""
 
     __slots__ = ()
 
@@ -311,10 +311,10 @@ class Arrival(Node):
 
 @contextlib.contextmanager
 def _arriving(roots: Sequence[Edge], ends: Container[Edge]) -> Iterator[dict[Edge, Edge]]:
-    """Replace every edge to one of the ends by an edge to an `Arrival`: gradients are not summed yet.
+    """Replace every edge to one of the ends by an edge to an `Arrival`, so that gradients are not summed.
 
     Yields:
-        The new edges, in the order in which a backward pass visits them, with those that they replace.
+        A dictionary from the new edges, in the order in which a backward pass visits them, to the replaced edges.
     """
     nodes = sorted(_walked([edge[0] for edge in roots], ends), key=_number, reverse=True)
     before = [(node, node.edges) for node in [*nodes, *_inner(nodes)]]
@@ -345,7 +345,7 @@ def _walked_back(
 ) -> tuple[list[Call], list[Value | None]]:
     """Return the calls of a backward pass to `ends` and `others`, and the gradients that arrive at `ends`.
 
-    They are removed from the recorder.
+    The calls are removed from the recorder.
     """
     count, constants = len(recorder.calls), len(recorder.constants)
     with recorder:
@@ -364,14 +364,14 @@ def _saved(calls: list[Call], after: list[Call], made: list[Value], given: list[
     own = {id(value) for value in given} | {id(value) for call in after for value in call.outputs if value is not None}
     saved: dict[int, Value] = {}
     for value in [*made, *[value for call in after for value in call.inputs()]]:
-        changes = value.constant and value.memory in written_to  # random numbers, for instance
+        changes = value.constant and value.memory in written_to  # for instance random numbers
         if id(value) not in own and (changes or not value.constant):
             saved[id(value)] = value
     return list(saved.values())
 
 
 def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[Call]:
-    """Return copies of the calls that create those of the saved values that are views of inputs."""
+    """Return copies of the calls that create the saved values that are views of inputs."""
     waiting = [value for value in saved if value.place is None and value.memory in given]
     sources = {id(value.source) for value in waiting}
     for value in waiting:  # grows
@@ -389,7 +389,7 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
 
 
 def is_freed(node: Any) -> bool:
-    """Return whether a backward pass from a node would reach one whose saved tensors are freed."""
+    """Return whether a backward pass from a node would reach a node whose saved tensors are freed."""
     return any(inner.saved is None for inner in _walked([node], ()))
 
 
@@ -412,7 +412,7 @@ def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
 
 
 def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
-    """Return the nodes that a backward pass reaches, not beyond the edges `ends`."""
+    """Return the nodes that a backward pass reaches without following the edges `ends`."""
     found = list(dict.fromkeys(nodes))
     seen = set(found)
     for node in found:  # grows

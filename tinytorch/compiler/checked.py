@@ -20,7 +20,7 @@ from tinytorch.core.tensor import Tensor, wrap
 
 
 class CheckError(RuntimeError):
-    """A program does not do the same as its function."""
+    """A program differs from its function in a result or an effect."""
 
 
 class Checked(Compiled):
@@ -86,7 +86,7 @@ class Outcome:
         self.what: dict[str, Any] = {}
         try:
             self.result = call()
-        except Exception as error:  # of any class: errors are compared, too
+        except Exception as error:  # errors of all classes are compared too
             self.error = error
             self.what["the error"] = f"{type(error).__name__}"
         if not any(self.result is signal for signal in (MISSED, LEFT, BUSY)):
@@ -94,7 +94,7 @@ class Outcome:
             self._take_gradients(inputs)
 
     def _take_gradients(self, inputs: list[Tensor]) -> None:
-        """Note the gradients of results that have a graph, which is retained."""
+        """Compute the gradients of results that have a graph, and retain the graph."""
         given = {id(x) for x in inputs}
         outputs = [x for x in tensors_of(self.result) if x._edge is not None and id(x) not in given]
         outputs = [x for x in outputs if not isinstance(x._edge[0], Spent)]  # type: ignore[index]
@@ -108,7 +108,7 @@ class Outcome:
             _enter(self.what, f"the gradients of the result{f' {k}' * (len(outputs) > 1)}", found)
 
     def look(self, seen: Visible) -> None:
-        """Note the state of all visible objects."""
+        """Copy the state of all visible objects."""
         self.what |= seen.described()
 
     def differences(self, found: Outcome) -> list[str]:
@@ -125,7 +125,7 @@ def _some_numbers(x: Tensor) -> Tensor:
 
 
 def _enter(what: dict[str, Any], where: str, x: Any) -> None:
-    """Note a result and its elements."""
+    """Enter a result and its elements into a dictionary."""
     what[where] = described(x)
     if isinstance(x, (list, tuple)):
         for k, element in enumerate(x):

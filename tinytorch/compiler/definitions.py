@@ -1,9 +1,9 @@
-"""Definitions for a saved program: names of kernels, and the text of functions that stand outside of `kernels/`.
+"""Definitions for a saved program: imports of kernels, and the source of functions from outside of `kernels/`.
 
-What a module of `kernels/` defines is imported by its name, from a copy of the module. The bodies of operations in
-`ops/`, formulas and the steps of optimizers are functions whose source can be read: `Definitions` takes their text as
-it stands, with its comments, and changes only what must be: names of what other modules define, annotations,
-decorators, tensors, which are arrays there, and dtypes, which are NumPy's. What the text names is taken up in turn.
+Functions and classes of `kernels/` are imported by name from a copy of their module. Operations in `ops/`, formulas and
+optimizer steps are functions whose source can be read: `Definitions` copies it with its comments, and changes only
+names that other modules define, annotations, decorators, tensors (which become arrays) and dtypes (which become
+NumPy's). The objects that the source names are added to the definitions in turn.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tinytorch.kernels import dtypes, native, programs
 from tinytorch.kernels.random import Source
 
 HOUSE, KERNELS = "tinytorch", "tinytorch.kernels."
-#: Elements up to which an array is written as numbers.
+#: The largest number of elements of an array that is written as literal numbers.
 SHORT = 16
-#: What stands for the value of a name that is not known.
+#: The value of a name whose value is not known.
 NOTHING: Any = object()
-#: Returns the value of a name, and a function by which `Definitions` take it up.
+#: Returns the value of a name, and a function that adds it to `Definitions`.
 LookUp = Callable[[str], tuple[Any, Callable[["Definitions"], Any]]]
 _COMMENT = re.compile(r" *# (fmt: skip|type: ignore|noqa).*$", re.MULTILINE)
 
@@ -42,7 +42,7 @@ class NotSaved(RuntimeError):
     """Why a program cannot be written to a file."""
 
 
-# What stands in for functions of the package: in the text that is cut from outside of `kernels/`, dtypes are NumPy's.
+# Replacements for functions of the package: in source from outside of `kernels/`, dtypes are NumPy's.
 _STAND_INS: list[tuple[Any, Any]] = [
     (dtypes.as_dtype, np.dtype), (dtypes.checked, programs.checked), (dtypes.dtype, np.dtype),
     (dtypes.result_dtype, programs.result_dtype), (dtypes.promote_types, programs.promoted), (tensor.Tensor, ()),
@@ -50,7 +50,7 @@ _STAND_INS: list[tuple[Any, Any]] = [
 
 
 def same(dtype: Any) -> Any:
-    """Return a dtype as it is."""
+    """Return a dtype unchanged."""
     return dtype
 
 
@@ -58,7 +58,7 @@ _STAND_INS.append((dtypes.from_numpy_dtype, same))
 
 
 def _plain(value: Any) -> Any:
-    """Return what stands in for a value, or the function that a wrapper for rare dtypes, or of Python's, is around."""
+    """Return the replacement of a value, or the function inside a wrapper (for rare dtypes, or of `functools`)."""
     while True:
         for known, other in _STAND_INS:
             if value is known:
@@ -94,15 +94,15 @@ def _is_house(name: str) -> bool:
 
 
 class Definition:
-    """Something that a file has under a name, or that is written where it is used.
+    """An object that a file defines under a name, or an expression that is written where it is used.
 
     Attributes:
-        parts: its text, with definitions in the places of names.
-        wish: what it would be called; None if the text stands for itself.
-        name: what it is called, once all are known.
-        local: names that mean something else within it.
+        parts: the source, with definitions in the places of names.
+        wish: the preferred name; None for an expression without a name.
+        name: the final name, chosen once all definitions are known.
+        local: names that the source binds locally.
         kind: "import", "value" or "function".
-        array: of an array that lies beside the file, it.
+        array: the array, if it is stored beside the file.
     """
 
     def __init__(self, kind: str, wish: str | None = None) -> None:
@@ -113,7 +113,7 @@ class Definition:
         self.array: Any = None
 
     def named(self) -> Iterator[Definition]:
-        """Yield the definitions that it names."""
+        """Yield the definitions that its source names."""
         for each in self.parts:
             if isinstance(each, Definition) and each is not self:
                 if each.wish is None:
@@ -122,25 +122,25 @@ class Definition:
                     yield each
 
     def is_plain(self) -> bool:
-        """Return whether it is a value that follows from no function or class."""
+        """Return whether it is a value that depends on no function or class."""
         return self.kind == "value" and all(each.kind == "import" or each.is_plain() for each in self.named())
 
     @property
     def text(self) -> str:
-        """The text of the definition."""
+        """The source of the definition."""
         return "".join([each if isinstance(each, str) else each.shown for each in self.parts])
 
     @property
     def shown(self) -> str:
-        """What stands where it is used."""
+        """The text by which other source refers to it: its name, or the expression itself."""
         return self.text if self.wish is None else self.name
 
 
 class Text:
-    """Python's text and the changes that are to be made in it, by place.
+    """The source of a module, with the offsets of its syntax nodes, to which edits refer.
 
     Args:
-        source: the text of a module.
+        source: the source of the module.
     """
 
     def __init__(self, source: str) -> None:
@@ -152,24 +152,24 @@ class Text:
             self._starts.append(self._starts[-1] + len(line))
 
     def start(self, node: Any) -> int:
-        """Return where a node begins."""
+        """Return the offset of the start of a node."""
         return self._starts[node.lineno - 1] + int(node.col_offset)
 
     def end(self, node: Any) -> int:
-        """Return where a node ends."""
+        """Return the offset of the end of a node."""
         return self._starts[node.end_lineno - 1] + int(node.end_col_offset)
 
     def of_line(self, place: int) -> int:
-        """Return where the line of a place begins."""
+        """Return the offset of the start of the line that contains an offset."""
         return self.bytes.rfind(b"\n", 0, place) + 1
 
     def after_line(self, place: int) -> int:
-        """Return where the line after that of a place begins."""
+        """Return the offset of the start of the line after the one that contains an offset."""
         found = self.bytes.find(b"\n", place)
         return len(self.bytes) if found < 0 else found + 1
 
     def parts(self, start: int, end: int, edits: list[tuple[int, int, Any]]) -> list[Any]:
-        """Return the text between two places after the changes: those within another one are left out."""
+        """Return the source between two offsets with the edits applied; edits inside other edits are dropped."""
         found: list[Any] = [""]
         for begin, stop, new in sorted(edits, key=lambda edit: (edit[0], edit[0] != edit[1], -edit[1])):
             if begin >= start and stop <= end:
@@ -220,13 +220,13 @@ def _bound(node: Any) -> set[str]:
 
 
 class Edits(ast.NodeVisitor):
-    """Finds what is to be changed in the text of a definition.
+    """Collects the edits of a definition's source.
 
     Args:
-        text: where it stands.
-        look_up: returns the value of a global name, or NOTHING, and a function by which `definitions` take it up.
-        own: what is defined.
-        none: by argument, whether it is None, as far as is known.
+        text: the source of the module that contains the definition.
+        look_up: returns the value of a global name, or NOTHING, and a function that adds it to `definitions`.
+        own: the definition.
+        none: by argument, whether it is None, where this is known.
     """
 
     def __init__(
@@ -234,24 +234,24 @@ class Edits(ast.NodeVisitor):
     ) -> None:
         self.text, self.look_up, self.own, self.definitions = text, look_up, own, definitions
         self.none = none or {}
-        self.defaults: tuple[Any, ...] = ()  # the values of those of arguments
+        self.defaults: tuple[Any, ...] = ()  # the values of the arguments' defaults
         self.found: list[tuple[int, int, Any]] = []
         self.local: set[str] = set()
         self._scopes: list[set[str]] = []
         self._kinds: list[str] = []
 
     def cut(self, start: int, end: int, new: Any = "") -> None:
-        """Note a change."""
+        """Add an edit: replace the source between two offsets."""
         self.found.append((start, end, new))
 
     def cut_line(self, node: ast.AST) -> None:
-        """Leave out the lines of a statement."""
+        """Delete the lines of a statement."""
         self.cut(self.text.of_line(self.text.start(node)), self.text.after_line(self.text.end(node) - 1))
 
     # Names ----------------------------------------------------------------------------------------
 
     def value(self, node: Any) -> tuple[Any, Any]:
-        """Return the value of a global name, or of what a module of this package has, and how to take it up."""
+        """Return the value of a global name, or of a member of a module of this package, and how to add it."""
         if isinstance(node, ast.Name) and not any(node.id in scope for scope in self._scopes):
             return self.look_up(node.id)
         if isinstance(node, ast.Attribute):
@@ -265,18 +265,18 @@ class Edits(ast.NodeVisitor):
         return NOTHING, None
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Let a global name stand for what is taken up."""
+        """Replace a global name by the definition of its value."""
         value, take = self.value(node)
         if value is not NOTHING:
             self.cut(self.text.start(node), self.text.end(node), take(self.definitions))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Let a member of a module stand for what is taken up; an array is its own tensor."""
+        """Replace a member of a module by its definition; replace `x._array` by `x`."""
         value, take = self.value(node)
         if value is not NOTHING:
             self.cut(self.text.start(node), self.text.end(node), take(self.definitions))
             return
-        if node.attr in ("_array", "numpy"):  # what a tensor, and a dtype, hold of NumPy's
+        if node.attr in ("_array", "numpy"):  # the array of a tensor, the NumPy dtype of a dtype
             self.cut(self.text.end(node.value), self.text.end(node))
         elif node.attr in _KINDS:
             self.cut(self.text.start(node), self.text.start(node), "(")
@@ -287,7 +287,7 @@ class Edits(ast.NodeVisitor):
         self.visit(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """See a text with values in it, whose places Python tells from 3.12 on."""
+        """Visit an f-string; Python reports the offsets of its expressions from 3.12 on."""
         if sys.version_info >= (3, 12):
             self.generic_visit(node)
             return
@@ -304,7 +304,7 @@ class Edits(ast.NodeVisitor):
                     self.cut(at + found.start(), at + found.end(), take(self.definitions))
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """Cut what an error tells by the package's own means."""
+        """Replace an error whose message calls functions of the package by one with a constant message."""
         error = node.exc
         if error is None or not any(self._is_own(self.value(each)[0]) for each in ast.walk(error)):
             self.generic_visit(node)
@@ -316,12 +316,12 @@ class Edits(ast.NodeVisitor):
         self.cut(self.text.start(error), self.text.end(error), f'{kind}("{message}")')
 
     def _is_own(self, value: Any) -> bool:
-        """Return whether a value is a function or class of this package that knows more than arrays."""
+        """Return whether a value belongs to this package, but not to `kernels/` (or belongs to its `dtypes`)."""
         module = getattr(value, "__module__", None) or ""
         return _is_house(module) and (not module.startswith("tinytorch.kernels") or "dtypes" in module)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Leave away what makes a tensor of an array."""
+        """Remove calls that convert an array to a tensor."""
         value, _ = self.value(node.func)
         if value is tensor.wrap:
             simple = isinstance(node.args[0], ast.Call | ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
@@ -332,7 +332,7 @@ class Edits(ast.NodeVisitor):
         self.called(node)
 
     def called(self, node: ast.Call) -> None:
-        """See a call: a method is no member of a dtype."""
+        """Visit a call; a called `x.numpy` is a method of `x`, not a member of a dtype."""
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", *_KINDS):
             self.visit(node.func.value)
         else:
@@ -341,7 +341,7 @@ class Edits(ast.NodeVisitor):
             self.visit(each)
 
     def visit_For(self, node: ast.For) -> None:
-        """Leave out what modes are told."""
+        """Remove loops that notify the modes."""
         if any(self.value(each)[0] is mode.local for each in ast.walk(node.iter)):
             self.cut_line(node)
         else:
@@ -360,7 +360,7 @@ class Edits(ast.NodeVisitor):
         self._kinds.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """See a function within."""
+        """Visit a nested function."""
         for each in node.decorator_list:
             value, _ = self.value(each.func if isinstance(each, ast.Call) else each)
             base = each.func if isinstance(each, ast.Call) else each
@@ -383,7 +383,7 @@ class Edits(ast.NodeVisitor):
         self._within(node, node.body if self._kinds or not self.none else self._reached(node))
 
     def _reached(self, node: ast.FunctionDef) -> list[Any]:
-        """Return the statements of a function that are reached, and leave the others out."""
+        """Return the reachable statements of a function, and delete the others."""
         found: list[Any] = []
         for each in node.body:
             holds = self._holds(each.test, found) if isinstance(each, ast.If) and not each.orelse else None
@@ -425,7 +425,7 @@ class Edits(ast.NodeVisitor):
             self.cut(start, self.text.end(node.returns))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Leave an annotation away."""
+        """Remove an annotation."""
         if self._kinds and self._kinds[-1] == "NamedTuple":
             self.cut(self.text.start(node.annotation), self.text.end(node.annotation), "object")
         elif node.value is None:
@@ -437,12 +437,12 @@ class Edits(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """See a function within."""
+        """Visit a nested function."""
         self._defaults(node.args)
         self._within(node, [node.body])
 
     def _defaults(self, given: ast.arguments) -> None:
-        """See the defaults of arguments, which may name what is not there any more where the function was made."""
+        """Visit the defaults of arguments, which may name objects that existed only while the function was defined."""
         for k, default in enumerate([*given.defaults, *[each for each in given.kw_defaults if each is not None]]):
             names = [each for each in ast.walk(default) if isinstance(each, ast.Name)]
             known = all(hasattr(builtins, each.id) or self.value(each)[0] is not NOTHING for each in names)
@@ -453,7 +453,7 @@ class Edits(ast.NodeVisitor):
                 self.cut(self.text.start(default), self.text.end(default), made)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """See a class."""
+        """Visit a class."""
         for each in node.bases:
             self.visit(each)
         plain = [ast.unparse(each) for each in node.bases]
@@ -465,7 +465,7 @@ class Edits(ast.NodeVisitor):
         self._kinds.pop()
 
     def comprehension(self, node: Any) -> None:
-        """See a comprehension, which has names of its own."""
+        """Visit a comprehension, which has its own scope."""
         self.visit(node.generators[0].iter)
         first, *others = node.generators
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -475,7 +475,7 @@ class Edits(ast.NodeVisitor):
 
 
 class _MethodEdits(Edits):
-    """Finds what is to be changed in the text of a method: what `self` has stands by itself."""
+    """Collects the edits of a method's source: attributes of `self` become definitions."""
 
     def __init__(
         self, text: Text, look_up: LookUp, own: str, definitions: Definitions, take: Callable[[str], Definition] | None
@@ -484,14 +484,14 @@ class _MethodEdits(Edits):
         self._take = take
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Let a member of the object stand for what is taken up."""
+        """Replace an attribute of `self` by its definition."""
         if self._take is not None and isinstance(node.value, ast.Name) and node.value.id == "self":
             self.cut(self.text.start(node), self.text.end(node), self._take(node.attr))
         else:
             super().visit_Attribute(node)
 
 
-#: Members of our dtypes (of tensors they are methods), by the kinds of NumPy's that they are true of.
+#: Members of our dtypes (methods of tensors), with the kinds of NumPy dtypes for which they are true.
 _KINDS = {"is_floating_point": "f", "is_signed": "if"}
 
 
@@ -499,14 +499,14 @@ _KINDS = {"is_floating_point": "f", "is_signed": "if"}
 
 
 class Definitions:
-    """What a file needs.
+    """The definitions that a file needs.
 
     Args:
-        taken: names that are given already.
+        taken: names that are in use already.
 
     Attributes:
-        all: definitions with names, each after those that it needs.
-        modules: those of `kernels/` that the file imports, by their full names.
+        all: definitions with names, each after the definitions that it uses.
+        modules: the full names of the modules of `kernels/` that the file imports.
     """
 
     def __init__(self, taken: set[str]) -> None:
@@ -521,7 +521,7 @@ class Definitions:
         """Return the definition of a value.
 
         Raises:
-            NotSaved: it is nothing that could be written.
+            NotSaved: the value cannot be written as source.
         """
         value = _plain(value)
         key = repr(value) if _is_simple(value) else id(value)
@@ -554,7 +554,7 @@ class Definitions:
         return made
 
     def kernel(self, name: str) -> Definition:
-        """Return the definition of what a module of `kernels/` has under a name; the module is copied whole."""
+        """Return the import of a member of a module of `kernels/`; the module is copied whole."""
         found = self._known.get(("kernel", name))
         if found is None:
             found = self._known["kernel", name] = Definition("value", name.rpartition(".")[2])
@@ -564,7 +564,7 @@ class Definitions:
         return found
 
     def _instance(self, key: Any, value: Any, wish: str) -> Definition:
-        """Define an object of a class of kernels: by its attributes, but for what it works out when it is asked."""
+        """Define an instance of a class of `kernels/` by its attributes, except those that it computes on demand."""
         kind = type(value)
         made = self._known[key] = Definition("value", wish)
         later = [name for name, of in vars(kind).items() if isinstance(of, functools.cached_property)]
@@ -626,12 +626,12 @@ class Definitions:
         return made
 
     def method(self, function: types.FunctionType, wish: str, take: Callable[[str], Definition] | None) -> Definition:
-        """Return the definition of a method as a function that has no `self`.
+        """Return the definition of a method as a function without `self`.
 
         Args:
             function: the method.
-            wish: what it would be called.
-            take: returns the definition of what `self` has under a name; None for a static method.
+            wish: the preferred name.
+            take: returns the definition of an attribute of `self`; None for a static method.
         """
         key = ("method", function)
         found = self._known.get(key)
@@ -652,10 +652,10 @@ class Definitions:
         return self._write(made, node, text, edits)
 
     def rule(self, function: types.FunctionType, none: dict[str, bool]) -> Definition:
-        """Return the definition of a rule for gradients, without what is not reached.
+        """Return the definition of a gradient formula, without its unreachable statements.
 
         Args:
-            function: the rule; what it does with tensors is done with their arrays.
+            function: the formula; its operations on tensors become operations on arrays.
             none: by argument, whether it is None.
         """
         key = ("rule", function, *none.items())
@@ -663,12 +663,12 @@ class Definitions:
         return self._function(key, function, function.__name__, none) if found is None else found
 
     def formula(self, name: str, calls: list[list[Any]], whole: bool) -> Definition:
-        """Return the definition of a function of a gradient, and of items, that calls rules.
+        """Return the definition of a function of a gradient and of saved items that calls formulas.
 
         Args:
-            name: what it would be called.
-            calls: the text of each call.
-            whole: there is one, which returns all gradients.
+            name: the preferred name.
+            calls: the source of each call.
+            whole: there is one call, which returns all gradients.
         """
         text = "".join([each if isinstance(each, str) else str(id(each)) for call in calls for each in call])
         found = self._known.get(("formula", text))
@@ -705,7 +705,7 @@ class Definitions:
         return self._source_of(kind.__name__, found[0], text, looker(vars(sys.modules[kind.__module__])), key)
 
     def _answer(self, key: Any, function: Any) -> Definition:
-        """Define a function that answers what another one answers now."""
+        """Define a function that returns the value that another function returns now."""
         made = self._known[key] = Definition("function", function.__name__)
         document = _paragraph(inspect.getdoc(function) or "").partition(":")[0].rstrip(".")
         answer = function()
@@ -714,24 +714,24 @@ class Definitions:
         return self._add(made)
 
     def _generator(self, key: Any, source: Source) -> Definition:
-        """Define a generator of random numbers that goes on where this one is."""
+        """Define a generator of random numbers that starts with the present state of this one."""
         made = self._known[key] = Definition("value", "source")
         state = self.array(source.state(), "source_state")
         made.parts = [made, " = ", self.take(Source), f"({source.seed})\n", made, ".set_state(", state, ")"]
         return self._add(made)
 
     def array(self, value: Any, wish: str) -> Definition:
-        """Return the definition of an array that lies beside the file."""
+        """Return the definition of an array that is stored beside the file."""
         made = Definition("value", wish)
         made.array, after = laid_down(value)
         made.parts = [made, " = ", *after("arrays[", _Quoted(made), "]")]
         return self._add(made)
 
     def constant(self, module: Any, name: str, node: ast.expr | None, value: Any) -> Definition:
-        """Return the definition of what a module has under a name that is no function or class.
+        """Return the definition of a global of a module that is neither a function nor a class.
 
         Args:
-            node: the expression that it was set to, if there is one that tells all.
+            node: the expression that the module assigns to it, if that determines its value.
         """
         key = (id(module), name)
         found = self._known.get(key)
@@ -751,13 +751,13 @@ class Definitions:
         return self._add(made)
 
     def imported(self, module: str, name: str | None, wish: str) -> Definition:
-        """Return the definition that an import is."""
+        """Return the definition of an import."""
         key = ("import", module, name)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Definition("import", wish)
             if module == "numpy" and name is None:
-                found.name = "np"  # it is there already
+                found.name = "np"  # every file imports it
                 return found
             if name is None:
                 found.parts = [f"import {module}"] if module == wish else [f"import {module} as ", found]
@@ -772,7 +772,7 @@ class Definitions:
     # Values ---------------------------------------------------------------------------------------
 
     def _expression(self, value: Any, wish: str) -> list[Any]:
-        """Return the text of a value."""
+        """Return the source of an expression for a value."""
         if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes, range):
             return ["..." if value is Ellipsis else repr(value)]
         if type(value) is float:
@@ -829,7 +829,7 @@ class Definitions:
         return [self._add(made)]
 
     def _by_name(self, value: Any, wish: str) -> list[Any]:
-        """Return the name by which NumPy, or Python's library, has something."""
+        """Return the qualified name of an object of NumPy or of Python's standard library."""
         owner = getattr(value, "__self__", None)
         name = getattr(value, "__name__", "")
         if isinstance(value, types.ModuleType) and not _is_house(value.__name__):
@@ -876,10 +876,10 @@ class Definitions:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return what NumPy's dtype is called as an argument.
+    """Return the expression of a NumPy dtype as an argument.
 
     Raises:
-        NotSaved: it is none of NumPy's own.
+        NotSaved: the dtype is not built into NumPy.
     """
     if dtype.isbuiltin != 1:
         raise NotSaved(f"there are arrays of {dtype}, which NumPy has not: convert them to float32 before")
@@ -887,7 +887,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def literal(array: Any) -> str | None:
-    """Return the text of an array that is short, or one number again and again; else None."""
+    """Return the expression of an array that is short, or filled with one number; else None."""
     kind = dtype_name(array.dtype)
     if not array.flags.c_contiguous or not array.size or not np.isfinite(array).all():
         return None
@@ -902,13 +902,13 @@ def literal(array: Any) -> str | None:
 
 
 def laid_down(array: Any) -> tuple[Any, Callable[..., list[Any]]]:
-    """Return an array that a file can hold, and a function that makes of its text that of the array as it is laid out.
+    """Return an array that a file can store, and a function from its expression to that with the original strides.
 
     Raises:
-        NotSaved: its dtype is none of NumPy's own.
+        NotSaved: the dtype is not built into NumPy.
     """
     kind = dtype_name(array.dtype)
-    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # in which it lies in memory
+    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # of dimensions in memory
     if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
         return array, lambda *text: [*text]
     if array.transpose(order).flags.c_contiguous:
@@ -922,7 +922,7 @@ def laid_down(array: Any) -> tuple[Any, Callable[..., list[Any]]]:
 
 
 class _Quoted(Definition):
-    """The name of a definition as a text."""
+    """The name of a definition as a string literal."""
 
     def __init__(self, of: Definition) -> None:
         super().__init__("value")
@@ -934,7 +934,7 @@ class _Quoted(Definition):
 
 
 def looker(scope: dict[str, Any]) -> LookUp:
-    """Return a function that finds a global name of a module: its value, and how `Definitions` take it up."""
+    """Return a function that looks up a global name of a module: its value, and how to add it to `Definitions`."""
 
     def look_up(name: str) -> tuple[Any, Any]:
         if name not in scope:
@@ -960,7 +960,7 @@ def looker(scope: dict[str, Any]) -> LookUp:
 
 
 def _member(module: types.ModuleType, name: str) -> tuple[Any, Any]:
-    """Return the value of a global of a module of the package, and how `Definitions` take it up."""
+    """Return the value of a global of a module of the package, and how to add it to `Definitions`."""
     value = vars(module).get(name, NOTHING)
     known = any(value is each for each, _ in _STAND_INS) or value is dtypes.get_default_dtype
     if not module.__name__.startswith(KERNELS) or known or isinstance(value, (types.ModuleType, dtypes.dtype)):
@@ -988,7 +988,7 @@ def _binding(file: str, name: str) -> tuple[str | None, Any]:
         elif isinstance(node, ast.AnnAssign | ast.Assign) and node.value is not None:
             found += _assigned(node, name)
         elif not isinstance(node, ast.FunctionDef | ast.ClassDef) and name in _stored(node):
-            return None, None  # in a loop, say
+            return None, None  # for instance in a loop
     return found[0] if len(found) == 1 else (None, None)
 
 
@@ -1008,7 +1008,7 @@ def _assigned(node: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _node_of(text: Text, code: types.CodeType) -> Any:
-    """Return the function, or lambda, that a code was compiled from."""
+    """Return the syntax node of the function or lambda that a code object was compiled from."""
     found: list[Any] = []
     for node in ast.walk(text.tree):
         if isinstance(node, ast.FunctionDef):
@@ -1040,7 +1040,7 @@ def _is_alike(node: ast.Lambda, code: types.CodeType) -> bool:
 
 
 def _is_simple(value: Any) -> bool:
-    """Return whether a value is one whose text stands where it is used."""
+    """Return whether a value is written as a literal where it is used."""
     if type(value) is tuple:
         return all(_is_simple(each) for each in value)
     return type(value) in (bool, int, str) or (type(value) is float and value != 0)
@@ -1051,7 +1051,7 @@ def _paragraph(document: str) -> str:
 
 
 def _stripped(parts: list[Any]) -> list[Any]:
-    """Return the arguments of a lambda without what surrounds them."""
+    """Return the parameters of a lambda without surrounding white space."""
     first, *others = parts
     parts = [first.lstrip() if isinstance(first, str) else first, *others]
     last = parts[-1].rstrip()
@@ -1059,12 +1059,12 @@ def _stripped(parts: list[Any]) -> list[Any]:
 
 
 def _tidied(parts: list[Any], indent: int) -> list[Any]:
-    """Return parts of a text without comments to tools, and with so much less of indentation."""
+    """Return parts of source without comments for linters, with `indent` fewer columns of indentation."""
     found: list[Any] = []
     for k, each in enumerate(parts):
         if isinstance(each, str):
             lines = _COMMENT.sub("", each).split("\n")
-            first = [] if k == 0 else lines[:1]  # what follows a name does not begin a line
+            first = [] if k == 0 else lines[:1]  # text after a name continues a line
             others = [line if line[:indent].strip() else line[indent:] for line in lines[len(first) :]]
             found.append("\n".join([*first, *others]))
         else:

@@ -1,6 +1,6 @@
 """The entry of a program: a function that checks the guards, runs the program and wraps its results.
 
-It is generated as source, too: its speed is the overhead of a call.
+The entry is generated as source too, since its running time is the overhead of every call.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Given(NamedTuple):
 
     Attributes:
         where: the expression by which a call finds it.
-        stays: it is the same tensor in all calls.
-        shape, dtype, contiguous: those of its array.
+        stays: whether it is the same tensor in all calls.
+        shape, dtype, contiguous: the properties of its array.
     """
 
     where: str
@@ -55,22 +55,22 @@ class Entry:
 
     Args:
         function: the compiled function.
-        recorder, guards: the record of a call of it, with `args` and `kwargs`.
+        recorder, guards: the record of a call of the function with `args` and `kwargs`, and the guards of that call.
         result: the result of the call.
 
     Attributes:
         enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, LEFT or BUSY.
-        guards: the conditions, as text.
-        programs: the program, and those of its gradient; `inputs` describe the first one's arguments.
-        broken: why the program cannot run, or an empty string.
-        retired: it is not run any more.
-        extra: it has the same guards as another program, and runs while that is busy in another thread.
+        guards: the source of the conditions.
+        programs: the program, then its backward programs; `inputs` describe the first one's arguments.
+        broken: the reason why the program cannot run, or an empty string.
+        retired: whether the program must not run again.
+        extra: whether another program has the same guards, so that this one runs while that one is busy.
         returned: the expression that wraps the results.
-        source: the text of the programs.
+        source: the source of the programs.
         runs: the number of calls.
 
     Raises:
-        NotRecorded: the call cannot be a program.
+        NotRecorded: the call cannot be compiled.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Entry:
         return step
 
     def _retire(self) -> None:
-        """Do not run the program again: the user may hold arrays that lie in its buffers."""
+        """Mark the program as retired: the user may hold arrays that lie in its buffers."""
         self.retired, self.enter = True, lambda args, kwargs: MISSED
 
     def _first_step(self, *given: Any) -> Any:
@@ -204,8 +204,8 @@ class Results:
     """The result of a call, as an expression of the arrays `r0`, `r1` and so on.
 
     Attributes:
-        values: the arrays, in that order.
-        views: indices of those that are views of an input.
+        values: the values of these arrays, in order.
+        views: the indices of the values that are views of an input.
         differentiable: the results that have a graph.
     """
 
@@ -269,7 +269,7 @@ class Results:
             raise NotRecorded("two results share memory")
         self._shared.add(value.memory)
         view = x._view
-        # (A view that is the only tensor on its memory may be written to like a tensor that is none.)
+        # (A view that is the only tensor on its memory may be written to like a tensor that is not a view.)
         alone = view is None or (
             view.kind == USUAL and x._version == 0 and x._edge is not None and view.base._edge is not None
         )
@@ -300,7 +300,7 @@ class Results:
 
 
 def _together(guards: list[str]) -> list[str]:
-    """Return guards, with those that require an object, such as hooks, to be empty joined into one."""
+    """Return guards, with all guards that require an object (such as hooks) to be empty joined into one."""
     empty = [guard.removeprefix("not ") for guard in guards if re.fullmatch(r"not o\d+", guard)]
     others = [guard for guard in guards if not re.fullmatch(r"not o\d+", guard)]
     return [f"not ({' or '.join(empty)})", *others] if empty else others

@@ -41,8 +41,8 @@ from tinytorch.kernels.random import Source
 
 FILE = "<compiled step"  # prefix of the file names of programs
 _numbers = itertools.count()
-_gone: list[str] = []  # files of programs that have died; `linecache` may be iterating over its entries at that time
-LARGE = 2**16  # bytes from which on an array is deleted after its last use
+_gone: list[str] = []  # files of freed programs, deleted later since `linecache` may be iterating over its entries
+LARGE = 2**16  # size in bytes from which an array is deleted after its last use
 
 
 class Program:
@@ -55,11 +55,11 @@ class Program:
         views: indices of results that are meant to be views of an input.
 
     Attributes:
-        source: the text.
+        source: the Python source.
         file: the file name under which tracebacks find it.
         bytes: the size of the buffers.
         peak: the largest size of the buffers and of arrays allocated in a call.
-        lends: gradients that are replaced before the end may lie in buffers; after an error the user may hold them.
+        lends: whether gradients that are replaced before the end lie in buffers: after an error the user may hold them.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Program:
         linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
         weakref.finalize(self, _gone.append, self.file).atexit = False
 
-    # What depends on what -------------------------------------------------------------------------
+    # Dependencies ---------------------------------------------------------------------------------
 
     def _find_constants(self) -> None:
         seen = {id(value) for value in self.inputs}
@@ -146,7 +146,7 @@ class Program:
 
     def _group(self) -> None:
         """Find the last use of each block of memory, and the memory that is visible after the call."""
-        self._last: dict[Memory, int] = {}  # the index of the last step that uses it
+        self._last: dict[Memory, int] = {}  # the index of the last step that uses a block of memory
         for number, call in enumerate(self.calls):
             for value in [*call.inputs(), *[value for value in call.outputs if value is not None]]:
                 self._last[value.memory] = number
@@ -206,7 +206,7 @@ class Program:
         return name
 
     def _object(self, x: Any, wish: str) -> str:
-        """Return the name of an object that is no array, among the globals of the source."""
+        """Return the name, among the globals of the source, of an object that is not an array."""
         found = self._names.get(id(x))
         if found is None:
             found = self._names[id(x)] = self._new_name(wish)
@@ -291,8 +291,8 @@ class Program:
             self.name(value)
         self._before: list[str] = []  # lines of `bind`
         self._lines: list[str] = []  # lines of `step`
-        self._definitions: list[str] = []  # lines of functions of blocks
-        self._ends = _inverted(self._last)  # by step, the memory whose last use it is
+        self._definitions: list[str] = []  # lines of functions for fused steps
+        self._ends = _inverted(self._last)  # by step, the memory that it is the last to use
         self._there = set(self._fixed)  # memory that exists after `bind`
         #: Ids of values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
@@ -300,7 +300,7 @@ class Program:
         self._buffers: dict[Memory, tuple[Any, str]] = {}  # buffers in use, by memory: shape and dtype, and name
         self._made: dict[Memory, int] = {}  # live memory that calls have allocated, with its size
         self._alive = 0  # running total of these sizes
-        self._large: dict[Memory, list[str]] = {}  # names of large arrays in it, and of their views
+        self._large: dict[Memory, list[str]] = {}  # names of large arrays and their views, by memory
         effect: int | None = None
         #: Sources of random numbers drawn before the last check of a truth value.
         self.sources: list[Source] = []
@@ -405,12 +405,12 @@ class Program:
             self._lines.append(f"del {', '.join(names)}")
 
     def _taken_definitions(self) -> list[str]:
-        """Return the lines of functions that the next call needs, and clear them."""
+        """Return the lines of the functions that the next call needs, and clear the list."""
         found, self._definitions = self._definitions, []
         return found
 
     def _note_made(self, value: Value) -> None:
-        """Note an array that a call allocates, or another view of it."""
+        """Register an array that a call allocates, or another view of that array."""
         if value.memory not in self._outside and value.memory not in self._there:
             if value.memory not in self._made:
                 self._made[value.memory] = value.size * value.dtype.itemsize
@@ -420,7 +420,7 @@ class Program:
                 self._large.setdefault(value.memory, []).append(self.name(value))
 
     def _is_made_once(self, call: Call) -> bool:
-        """Return whether the result of a call is the same in every step, since it follows from constants."""
+        """Return whether the result of a call is the same in every step, since it depends on constants alone."""
         folded = not call.random and self._folded.issuperset(map(id, call.inputs()))
         made = [v for v in call.outputs if v is not None] if folded else []
         if call.kind == VIEW:
@@ -466,7 +466,7 @@ class Program:
         return None
 
     def _buffer(self, call: Call, value: Value) -> str | None:
-        """Return the name of a buffer for the result of a call, or None if it must not lie in one."""
+        """Return the name of a buffer for the result of a call, or None if the result must not lie in a buffer."""
         if value.memory in self._leaving or not value.whole or not lowering.has_out(call):
             return None
         key = value.shape, value.dtype
@@ -482,7 +482,7 @@ class Program:
         return name
 
     def _can_be_seen(self, call: Call) -> bool:
-        """Return whether a call has an effect that is visible outside, besides drawing random numbers."""
+        """Return whether a call has an effect, besides drawing random numbers, that is visible outside the program."""
         return call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in self._outside)
 
     def _assigned(self, call: Call) -> str:
@@ -524,7 +524,7 @@ class Program:
         return [f"{leaf}._grad = {made}"]
 
     def summary(self) -> str:
-        """Return a line about its size."""
+        """Return a line about the program's size."""
         return f"{self.count} calls, {self.bytes:,} bytes of buffers, {self.peak:,} bytes at most"
 
     def finish(self) -> str:
@@ -539,7 +539,7 @@ class Program:
         """Return a function that compiles the source and returns `step`: compiling takes time, and may not be needed.
 
         Args:
-            arrays: those of the bound inputs.
+            arrays: the arrays of the bound inputs.
         """
         source, file, scope = self.source, self.file, self.scope
         arrays = arrays + [value.array for value in self.constants if self.is_fixed(value)]
@@ -552,7 +552,7 @@ class Program:
 
 
 def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
-    """Return the memory whose last use is in each step."""
+    """Return, by step, the memory that the step is the last to use."""
     found: dict[int, list[Memory]] = {}
     for memory, number in last.items():
         found.setdefault(number, []).append(memory)

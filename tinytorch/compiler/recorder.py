@@ -35,22 +35,22 @@ PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments t
 
 
 class NotRecorded(Exception):
-    """Why a call cannot be recorded; it runs without a program."""
+    """Raised with the reason why a call cannot be recorded; the call then runs without a program."""
 
 
 class Value:
-    """An array of the program: what is known of it without its elements.
+    """An array of the program, described without its elements.
 
     Attributes:
         shape, dtype, strides: as in NumPy.
-        memory: the memory that it lies in; views of one array have the same.
-        whole: whether it covers all of its memory, in C order.
+        memory: the block of memory that holds it, shared by all views of one array.
+        whole: whether it covers that entire block, in C order.
         source: the call that returns it, or None; `output` is its index among the results, None for a single one.
-        place: of an input, its index among the inputs; None for constants and results.
+        place: the index of an input among the inputs; None for constants and results.
         name: the preferred name of its variable.
         array: the array of an input or constant; None for the result of a call.
-        tensor: of an input, the tensor.
-        initial: of a constant that is written to, its content before; `fills` if a random fill overwrites that first.
+        tensor: the tensor of an input.
+        initial: the content of a constant before it is written to; `fills` if a random fill overwrites it first.
     """
 
     __slots__ = (
@@ -71,12 +71,12 @@ class Value:
 
     @property
     def size(self) -> int:
-        """The number of its elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def constant(self) -> bool:
-        """Whether it exists before the call, and is no input."""
+        """Whether it exists before the call and is not an input."""
         return self.source is None and self.place is None
 
 
@@ -88,8 +88,8 @@ class Call:
         function: the function that is called; `args` and `kwargs` have a `Value` for each array.
         name: the preferred name of its result.
         outputs: the results; `several` if it returns a tuple, with None for results that are not used.
-        random: it draws random numbers.
-        counts: of a write, whether it increments the version of the tensor.
+        random: whether it draws random numbers.
+        counts: whether a write increments the version of the tensor.
         line: file and line number of the user's code.
     """
 
@@ -106,7 +106,7 @@ class Call:
         self._inputs: list[Value] | None = None
 
     def inputs(self) -> list[Value]:
-        """Return the arrays that it reads or writes."""
+        """Return the arrays that the step reads or writes."""
         if self._inputs is None:
             self._inputs = _values(self.kwargs.values(), _values(self.args, []))
         return self._inputs
@@ -150,7 +150,7 @@ def _values(x: Iterable[Any], found: list[Value]) -> list[Value]:
 
 
 class Memory:
-    """A block of memory; `places` are the locations of the arrays in it that were seen."""
+    """A block of memory; `places` are the locations of the recorded arrays in it."""
 
     __slots__ = ("places",)
 
@@ -188,7 +188,7 @@ def tensors_of(x: Any) -> list[Tensor]:
 
 
 def is_ours(kind: type) -> bool:
-    """Return whether a class of tensors is defined in this package: others may override operations."""
+    """Return whether a tensor class is defined in this package: other classes may override operations."""
     return kind.__module__.partition(".")[0] == "tinytorch"
 
 
@@ -197,15 +197,15 @@ class Recorder(DispatchMode):
 
     Attributes:
         calls: the steps, in order.
-        line: the line of the user's code that runs now; the tracer sets it.
-        stopped: why the call cannot be recorded, or None.
-        constants: tensors created by the call whose elements follow from what is guarded.
+        line: the line of the user's code that is running; the tracer sets it.
+        stopped: the reason why the call cannot be recorded, or None.
+        constants: tensors created by the call whose elements depend only on guarded values.
         released: nodes that a backward pass has visited.
-        leaves: by id, leaves whose `.grad` the call reads or sets; `meets` is called with a leaf before that.
+        leaves: by id, leaves whose `.grad` the call reads or sets; `meets` is called with each leaf beforehand.
         changed_state: whether a step has changed Python objects.
         reads: whether reading a tensor's values ends the recording.
-        trusts: a trusted function of the package runs: its effects follow from its arguments, so tensors that it
-            creates are constants, and the program may check the truth values that it looks at.
+        trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
+            tensors that it creates are constants, and the program checks the truth values that it reads.
         versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
         tensors: by place, the inputs.
     """
@@ -266,7 +266,7 @@ class Recorder(DispatchMode):
         if source is None:
             value.array = array
         self._values[id(array)] = value
-        if array is not owner:  # (it may die before what it shows)
+        if array is not owner:  # (a view may be freed before the array that owns its memory)
             where = _where(array)
             self._places[where] = value
             memory.places.append(where)
@@ -274,20 +274,20 @@ class Recorder(DispatchMode):
         return value
 
     def _new_memory(self, owner: Any) -> Memory:
-        """Return a new record of the memory that an array owns."""
+        """Return a new `Memory` for the memory that an array owns."""
         found = self._memories[id(owner)] = Memory()
         self._watch(owner)
         return found
 
     def _watch(self, array: Any) -> None:
-        """Forget an array when it dies."""
+        """Forget an array when it is freed."""
         number = id(array)
         if number not in self._deaths:
             death = self._deaths[number] = _Death(array, self._forget_array)
             death.number = number
 
     def _forget_array(self, death: _Death) -> None:
-        """Forget an array that has died: its `id` and memory may be used again."""
+        """Forget an array that was freed: its `id` and memory may be reused."""
         number = death.number
         self._deaths.pop(number, None)
         self._values.pop(number, None)
@@ -305,7 +305,7 @@ class Recorder(DispatchMode):
         self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
 
     def check(self) -> None:
-        """Raise NotRecorded if an input was changed by something else than recorded steps."""
+        """Raise NotRecorded if anything but recorded steps changed an input."""
         written = memories_written(self.calls)
         for place, x in self.tensors.items():
             if self._graphs[place] != _graph_of(x):
@@ -318,7 +318,7 @@ class Recorder(DispatchMode):
             raise NotRecorded("a gradient has a graph")
 
     def known(self, x: Any) -> None:
-        """Note that a tensor's elements follow from what is guarded: it is a constant."""
+        """Register a tensor as a constant: its elements depend only on guarded values."""
         for tensor in tensors_of(x):
             array = tensor._array
             if self.find(array) is None and id(root(array)) not in self._memories:
@@ -327,7 +327,7 @@ class Recorder(DispatchMode):
                 self.constants.append(value)
 
     def made(self, x: Any) -> None:
-        """See a tensor created; created by a trusted function, it becomes a constant when it is used."""
+        """Observe a creation; a tensor that a trusted function creates becomes a constant when it is used."""
         if self.trusts:
             self._creations.add(id(x._array))
             self._watch(x._array)
@@ -380,7 +380,7 @@ class Recorder(DispatchMode):
         return call
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """See a call of an op, which tells `computed` or `writes` what it does."""
+        """Run a call of an op, which reports to `computed` or `writes`."""
         if self.stopped is not None:
             return caller(*args, **kwargs)
         if not isinstance(op, Op):
@@ -404,7 +404,7 @@ class Recorder(DispatchMode):
         return result
 
     def computed(self, op: Op, values: tuple[Any, ...], arrays: tuple[Any, ...], results: list[Any]) -> None:
-        """See what a call has computed."""
+        """Record the kernel that a call has run."""
         if self.stopped is not None:
             return
         try:
@@ -416,7 +416,7 @@ class Recorder(DispatchMode):
             self.stop(f"{op.name.strip('_')}: {reason}")
 
     def writes(self, op: Op, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
-        """See what a call will write into its first argument."""
+        """Record the write of a call into its first argument."""
         if self.stopped is not None:
             return
         target = values[0]._array
@@ -434,7 +434,7 @@ class Recorder(DispatchMode):
                 raise NotRecorded("is written in place")
             else:
                 call = self._add_kernel(op, values, arrays)
-                result = np.empty_like(target)  # stands for the result, which has this shape, or it is an error
+                result = np.empty_like(target)  # in place of the result (another shape would be an error)
                 call.outputs.append(self.enter(result, call))
                 self.add(WRITE, copy_into, (target, result), "copy")
         except NotRecorded as reason:
@@ -456,7 +456,7 @@ class Recorder(DispatchMode):
         return call
 
     def _converted(self, op: Op, values: tuple[Any, ...], arrays: Any) -> tuple[Any, ...]:
-        """Return the arguments of a kernel, having noted which of them were converted from those of the call."""
+        """Return the arguments of a kernel, after recording the dtype conversions of the call's arguments."""
         taken = list(arrays)
         for i in op.inputs:
             value, array = values[i], arrays[i]
@@ -472,7 +472,7 @@ class Recorder(DispatchMode):
         return tuple(taken)
 
     def _enter_result(self, call: Call, array: Any, output: int | None) -> None:
-        """Note an array that a step has made."""
+        """Register the result of a step."""
         if array is not None and id(array) not in self._values:
             value = self.enter(array, call, output)
             if value.memory in [x.memory for x in call.inputs()]:
@@ -480,7 +480,7 @@ class Recorder(DispatchMode):
             call.outputs.append(value)
         elif call.several:
             call.outputs.append(None)
-        else:  # it was given back as it is
+        else:  # the kernel returned one of its arguments
             self.calls.remove(call)
 
     def off(self) -> tuple[Any, Any]:
@@ -490,7 +490,7 @@ class Recorder(DispatchMode):
         state.modes = tuple([mode for mode in before or () if mode is not self]) or None
         return state, before
 
-    # What goes past the ops -----------------------------------------------------------------------
+    # Effects outside of ops -----------------------------------------------------------------------
 
     def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Record a fill with random numbers."""
@@ -517,7 +517,7 @@ class Recorder(DispatchMode):
 
     @contextlib.contextmanager
     def _noting(self, what: str) -> Iterator[None]:
-        """Stop the recording on NotRecorded."""
+        """Stop the recording when the block raises NotRecorded."""
         try:
             yield
         except NotRecorded as reason:
@@ -527,7 +527,7 @@ class Recorder(DispatchMode):
         return any(each is value for call in self.calls for each in call.inputs())
 
     def read(self, x: Any, truth: bool = False) -> None:
-        """See Python read a tensor's values; a truth value that trusted code reads becomes a step that checks it."""
+        """Stop when Python reads a tensor's values; record a check of a truth value that trusted code reads."""
         if truth and self.trusts and self.stopped is None:
             with self._noting("a truth value"):
                 self.add(TRUTH, holds, (x._array, bool(x._array.item())), "holds")
@@ -536,7 +536,7 @@ class Recorder(DispatchMode):
             self.stop(f"{where}a tensor's value is read by Python")
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
-        """See a node of a backward pass; the accumulation into a leaf's `.grad` is one, too."""
+        """Record a node of a backward pass, such as the accumulation into a leaf's `.grad`."""
         self.released.add(node)
         if self.stopped is not None:
             return run()
@@ -561,7 +561,7 @@ class Recorder(DispatchMode):
         return grads
 
     def _formula(self, node: Any, run: Callable[[], Any], g: Any, needed: Any) -> Any:
-        """Record a node's formula; one that computes outside of ops becomes a step itself."""
+        """Record a node's formula; a formula that computes outside of ops becomes one step."""
         count, constants = len(self.calls), len(self.constants)
         saved, op = node.saved, getattr(node, "op", None)
         grads = run()
@@ -610,7 +610,7 @@ class Recorder(DispatchMode):
         self.set_gradient(leaf)
 
     def meet(self, leaf: Tensor) -> None:
-        """Note that the call reads or sets the `.grad` of a leaf."""
+        """Register a leaf whose `.grad` the call reads or sets."""
         if id(leaf) not in self.leaves:
             self.leaves[id(leaf)] = leaf
             self.meets(leaf)
@@ -655,7 +655,7 @@ class Formula:
         self.__name__ = node.name().removesuffix("Backward0").lower()
 
     def __call__(self, g: Any, items: list[Any]) -> list[Any]:
-        """Return the gradients of the inputs that need one, from those of the outputs and from what the node saved."""
+        """Return the gradients of the inputs, given the gradients of the outputs and the node's saved items."""
         node = self.kind()
         node.plan, node.edges, node.shape, node.dtype, node.hooks = self.plan, self.edges, self.shape, self.dtype, None
         if not node.op.outputs:
@@ -670,7 +670,7 @@ class Formula:
         return [each._array for each in grads if each is not None]
 
     def rules(self) -> list[tuple[Any, tuple[bool, ...] | None, tuple[int, ...]]]:
-        """Return the formulas, with which gradients are needed (of a joint formula) and the indices of their items."""
+        """Return (formula, needed gradients of a joint formula or None, indices of its saved items) per formula."""
         if not self.plan.joint:
             return [(formula, None, indices) for _, formula, indices in self.plan.rules]
         _, formula, indices = self.plan.rules[0]

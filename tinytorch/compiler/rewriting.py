@@ -15,7 +15,7 @@ _OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # the
 
 
 class Unreadable(Exception):
-    """Why a function cannot be rewritten."""
+    """Raised with the reason why a function cannot be rewritten."""
 
 
 @functools.lru_cache(1024)
@@ -53,7 +53,7 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
-    visit_Try = visit_TryStar = refuse  # a caught error decides what is done
+    visit_Try = visit_TryStar = refuse  # whether an error is caught decides what runs
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if node.decorator_list:
@@ -82,7 +82,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
 
     def display(self, node: Any) -> Any:
-        """Tell the tracer of a list, set or dictionary that an expression creates."""
+        """Report to the tracer a list, set or dictionary that an expression creates."""
         self.generic_visit(node)
         return self.hook("make", node, node)
 
@@ -94,7 +94,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def result(self, node: Any) -> Any:
-        """Rewrite what is returned: the program reads `x.item()` in it when it returns."""
+        """Rewrite a returned expression: the program reads an `x.item()` in it when it returns."""
         if isinstance(node, ast.Tuple):
             node.elts = [self.result(element) for element in node.elts]
             return node
@@ -147,7 +147,7 @@ class _Rewriter(ast.NodeTransformer):
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         sides = [self.visit(side) for side in (node.left, *node.comparators)]
         if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (of several, each truth value decides)
+            kind = "plain" if len(node.ops) == 1 else "number"  # (`a < b < c` tests each comparison)
             sides = [self.hook(kind, node, side) for side in sides]
         node.left, *node.comparators = sides
         return node

@@ -1,9 +1,9 @@
 """A saved program: a module that needs NumPy alone, and an `.npz` file beside it with its arrays and kernels.
 
-An `.npz` file is a zip file, from which Python imports, too: the modules of `kernels/` that the program calls are
-copied into it whole, with those that they import, as a package. Operations whose bodies stand outside of `kernels/`,
-and steps of optimizers, stand in the module itself, as `definitions` writes them. What `bind` does stands at the top of
-the module, `step` at its end. Gradients are arrays in a dictionary.
+An `.npz` file is a zip file, and Python can import modules from it: the modules of `kernels/` that the program calls,
+and the modules that these import, are copied into it whole, as a package. Operations that are implemented outside of
+`kernels/`, and optimizer steps, are written into the module itself by `definitions`. The statements of `bind` stand at
+the top of the module, `step` at its end. Gradients are arrays in a dictionary.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def kernel(name):
 kernel("parallel.set_threads")({1})
 kernel("dtypes.set_default_dtype")(kernel("dtypes.{2}"))
 '''
-#: Names that a module has besides those of its program.
+#: Names that a saved module defines besides the variables of its program.
 _OWN = {
     "np", "Path", "arrays", "parameters", "gradients", "given", "file", "annotations", "step", "bind", "kernel",
     "package", "path", "sys", "types", "importlib", "warnings",
@@ -85,11 +85,11 @@ WIDTH = 120
 
 
 class _Step(Edits):
-    """What changes in the text of a program: gradients are kept in a dictionary, dtypes are NumPy's.
+    """The edits of a program's source: gradients are kept in a dictionary, dtypes become NumPy's.
 
     Args:
         text, look_up, definitions: as for `Edits`.
-        leaves: by the name of a tensor, that of the array whose `.grad` is set.
+        leaves: maps the variable of a tensor to the name of the array whose `.grad` is set.
     """
 
     def __init__(self, text: Text, look_up: LookUp, definitions: Definitions, leaves: dict[str, str]) -> None:
@@ -98,13 +98,13 @@ class _Step(Edits):
         self.sets: list[str] = []
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """See what sets a gradient."""
+        """Replace an assignment to `.grad` by one to the dictionary of gradients."""
         target = node.targets[0]
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             name = target.value.id
             if target.attr == "_grad" and name in self.leaves:
                 self.sets.append(self.leaves[name])
-                # (It is `wrap(x)`, `written(x, version)` or None.)
+                # (The assigned value is `wrap(x)`, `written(x, version)` or None.)
                 value = ast.unparse(node.value.args[0]) if isinstance(node.value, ast.Call) else "None"
                 self.cut(self.text.start(node), self.text.end(node), f'gradients["{self.leaves[name]}"] = {value}')
                 return
@@ -113,7 +113,7 @@ class _Step(Edits):
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """See a call; `np.empty` and `np.ndarray` know dtypes by shorter names."""
+        """Visit a call; the dtype arguments of `np.empty` and `np.ndarray` are written by their short names."""
         if ast.unparse(node.func) in ("np.empty", "np.ndarray") and len(node.args) == 2:
             dtype, _ = self.value(node.args[1])
             if isinstance(dtype, np.dtype):
@@ -123,20 +123,20 @@ class _Step(Edits):
 
 
 class Saved:
-    """The text of a module for a program, and its arrays.
+    """The source of the module for a program, and the arrays that are stored beside it.
 
     Args:
         entry: the program, with its guards.
-        name: of the function that it was made of.
+        name: the name of the compiled function.
 
     Attributes:
-        text: of the module.
-        arrays: what lies beside it, by name.
-        arguments: the names of those of `step`, each with shape and dtype, and whether it is contiguous.
-        definitions: what the text defines.
+        text: the source of the module.
+        arrays: the arrays that are stored beside the module, by name.
+        arguments: by name of each argument of `step`, its shape and dtype, and whether it is contiguous.
+        definitions: the definitions that the module contains.
 
     Raises:
-        NotSaved: the program needs what is no function of arrays.
+        NotSaved: the program needs an object that cannot be written as a function of arrays.
     """
 
     def __init__(self, entry: Entry, name: str) -> None:
@@ -153,12 +153,12 @@ class Saved:
         own = {each for each in named if each not in self._scope} | {each.arg for each in self._step.args.args}
         self.definitions = Definitions({*own, *self._names, *_OWN})
         self._tensors = {key: x for key, x in self._scope.items() if isinstance(x, Tensor)}
-        self._stay: dict[str, Tensor] = {}  # what lies beside the file, by name
-        self._grads: dict[str, str] = {}  # gradients that are read, by name: the name of the tensor
+        self._stay: dict[str, Tensor] = {}  # tensors whose arrays are stored beside the module, by name
+        self._grads: dict[str, str] = {}  # maps the name of each gradient that is read to the name of its tensor
         self._sort()
         self.text = self._module()
 
-    # What is given, and what stays ----------------------------------------------------------------
+    # Arguments and stored tensors -----------------------------------------------------------------
 
     def _input_names(self) -> list[str]:
         """Return the names of the inputs, in order."""
@@ -167,7 +167,7 @@ class Saved:
         return [next(stays if each.stays else comes) for each in self._entry.inputs]
 
     def _sort(self) -> None:
-        """Tell what is given in each call from what is there: a tensor that is found elsewhere than in arguments."""
+        """Separate the inputs that are arguments of each call from those that the function finds elsewhere."""
         scope = self._entry.enter.__globals__
         places: dict[str, str] = {}
         for k, (name, each) in enumerate(zip(self._names, self._entry.inputs, strict=True)):
@@ -184,7 +184,7 @@ class Saved:
                 self._stay[name] = found
 
     def _leaves(self) -> dict[str, str]:
-        """Return, by the name of a tensor in the program, that of its array."""
+        """Return a dictionary from the name of each tensor in the program to the name of its array."""
         names = {id(x): name for name, x in self._stay.items()}
         found = {key: names[id(x)] for key, x in self._tensors.items() if id(x) in names}
         for each in self._step.args.args:
@@ -266,7 +266,7 @@ class Saved:
         return ["from __future__ import annotations\n", *plain, *others, "", "import numpy as np\n"]
 
     def _beside(self) -> list[str]:
-        """Return the lines that read the arrays."""
+        """Return the lines that read the stored arrays."""
         lines = [_LOADING.format(self.package, parallel.get_threads(), dtypes.get_default_dtype().name)]
         if self._stay:
             texts = {name: self.stored(name, x._array) for name, x in self._stay.items()}
@@ -276,12 +276,12 @@ class Saved:
         return lines
 
     def stored(self, name: str, array: Any) -> str:
-        """Put an array beside the file, and return the text that gives it back, laid out as it is."""
+        """Store an array beside the module, and return the expression that restores it with its memory layout."""
         self.arrays[name], after = laid_down(array)
         return "".join(after(f'arrays["{name}"]'))
 
     def _shared(self) -> str:
-        """Return the definitions: constants first, then each after those that it needs."""
+        """Return the definitions: constants first, then functions, each after the definitions that it uses."""
         needed = [each for each in self.definitions.all if each.kind != "import"]
         plain = [each for each in needed if each.is_plain()]
         texts = [each.text for each in plain] + [_GIVEN] * bool(self.arguments)
@@ -299,7 +299,7 @@ class Saved:
         return "\n".join(["\n", '@np.errstate(all="ignore")', *lines, body, f"    return {returned}", ""])
 
     def _returned(self, node: Any, results: list[str]) -> str:
-        """Return the text of a result, without tensors."""
+        """Return the expression of a result, with arrays in the places of tensors."""
         if isinstance(node, ast.Name):
             kind, number = node.id[0], int(node.id[1:])
             return results[number] if kind == "r" else self._names[number]
@@ -309,7 +309,7 @@ class Saved:
             name = ast.unparse(node.func)
             if name in ("wrap", "written", "viewed", "spent", "node.output"):
                 return self._returned(node.args[0], results)
-            return self._listed(node.args, results)  # a tuple with names
+            return self._listed(node.args, results)  # a named tuple
         if isinstance(node, ast.Tuple):
             return self._listed(node.elts, results)
         if isinstance(node, ast.List):
@@ -324,12 +324,12 @@ class Saved:
         texts = [self._returned(each, results) for each in nodes]
         return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
-    # What `bind` does -----------------------------------------------------------------------------
+    # The statements of `bind` ---------------------------------------------------------------------
 
     def _before(self, edits: _Step) -> list[Any]:
-        """Return the text of what is there before the calls: buffers and views, and what follows from constants."""
+        """Return the statements that run before the first call: buffers, views, and results computed from constants."""
         cells = dict(zip(self._entry.step.__code__.co_freevars, self._entry.step.__closure__ or (), strict=True))
-        lost: set[str] = set()  # constants that nobody holds any more, since they were of use to others only
+        lost: set[str] = set()  # constants that have been freed, since only other constants were computed from them
         lines: list[Any] = []
 
         def keep(name: str) -> None:
@@ -347,7 +347,7 @@ class Saved:
                     edits.visit(node)
                     start, end = self._program.start(node), self._program.end(node)
                     lines += [*self._program.parts(start, end, edits.found), "\n"]
-                else:  # what it made of them is there, if it is needed
+                else:  # the constants that were computed from it are stored where they are needed
                     for target in ast.walk(node.targets[0]):
                         if isinstance(target, ast.Name):
                             keep(target.id)
@@ -360,7 +360,7 @@ class Saved:
     # Training -------------------------------------------------------------------------------------
 
     def _starting_gradients(self, edits: _Step) -> list[str]:
-        """Return the lines with the gradients that there are before the first call."""
+        """Return the lines that define the gradients that exist before the first call."""
         if not (edits.sets or self._grads):
             return []
         entries = []
@@ -374,7 +374,7 @@ class Saved:
         return [*lines, *(["gradients = {", *entries, "}"] if entries else ["gradients = {}"])]
 
     def _optimizers(self, edits: _Step) -> list[Any]:
-        """Return the text of the steps of optimizers."""
+        """Return the source of the optimizers' steps."""
         found: list[Any] = []
         for node in ast.walk(self._step):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -390,20 +390,20 @@ class Saved:
         return found
 
     def name_of(self, p: Tensor) -> str | None:
-        """Return the name of a parameter."""
+        """Return the name of a parameter's array."""
         return next((name for name, x in self._stay.items() if x is p), None)
 
 
 class _Update:
-    """The step of an optimizer, as text.
+    """The source of an optimizer's step.
 
     Args:
-        saved: the module that it is for.
-        optimizer: it.
-        name: what the program calls it.
+        saved: the module that the step is written into.
+        optimizer: the optimizer.
+        name: the name of the step in the program.
 
     Raises:
-        NotSaved: what it does is no function of arrays.
+        NotSaved: the step cannot be written as a function of arrays.
     """
 
     def __init__(self, saved: Saved, optimizer: Optimizer, name: str) -> None:
@@ -414,7 +414,7 @@ class _Update:
             raise NotSaved(f"{kind.__name__} has a step of its own, which cannot be written without the framework")
 
     def parts(self) -> list[Any]:
-        """Return the text."""
+        """Return the source, with definitions in the places of names."""
         update = _Methods(self._saved.definitions, self._optimizer, self._short).take("_update")
         groups, state = self._groups(), self._state()
         short = self._short
@@ -473,19 +473,19 @@ class _Update:
 
 
 class _Methods:
-    """The methods of an optimizer as functions.
+    """The methods of an optimizer, written as functions.
 
     Args:
-        definitions: what they are taken up in.
-        optimizer: whose they are.
-        prefix: what their names begin with.
+        definitions: the definitions of the module, to which the functions are added.
+        optimizer: the optimizer.
+        prefix: the prefix of the functions' names.
     """
 
     def __init__(self, definitions: Definitions, optimizer: Optimizer, prefix: str) -> None:
         self._definitions, self._optimizer, self._prefix = definitions, optimizer, prefix
 
     def take(self, name: str) -> Definition:
-        """Return the definition of a method, which does without `self`."""
+        """Return the definition of a method as a function without `self`."""
         found = getattr(self._optimizer, name)
         function = getattr(found, "__func__", found)
         if not isinstance(function, types.FunctionType):
@@ -495,7 +495,7 @@ class _Methods:
 
 
 def _owner(function: Any) -> Any:
-    """Return the object whose step a function is."""
+    """Return the optimizer or scheduler whose `step` a function is."""
     if getattr(function, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         return cells["reference"].cell_contents()
@@ -511,7 +511,7 @@ def _title(words: str) -> str:
 
 
 def _filled(before: str, texts: list[str], after: str) -> list[str]:
-    """Return the lines of a list: one if they fit into it."""
+    """Return the lines of a bracketed list: one line if the elements fit into it."""
     line = f"{before}{', '.join(texts)}{after}"
     if len(line) <= WIDTH:
         return [line]
@@ -524,7 +524,7 @@ def _said(shape: tuple[int, ...], dtype: Any, contiguous: bool) -> str:
 
 
 def _spaced(text: str) -> str:
-    """Return a text with two empty lines around definitions, whose arguments stand in one line where they fit."""
+    """Return source with two blank lines around definitions, and their parameters in one line where they fit."""
 
     def joined(found: re.Match[str]) -> str:
         line = f"{found[1]}{' '.join(found[2].split()).rstrip(',')}):"
@@ -538,9 +538,9 @@ def _spaced(text: str) -> str:
 
 
 def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
-    """Return the name of a package of kernels, and the text of its modules by path: copies, with all they import.
+    """Return the name of a package of kernels, and its modules' source by path: copies, with all that they import.
 
-    The name follows from the texts and the settings: programs with the same kernels share them.
+    The name is a hash of the sources and the settings, so that programs with the same kernels share the package.
     """
     texts: dict[str, str] = {}
     names = {"tinytorch.kernels.parallel", "tinytorch.kernels.dtypes", *modules}
@@ -567,16 +567,16 @@ def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
 
 
 def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
-    """Write a program to a file, and its arrays to one beside it.
+    """Write a program to a file, and its arrays to an `.npz` file beside it.
 
     Args:
         entry: the program.
-        name: of the function that it was made of.
-        path: of the file, which ends in `.py`.
+        name: the name of the compiled function.
+        path: the path of the file, which ends in `.py`.
 
     Raises:
-        ValueError: the path does not.
-        NotSaved: the program needs what is no function of arrays.
+        ValueError: the path does not end in `.py`.
+        NotSaved: the program needs an object that cannot be written as a function of arrays.
     """
     target = Path(path)
     if target.suffix != ".py":
@@ -592,7 +592,7 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
 
 
 def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
-    """Write arrays as `np.savez` does, which takes no names that its arguments have, and the text of modules."""
+    """Write arrays as `np.savez` does (which cannot store names such as "file"), and the source of modules."""
     with zipfile.ZipFile(path, "w") as file:
         for name, text in modules.items():
             file.writestr(name, text, zipfile.ZIP_DEFLATED)
@@ -602,7 +602,7 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
 
 
 def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
-    """Run a program that was written, on zeros: what it lacks is an error now, and not later."""
+    """Run a saved program on zeros, so that missing definitions raise an error now rather than at the first use."""
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:
@@ -611,7 +611,7 @@ def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
         run(*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
     except (NameError, AttributeError, TypeError, ImportError, SyntaxError) as error:
         raise NotSaved(f"the program does not run without the framework: {type(error).__name__}: {error}") from error
-    except Exception:  # zeros are not what it is for
+    except Exception:  # other errors may come from the zeros, which need not be valid inputs
         return
 
 

@@ -1,4 +1,4 @@
-"""The source of a function as a syntax tree, and whether it still belongs to its code: files may have been edited."""
+"""The syntax tree of a function, and whether it still matches the function's code: the file may have been edited."""
 
 from __future__ import annotations
 import __future__
@@ -25,15 +25,15 @@ def source_of(code: types.CodeType, inner: bool) -> Any:
     """Return the definition of a function or lambda as a syntax tree, or None if there is none that matches the code.
 
     Args:
-        code: of the function.
-        inner: it was compiled from such a tree itself: the function is defined within a rewritten one.
+        code: the code object of the function.
+        inner: whether the code was compiled from a rewritten tree: the function is defined inside a rewritten one.
     """
     found = _lambdas(code, inner) if code.co_name == "<lambda>" else _functions(code)
     return next((node for node in found if inner or _is_of(code, node)), None)
 
 
 def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
-    """Yield candidates for the definition of a function: the lines of its code, or the block that starts there."""
+    """Yield candidates for a function's definition: the lines of its code, or the block that starts in the first."""
     first = code.co_firstlineno
     lines = linecache.getlines(code.co_filename)[first - 1 :]
     for count in (_last_line(code) - first + 1, None):
@@ -55,7 +55,7 @@ def _last_line(code: types.CodeType) -> int:
 
 
 def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
-    """Yield the lambdas that start in the code's first line; for an inner one, that at its column."""
+    """Yield the lambdas that start in the code's first line; for an inner lambda, the one at the code's column."""
     source = linecache.getlines(code.co_filename)
     spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
     for trees in (_around(source, code.co_firstlineno), lambda: _of_file("".join(source)).lambdas):
@@ -66,7 +66,7 @@ def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
 
 
 def _around(lines: list[str], line: int) -> Any:
-    """Return a function that finds the lambdas in the top-level statement around a line: usually it suffices."""
+    """Return a function that finds the lambdas in the top-level statement around a line, which usually suffice."""
 
     def found() -> list[ast.Lambda]:
         begins = [k for k, text in enumerate(lines, 1) if re.match(r"[^\W\d]", text)]
@@ -90,8 +90,8 @@ class _File:
     """The parts of a file's syntax tree that are used; the whole tree takes a hundred times the memory of the text.
 
     Attributes:
-        imports: its import statements, except those from `__future__`.
-        lambdas: all lambdas in it.
+        imports: the import statements of the file, except those from `__future__`.
+        lambdas: all lambdas in the file.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -111,7 +111,7 @@ def _of_file(source: str) -> _File:
 
 @functools.lru_cache(64)
 def _plain_imports(source: str) -> list[ast.stmt]:
-    """Return the import statements of a file that take one line."""
+    """Return the import statements of a file that occupy one line."""
     try:
         return _File(ast.parse("\n".join(re.findall(r"^(?:import|from) [^(\n]*$", source, re.MULTILINE)))).imports
     except SyntaxError:
@@ -151,7 +151,7 @@ def _is_of(code: types.CodeType, node: Any) -> bool:
 
 
 def _alike(code: types.CodeType, other: types.CodeType) -> bool:
-    """Return whether two code objects do the same."""
+    """Return whether two code objects have the same instructions, names and constants."""
     if (code.co_code, code.co_names, code.co_varnames) != (other.co_code, other.co_names, other.co_varnames):
         return False
     pairs = zip(code.co_consts, other.co_consts, strict=True)
@@ -159,7 +159,7 @@ def _alike(code: types.CodeType, other: types.CodeType) -> bool:
 
 
 def codes_in(code: types.CodeType) -> list[types.CodeType]:
-    """Return the code objects of functions and classes that are defined within one."""
+    """Return the code objects of functions and classes that are defined inside a code object."""
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 

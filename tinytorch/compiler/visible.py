@@ -18,7 +18,7 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.random import Generator, default_generator
 
-MOST = 100_000  # objects
+MOST = 100_000  # largest number of objects
 _LIBRARIES = frozenset([*sys.stdlib_module_names, "tinytorch", "torch", "numpy"]) - {"__main__"}
 _FIELDS = ("_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad", "_view")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -27,7 +27,7 @@ _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 
 class Unseen(Exception):
-    """Why the objects that a function can reach are not known."""
+    """Raised with the reason why the objects that a function can reach cannot be determined."""
 
 
 class Numbers(NamedTuple):
@@ -49,7 +49,7 @@ class Visible:
         found: the objects, by their path, such as "model.fc1.weight".
 
     Raises:
-        Unseen: there are too many.
+        Unseen: there are too many objects.
     """
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Visible:
                 if id(x) in self._ids:
                     continue
                 self._ids.add(id(x))
-            while where in self.found:  # two functions have a variable of the same name
+            while where in self.found:  # two functions may have variables of the same name
                 where += "'"
             self.found[where] = x
             if len(self.found) > MOST:
@@ -95,7 +95,7 @@ class Visible:
         return {where: described(x) for where, x in self.found.items()}
 
 
-# Looking ------------------------------------------------------------------------------------------
+# Search -------------------------------------------------------------------------------------------
 
 
 def _named(path: str, name: str) -> str:
@@ -158,7 +158,7 @@ def _of_function(path: str, x: Any) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
             try:
                 yield _named(path, name), cell.cell_contents
-            except ValueError:  # nothing is assigned yet
+            except ValueError:  # the variable is not assigned yet
                 continue
         for name in sorted(_names(x.__code__) & x.__globals__.keys()):
             yield _named(path, name), x.__globals__[name]
@@ -172,7 +172,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _of_class(path: str, kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the methods of a user's class, whose closures and globals are visible, too."""
+    """Yield the methods of a user's class, since the closures and globals of methods are visible too."""
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] not in _LIBRARIES:
             for name, x in vars(base).items():
@@ -181,7 +181,7 @@ def _of_class(path: str, kind: type) -> Iterator[tuple[str, Any]]:
                     yield _named(path, name), function
 
 
-# Keeping ------------------------------------------------------------------------------------------
+# Save and restore ---------------------------------------------------------------------------------
 
 
 def _kept(x: Any) -> Callable[[], None] | None:
@@ -223,7 +223,7 @@ def _fill(array: Any, numbers: Any) -> None:
 
 
 def _refill(into: Any, items: Any) -> None:
-    """Restore the elements of a container, if they have changed."""
+    """Restore the elements of a container if they have changed."""
     if _identities(into) == _identities(items):
         return
     into.clear()
@@ -234,7 +234,7 @@ def _identities(x: Any) -> list[int]:
     return [id(item) for item in ([*x, *x.values()] if isinstance(x, dict) else x)]
 
 
-# Describing ---------------------------------------------------------------------------------------
+# Comparison ---------------------------------------------------------------------------------------
 
 
 def described(x: Any) -> Any:

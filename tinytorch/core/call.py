@@ -1,32 +1,32 @@
-"""What a call of an op does: one template, from which the function of Tensors of each op is generated (`make`).
+"""The call of an op: one template, from which the function of Tensors of each op is generated (`Caller`).
 
-The function binds its arguments, offers the call to the modes, unwraps the tensors, computes, wraps the result and
-records a node. One function that serves all ops would test at each call what kind of op it serves, and take half as
-long again; so the template is filled in when the op is declared, and ops of one kind share the compiled text. In a
-text the arguments are `a0`, `a1`, ..., and the names in capitals belong to the op. The text for an op of one tensor and
-a number, `scaled(x, factor=2)`, in short:
+The function binds its arguments, passes the call to the modes, unwraps the tensors, calls the kernel, wraps the result
+and records a node. One function for all ops would test in each call which kind of op it runs, and take 1.5 times as
+long; so source is generated from the template when an op is declared, and ops with the same facts share the compiled
+source ("text"). In it the arguments are `a0`, `a1`, ..., and names in capitals belong to the op. The text for an op of
+one tensor and a number, `scaled(x, factor=2)`, abridged:
 
     def call(a0=None, a1=None, *args, **kwargs):
         state = local.state
         if state.modes is not None:
             return dispatch(OP, THIS.function, *OP.given((a0, a1,), args, kwargs))
         if args or kwargs or a0 is MISSING:
-            a0, a1, = OP.bound((a0, a1,), args, kwargs)      # other names of arguments, or an error
+            a0, a1, = OP.bound((a0, a1,), args, kwargs)      # PyTorch's or NumPy's argument names, or an error
         if type(a0) is not Tensor and not isinstance(a0, Tensor):
             a0 = OP.adopted(a0, 0)                           # PyTorch's tensor, or an error
         array = KERNEL(a0._array, a1)
-        out = new(Tensor)                                    # and its slots
+        out = new(Tensor)                                    # and the initial values of its slots
         if state.grad:
             if a0._view is not None:
                 refresh(a0)
             if a0._requires_grad:
-                node = NODE()                                # its edges, plan, number, shape and dtype
+                node = NODE()                                # and its edges, plan, number, shape and dtype
                 node.saved = plan.keep(a0, a1, array, out._cell, ())
                 out._edge, out._requires_grad = (node, 0), True
         return out
 
-The forms of a call (`CALL`, `OPERATOR`, `IN_PLACE`, `WRITING`) are parts of the same template. So is the witnessed
-function, which tells a mode that asks for it (`Caller.witnessed`) what was computed: op, arrays in, arrays out.
+All forms of a call (`CALL`, `OPERATOR`, `IN_PLACE`, `WRITING`) are generated from this template, as is the witnessed
+function (`Caller.witnessed`), which reports to a mode what was computed: the op, the arrays in, the arrays out.
 """
 
 from __future__ import annotations
@@ -54,29 +54,29 @@ _PLAIN_NUMBERS = frozenset((float, int, bool))
 #: Ufuncs that are faster with a 0-d array than with a Python number.
 _QUICK = (np.add, np.subtract, np.multiply, np.true_divide)
 
-#: The forms of a call: out of place; the operator of Python (NotImplemented for what is neither tensor nor number); the
-#: in-place form that is derived from an op; and that of an op whose kernel writes into its first argument.
+#: The forms of a call: out of place; Python's operator (NotImplemented for operands of other types); the in-place form
+#: that is derived from an op; and the in-place form of an op whose kernel writes into its first argument.
 CALL, OPERATOR, IN_PLACE, WRITING = "call", "operator", "in place", "writing"
 
 
 class Facts(NamedTuple):
-    """What the text of a call depends on: calls with the same facts share a text.
+    """The properties of an op that the text of its call depends on: ops with the same facts share a text.
 
     Attributes:
-        form: which form of call it is (`CALL`, ...); `witnessed` if it tells the witness.
-        arguments: how many the op has; `positional` of them are not given by name alone.
-        keywords: the names of the others.
+        form: the form of the call (`CALL`, ...); `witnessed` if it reports to the witness.
+        arguments: the number of the op's arguments; `positional` is the number of those that are not keyword-only.
+        keywords: the names of the keyword-only arguments.
         incomplete: the position of the last argument without a default, or None.
         inputs: the positions of the tensors among the arguments; `many` if the only one is a sequence of tensors.
         constant: per input, whether it has no gradient.
-        records: the result may require grad.
+        records: whether the result may require grad.
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
-        quick: the kernel is faster with a 0-d array than with a Python number.
+        quick: whether the kernel is faster with a 0-d array than with a Python number.
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
             where it is a common one.
-        holds_first: of a write, formulas name the first argument, so a copy of what it held is saved.
-        Others: as in `Op`; of functions, whether there is one.
+        holds_first: whether formulas of a write use the first argument, so that a copy of its old elements is saved.
+        Others: as in `Op`; for attributes that are functions, whether the op has one.
     """
 
     form: str
@@ -117,7 +117,7 @@ def _plan(op: Op) -> Plan:
 
 
 def _facts(op: Op, form: str, witnessed: bool) -> Facts:
-    """Return the facts of an op for a form of call; those that the text does not depend on are left empty."""
+    """Return the facts of an op for a form of call; facts that the text does not depend on are left empty."""
     operands = op.operands
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
     facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
@@ -163,9 +163,9 @@ class Caller:
 
     Attributes:
         op: the op.
-        form: which form of call it is (`CALL`, ...).
+        form: the form of the call (`CALL`, ...).
         function: the function, or one that generates it when it is first called.
-        scope: what the text names besides the op's facts: of a `WRITING` call, see `writing` in `ops/writing.py`.
+        scope: further objects that the text names, for a `WRITING` call: see `writing` in `ops/writing.py`.
     """
 
     def __init__(self, op: Op, form: str, **scope: Any) -> None:
@@ -180,7 +180,7 @@ class Caller:
 
     @property
     def writes(self) -> bool:
-        """Whether it writes into its first argument."""
+        """Whether the function writes into its first argument."""
         return self.form in (IN_PLACE, WRITING)
 
     @property
@@ -204,13 +204,13 @@ class Caller:
 
     @property
     def witnessed(self) -> Any:
-        """The same function, but it tells `local.state.witness` what it computes: see `DispatchMode.computed`."""
+        """The same function, but it reports to `local.state.witness` what it computes: see `DispatchMode.computed`."""
         if self._witnessed is None:
             self._witnessed = self._generate(witnessed=True)
         return self._witnessed
 
     def _generate(self, witnessed: bool) -> Any:
-        """Return a new function by the template."""
+        """Return a new function, generated from the template."""
         op = self.op
         facts = _facts(op, self.form, witnessed)
         factory = _factories.get(facts)
@@ -218,7 +218,7 @@ class Caller:
             text = _Text(facts).text()
             factory = _factories[facts] = _texts.get(text) or _compiled(text)
         overload = None if op.overload is None else op.overload[1]
-        ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (of a kernel that refuses dtypes other than floats)
+        ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (a wrapper refuses dtypes other than floats)
         plan = _plan(op) if facts.saved is not None else None
         scope = self.scope
         template: Any = factory(
@@ -245,7 +245,7 @@ _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
-    """Return the function `factory`, which returns the function `call` of a text for an op."""
+    """Compile a text and return its function `factory`, which returns the function `call` for an op."""
     file = f"{_HERE}<call of ops {len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
@@ -256,15 +256,15 @@ def _compiled(text: str) -> Callable[..., Any]:
 
 
 class _Text:
-    """The template, filled in for some facts.
+    """Generates the text for given facts.
 
     Attributes:
-        a: how the arguments are written.
-        arrays: how their arrays are written, the same for arguments that are no tensors.
-        values: all arguments, as a tuple.
-        several: the kernel returns several outputs, or residuals.
-        one: the op has one tensor and one output, as most have.
-        first: the first tensor among the arguments.
+        a: the expressions of the arguments.
+        arrays: the expressions of their arrays, or of arguments that are not tensors.
+        values: the expression of a tuple of all arguments.
+        several: whether the kernel returns several outputs, or residuals.
+        one: whether the op has one tensor and one output, as most ops do.
+        first: the expression of the first tensor among the arguments.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -297,22 +297,22 @@ class _Text:
         return "\n".join(self.lines)
 
     def tell(self, method: str, argument: str) -> None:
-        """Tell the witness, where there is one."""
+        """Add a call of a method of the witness, if the function is witnessed."""
         if self.facts.witnessed:
             self.put(0, f"state.witness.{method}(OP, {self.values}, {self.tuple_of_arrays()}, {argument})")
 
     def tuple_of_arrays(self) -> str:
-        """Return the expression of the arguments of the kernel."""
+        """Return the expression of a tuple of the kernel's arguments."""
         return f"({', '.join(self.arrays)},)" if self.arrays else "arrays"
 
     # Bind -----------------------------------------------------------------------------------------
 
     def bind_operands(self) -> None:
-        """Bind the operands of a ufunc: by place, or by the names `input` and `other`."""
+        """Bind the operands of a ufunc: by position, or by the names `input` and `other`."""
         this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
         self.lines.append(f"    def call({', '.join(self.a)}):")
         self.put(0, "state = local.state")
-        two = self.facts.operands == 2  # then a TypeError, also of a mode, may be for the other operand to answer
+        two = self.facts.operands == 2  # then the other operand may handle a TypeError, also one that a mode raises
         if two:
             self.put(0, "try:")
         self.put(int(two), f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
@@ -366,19 +366,19 @@ class _Text:
             self.translate()
 
     def refuse_dtypes(self, array: str, condition: str = "") -> None:
-        """Refuse unsigned integers wider than a byte, if PyTorch's kernel does; `array` has the dtype to look at."""
+        """Refuse unsigned integers wider than a byte, if PyTorch's kernel does; `array` has the dtype to check."""
         if self.facts.refuses:
             if not (self.one or self.facts.operands or self.facts.many):
                 condition = f"hasattr({array}, 'dtype') and "
             self.put(0, f"if {condition}{array}.dtype.kind == 'u':\n    OP.refuse_dtypes({self.tuple_of_arrays()})")
 
     def translate(self) -> None:
-        """Give NumPy's errors PyTorch's class and words."""
+        """Convert NumPy's errors to PyTorch's classes and messages."""
         self.put(0, "except (ValueError, TypeError) as error:")
         self.put(1, f"raise translated(OP, {self.values}, error) from None")
 
     def unwrap_operand(self) -> None:
-        """Set `x` to the array of the operand of a ufunc of one."""
+        """Set `x` to the array of the operand of a unary ufunc."""
         self.put(0, "if type(a0) is not Tensor and not isinstance(a0, Tensor):\n    a0 = OP.adopted(a0, 0)")
         self.put(0, "x = a0._array")
         self.arrays = ["x"]
@@ -394,7 +394,7 @@ class _Text:
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
 
     def unwrap_operands(self, indent: int) -> None:
-        """Set `x` and `y` to what a ufunc of two takes: arrays of one dtype, or a number."""
+        """Set `x` and `y` to the operands of a binary ufunc: arrays of one dtype, or a number."""
         differ = "kind is not y.dtype" + " or (kind is not F32 and kind is not F64)" * self.facts.floating
         promote = "x, y = promoted(OP, a0, a1)"
         self.put(indent, "is_tensor0 = type(a0) is Tensor or isinstance(a0, Tensor)")
@@ -474,7 +474,7 @@ class _Text:
             self.put(0, "return outs[0]" if facts.outputs == 1 else "return tuple(outs)")
 
     def new_tensor(self, kind: str) -> list[str]:
-        """Return the statements that make the tensor `out`, a view of a kind if the op makes views."""
+        """Return the statements that create the tensor `out`; for a view op it is a view of the given kind."""
         if self.facts.view:
             return [new_tensor_text("out", _cell="None"), f"make_view(out, {self.first}, state, {kind})"]
         return [new_tensor_text("out")]
@@ -558,13 +558,13 @@ class _Text:
     # Writes ---------------------------------------------------------------------------------------
 
     def compute_in_place(self) -> None:
-        """Compute the result, to be copied into the first argument, or write it there at once."""
+        """Compute the result, which is copied into the first argument later, or write it there directly."""
         facts = self.facts
         if facts.operands == 2:
             self.put(0, "a1 = values[1]")
             self.unwrap_operands(0)
             self.tell("writes", "None")
-            if facts.is_ufunc:  # the short way: nothing is recorded, nothing converted
+            if facts.is_ufunc:  # the fast path: nothing is recorded, nothing is converted
                 self.refuse_dtypes("x", "kind is not F32 and ")
                 self.put(0, "if edges is None and x is target and fits(y, target):")
                 if facts.of_floats:
@@ -592,7 +592,7 @@ class _Text:
         self.translate()
 
     def tell_of_arrays(self, kernel: str) -> None:
-        """Refuse the dtypes of `arrays`, and tell the witness of the write."""
+        """Refuse unsupported dtypes of `arrays`, and report the write to the witness."""
         self.arrays = []
         if self.facts.refuses:
             self.put(0, "OP.refuse_dtypes(arrays)")
@@ -617,7 +617,7 @@ class _Text:
 def record_several(
     op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
 ) -> None:
-    """Give the outputs of an op of several, or with residuals, their node.
+    """Give the outputs of an op with several outputs, or with residuals, their node.
 
     Args:
         op: the op.
@@ -625,7 +625,7 @@ def record_several(
         edges: the inputs' edges.
         values: the arguments.
         outs: the outputs; `arrays` are their arrays.
-        residuals: what the kernel keeps for the formulas.
+        residuals: the arrays that the kernel returned for the formulas.
     """
     node: Any = None
     for position, out in enumerate(outs):
@@ -640,9 +640,9 @@ def record_several(
 
 
 def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the operands as what the ufunc takes: arrays of PyTorch's result dtype, or a Python number left as it is.
+    """Return the operands of a ufunc: arrays of PyTorch's result dtype, or an unchanged Python number.
 
-    NumPy's weak promotion of Python numbers is PyTorch's as long as the number's category is not the higher one.
+    NumPy's weak promotion of Python numbers equals PyTorch's unless the number's category is the higher one.
     """
     if made.name == "sub":
         refuse_booleans(x, y)
@@ -680,7 +680,7 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         and not (isinstance(y, Tensor) and y._array.ndim)
     ):
         wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
-        return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and what leaves it as it is
+        return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 
 
@@ -710,7 +710,7 @@ def _cast(x: Any, numpy_dtype: Any) -> Any:
 
 
 def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
-    """Return NumPy's error in PyTorch's class and words (errors that are PyTorch's already come back unchanged)."""
+    """Return NumPy's error with PyTorch's class and message; PyTorch's own errors are returned unchanged."""
     text = str(error)
     if isinstance(error, ValueError) and ("broadcast" in text):
         shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
@@ -736,7 +736,7 @@ def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
     return f"{name}: shapes {', '.join(str(list(shape)) for shape in shapes)} cannot be broadcast together"
 
 
-#: What the texts name.
+#: The globals of the texts.
 _SCOPE = {
     "__name__": __name__,  # by which warnings of NumPy are filtered
     "F32": _F32, "F64": _F64, "FLOATS": FLOATS, "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING,

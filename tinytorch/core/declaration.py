@@ -37,15 +37,15 @@ class Op:
         caller: the function of Tensors that `call.py` generates for it.
         inputs: positions of the tensor arguments in the signature; `many`: the one that is a sequence of tensors.
         formulas: per differentiable input its formula; or `joint`, one for all.
-        operands: 1 or 2 for a ufunc (or a kernel called like one) of that many tensors or numbers, else 0.
+        operands: the number of operands (1 or 2) of a ufunc, or of a kernel that is called like one; else 0.
         elementwise: an element of the output depends on one element of each input, so in forward mode the formulas
             are their own transposes.
         linear: the kernel is linear in each tensor argument with the others held fixed, so the tangent of the output
             is the op applied to the tangent of that argument.
         broadcasts: gradients are summed to the shape of their input.
         view: the output shares the first input's memory.
-        floating: integers become the default floating type first.
-        of_floats: of two operands, the kernel for float32, where it is another function.
+        floating: integers are first converted to the default floating-point type.
+        of_floats: of an op of two operands, the kernel for float32, where it is a different function.
         in_float32: see `pointwise`.
         refuses: which dtypes PyTorch's kernel refuses, see `op`.
         data_dependent: the shape of the output depends on the values of the input.
@@ -102,7 +102,7 @@ class Op:
             formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
         ]
         self.plans: dict[Any, Plan] = {}
-        #: Per formula the names of its parameters after `g` (and `needs`), inspected once.
+        #: Per formula the names of its parameters after `g` (and `needs`).
         self.wants = {key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None}
         if joint is not None:
             self.wants["joint"] = _parameter_names(joint)[2:]
@@ -175,7 +175,7 @@ class Op:
         return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
 
     def adopted(self, value: Any, i: int) -> Tensor:
-        """Return a tensor of PyTorch, as torchvision's data sets return, as a tinytorch tensor on the same memory.
+        """Return a PyTorch tensor (torchvision's data sets return these) as a tinytorch tensor on the same memory.
 
         Raises PyTorch's TypeError for any other value.
         """
@@ -195,12 +195,12 @@ class Op:
         )
 
     def compute(self, arrays: list[Any]) -> Any:
-        """Call the kernel with the arguments that `arrays` has returned."""
+        """Call the kernel with the arguments that the method `arrays` has returned."""
         by_name = dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
         return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
-        """Raise PyTorch's error if its kernel has no code for the unsigned integers, wider than a byte, of an array."""
+        """Raise PyTorch's error if an array has unsigned integers wider than a byte that PyTorch does not support."""
         wide = [array.dtype for array in arrays if is_wide_unsigned(array)]
         index = self.position.get("index")
         if not wide or (index is not None and is_wide_unsigned(arrays[index])):  # (the kernel checks the index itself)
@@ -254,7 +254,7 @@ class Op:
             written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
         """
         if self.many is not None:
-            key: Any = None  # one formula serves all
+            key: Any = None  # one formula computes all gradients
         else:
             key = 0
             k = 0
@@ -318,8 +318,8 @@ class Op:
         """Return the plan of a set of inputs.
 
         Args:
-            key: bit k says that the k-th input needs a gradient, bit 8 + k that it is a tensor. None for an op of a
-                sequence of tensors: one formula serves all.
+            key: bit k is set if the k-th input needs a gradient, bit 8 + k if it is a tensor. None for an op of a
+                sequence of tensors, since one formula computes all gradients.
         """
         bits = -1 if key is None else key
         count = range(len(self.inputs))
@@ -353,7 +353,7 @@ class Op:
         return plan
 
     def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
-        """Return the source (kind, position) that a parameter of a formula stands for."""
+        """Return the source (kind, position) of the saved value for a parameter of a formula."""
         if name in self.position:
             i = self.position[name]
             if name == self.many:
@@ -377,7 +377,7 @@ class Op:
 
 #: NumPy's names of dimensions.
 NUMPY_DIMS = {"axis": "dim", "keepdims": "keepdim"}
-#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
+#: NumPy's names of arguments, which PyTorch's functions accept, and "self" for calls whose first operand is a number.
 NUMPY = {"a": "input", "x": "input", "x1": "input", "x2": "other", "self": "input"} | NUMPY_DIMS
 #: By PyTorch's name of an argument, the name that kernels give it.
 _OWN = {
@@ -402,7 +402,7 @@ def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
     if what == "dtype":
         return lambda values: values[position]._array.dtype
     if what == "shape":
-        return lambda values: ()  # of a number
+        return lambda values: ()  # the shape of a number
     return lambda values: [tensor._array.shape for tensor in values[position]]
 
 
@@ -415,7 +415,7 @@ def _parameter_names(function: Any) -> tuple[str, ...]:
 def signature(kernel: Any) -> tuple[tuple[str, ...], tuple[Any, ...], int]:
     """Return a kernel's argument names, their defaults (`MISSING` where there is none), and how many are positional.
 
-    (Read from the code object: `inspect` is slow to import and slower to call.)
+    They are read from the code object, since `inspect` is slow to import and slower to call.
     """
     kernel = getattr(kernel, "__wrapped__", kernel)
     names, positional = _parameter_names(kernel), kernel.__code__.co_argcount

@@ -1,7 +1,7 @@
 """How a write in place enters the graph, and the checks that come before it.
 
-Writing to a tensor that is no view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
-the base as it was, with the view's part replaced. Views of that base notice by the version (see `view.py`).
+Writing to a tensor that is not a view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
+the former base with the view's part replaced. Views of that base detect the write by the version (see `view.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinytorch.kernels.dtypes import FLOATS
 
 
 def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
-    """Return the edges of a write's inputs, None where it is not to be recorded, having checked that it may be."""
+    """Return the edges of a write's inputs, or None if it is not recorded; raise PyTorch's error if it is illegal."""
     for i in op.inputs:
         value = values[i]
         if isinstance(value, Tensor) and (value._requires_grad if value._view is None else needs_grad(value)):
@@ -33,13 +33,13 @@ def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | No
     tensors = [values[i] for i in op.inputs]
     edges = op.edges_of(tensors)
     if edges is not None and any(isinstance(y, Tensor) and y._cell is None for y in tensors[1:]):
-        # It must not be saved; PyTorch says so before it writes.
+        # An inference tensor must not be saved; PyTorch raises the error before it writes.
         op.record(list(edges), (wrap(x._array), *values[1:]), (x._array,), None)
     return edges
 
 
 def check_operands_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> None:
-    """Raise PyTorch's error if the in-place form of an op must not write to `x`, or reads a part that it changes."""
+    """Raise PyTorch's error if an in-place op must not write to `x`, or reads elements that it changes."""
     target = x._array
     if expanded(target):
         raise shared_places()
@@ -50,13 +50,13 @@ def check_operands_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> None:
 
 
 def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[str]) -> list[Any]:
-    """Return the arguments of a kernel that writes into `x`, copied where it would change what it reads.
+    """Return the arguments of a kernel that writes into `x`; arguments that overlap with `x` are copied.
 
     Args:
         op: the op.
-        x: the tensor that it writes to, the first of `values`.
+        x: the tensor that the op writes to, the first of `values`.
         values: the arguments of the call.
-        reads: by argument, what it may read of the memory that it writes to (see `writing`).
+        reads: by argument, which elements of `x` the argument may contain (see `writing`).
     """
     arrays = list(values)
     for i in op.inputs:
@@ -66,7 +66,7 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
             if i and on_one_memory(value, x):
                 if reads[i] != "any":
                     check_overlap(x._array, array, reads[i] == "same")
-                # The check passes arrays with gaps: what is read must not change during the write.
+                # The check ignores arrays with gaps, so elements that are read could change during the write.
                 if np.may_share_memory(array, x._array):
                     arrays[i] = array.copy()
         elif not isinstance(value, NUMBERS):
@@ -75,19 +75,19 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
 
 
 def on_one_memory(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors are views of one memory; `.data` counts writes in a version cell of its own."""
+    """Return whether two tensors share one memory; `.data` shares it but has a different version cell."""
     a, b = x._array, y._array
     return x._cell is y._cell or (a if a.base is None else a.base) is (b if b.base is None else b.base)
 
 
 def check_overlap(target: Any, read: Any, same: bool = True) -> None:
-    """Raise PyTorch's error if a write to `target` changes a part of `read` while it is read.
+    """Raise PyTorch's error if a write to `target` changes elements of `read` while they are read.
 
-    Like PyTorch, only blocks without gaps are looked at: for others it would take too long.
+    As in PyTorch, only dense arrays are checked: for arrays with gaps the check would take too long.
 
     Args:
         target, read: arrays.
-        same: it does no harm if they are the same elements, in the same order.
+        same: whether the same elements in the same order are allowed.
     """
     if read is target:
         wrong = not same
@@ -109,7 +109,7 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
 
 
 def fits(operand: Any, target: Any) -> bool:
-    """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
+    """Return whether a ufunc of `target` and `operand` can write directly into `target`."""
     if not isinstance(operand, np.ndarray):
         return target.dtype.kind in FLOATS and target.dtype.itemsize > 2
     shape, other = target.shape, operand.shape
@@ -117,7 +117,7 @@ def fits(operand: Any, target: Any) -> bool:
         operand.dtype == target.dtype
         and target.dtype.kind in FLOATS
         and (
-            other == shape[len(shape) - len(other) :]  # most often, and rows
+            other == shape[len(shape) - len(other) :]  # the usual case: equal shapes, or rows
             or (len(other) <= len(shape) and all(n in (1, m) for n, m in zip(other[::-1], shape[::-1], strict=False)))
         )
     )
@@ -150,7 +150,7 @@ def record_write(
 
 @functools.cache
 def _constant_op(declared: Op) -> Op:
-    """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
+    """Return a copy of an op without formulas (a comparison), with gradients of zero for its in-place form."""
     return Op(
         declared.kernel, {declared.arguments[i]: _zeros_like for i in declared.inputs}, arguments=declared.arguments,
         defaults=declared.defaults, positional=declared.positional, name=declared.name,
@@ -164,7 +164,7 @@ def _zeros_like(g: Tensor) -> Tensor:
 
 
 def written(x: Tensor, edge: Edge) -> None:
-    """Enter a write in the graph: what `x` holds from now on was made by `edge`."""
+    """Enter a write in the graph: the new elements of `x` are the output that `edge` refers to."""
     view = x._view
     if view is None:
         old = x._edge
@@ -180,7 +180,7 @@ def written(x: Tensor, edge: Edge) -> None:
 
 
 class CopySlices(Node):
-    """A write to a view, as a step of its base: the base as it was, with the view's part made anew by `inner`."""
+    """A write to a view, as a node of its base: the former base with the view's part replaced by `inner`'s output."""
 
     __slots__ = ("_shown", "inner", "position")
 
@@ -190,7 +190,7 @@ class CopySlices(Node):
         if inner.outputs > 1:
             raise RuntimeError("Functions which modify views in-place must return a single Variable")
         edges = list(inner.edges)
-        # Which of the inner step's inputs the view is; what was in it came from the base.
+        # The view's position among the inputs of the inner node; its former elements came from the base.
         self.position = edges.index(x._edge) if x._edge in edges else None
         if self.position is not None:
             edges[self.position] = base._edge
@@ -201,18 +201,18 @@ class CopySlices(Node):
         self.shape, self.dtype = base._array.shape, base._array.dtype
 
     def name(self) -> str:
-        """Return PyTorch's name, which has its namespace."""
+        """Return PyTorch's name, which includes a C++ namespace."""
         return "torch::autograd::CopySlices"
 
     def _inputs(self) -> Sequence[int]:
         return self._shown
 
     def release(self) -> None:
-        """Let go of the inner step: what it saved is freed, unless a graph of second order leads to its output."""
+        """Drop the inner node: its saved values are freed, unless a second-order graph leads to its output."""
         self.inner = self.saved = None
 
     def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of what the base was, and of the other inputs of the inner step."""
+        """Return the gradients of the former base, and of the other inputs of the inner node."""
         if self.saved is None:
             raise RuntimeError(FREED)
         part, whole = self.saved
@@ -223,7 +223,7 @@ class CopySlices(Node):
             raise shared_places()
         of_view = None if at is None else self.inner.edges[at]
         if to_base and needed is not None and of_view is not None:
-            needed.add(of_view[0])  # what the base leads to, the view that came from it leads to
+            needed.add(of_view[0])  # the view leads to the nodes that its base leads to
         grads = list(self.inner.backward(supplied("restrided")(g, whole, part), create_graph, needed))
         if at is not None and grads[at] is not None:
             grads[at] = supplied("copy_slices")(g, grads[at], whole, part) if to_base else None

@@ -9,7 +9,7 @@ __all__ = [
 
 
 class layout:
-    """A layout: that of all tensors is `strided`. The sparse ones are names, for programs that ask which it is.
+    """A memory layout: all tensors are `strided`. The sparse layouts exist only for programs that compare with them.
 
     Example:
         >>> torch.strided

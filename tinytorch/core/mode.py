@@ -19,13 +19,13 @@ class State:
     """The state of a thread that ops read.
 
     Attributes:
-        grad: a graph is recorded.
-        inference: new tensors are inference tensors.
+        grad: whether a graph is recorded.
+        inference: whether new tensors are inference tensors.
         asked: the last setting of `enable_grad` or `no_grad` inside inference mode, where no graph is recorded.
         autocast: the `Autocast` mode of the thread; None while autocasting is off.
         modes: the `DispatchMode`s that are on, the innermost last; None if there are none.
         callbacks: functions to call when the running backward pass has ended; None while none runs.
-        witness: the mode that is told what a call computes, while a witnessed function runs (`Caller.witnessed`).
+        witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
     """
 
     __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "witness")
@@ -43,7 +43,7 @@ class State:
 
 
 _threads = itertools.count()
-alone = True  # whether only one thread has run ops: then no lock is needed
+alone = True  # whether only one thread has run ops so far, so that no lock is needed
 
 
 class _Local(threading.local):
@@ -58,9 +58,9 @@ local = _Local()
 
 
 class DispatchMode:
-    """A context manager that observes every call of an op, and every node of a backward pass, in its thread.
+    """A context manager that receives every call of an op, and every node of a backward pass, in its thread.
 
-    While a mode handles a call it is off, so that the ops which it calls are seen by the modes around it: modes nest as
+    While a mode handles a call it is off, and the ops that it calls are received by the modes outside it: modes nest as
     levels.
     """
 
@@ -90,7 +90,7 @@ class DispatchMode:
             op: the op.
             values: the arguments of the call: tensors, numbers, ...
             arrays: the arguments of the kernel, by the op's signature.
-            results: the arrays that it returned, its residuals last.
+            results: the arrays that the kernel returned, residuals last.
         """
 
     def writes(self, op: Any, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
@@ -119,7 +119,7 @@ class DispatchMode:
         """Notice a tensor whose elements depend on shapes and dtypes alone."""
 
     def made(self, x: Any) -> None:
-        """Notice a tensor that a creation function has made from its arguments."""
+        """Notice a tensor that a creation function has returned."""
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
         """Notice that `function(array, *args)`, which is not an op, writes into an array."""
@@ -147,13 +147,13 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def tell_of_reading(x: Any, truth: bool = False) -> None:
-    """Notify the modes that Python reads the values of a tensor, or its truth value alone."""
+    """Notify the modes that Python reads the values of a tensor, or only its truth value."""
     for mode in local.state.modes or ():
         mode.read(x, truth)
 
 
 def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:
-    """Run the backward of a node under all modes, which see the ops in it like any others."""
+    """Run the backward of a node inside the `step` of every mode; modes also receive the ops in it."""
     for mode in local.state.modes or ():
         run = functools.partial(mode.step, node, run)
     return run()
@@ -171,7 +171,7 @@ def set_grad(mode: bool) -> bool:
 
 @contextmanager
 def recording(on: bool) -> Iterator[None]:
-    """Record a graph inside, or do not: `no_grad` and `enable_grad` for the ops themselves."""
+    """Enable or disable recording in a `with` block: `enable_grad` and `no_grad` for internal use."""
     before = set_grad(on)
     try:
         yield
@@ -185,12 +185,12 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[Any], Any]:
     A module or package declares the policy of all the functions and classes in it by a global, `__traced_as__`.
 
     Args:
-        policy: "inline", its source is followed; "op", it runs as it is, and the operations in it are recorded;
-            "trusted", in addition its truth values and the tensors that it creates follow from its arguments alone;
-            "creates", it returns a tensor that follows from numbers and from the shapes and dtypes of tensors;
-            "stateful", of optimizers: a step runs as it is in each call of the program;
-            "refused", a function that calls it is not compiled.
-        registry: a dictionary of functions that the result of a trusted function depends on.
+        policy: "inline": its source is traced; "op": it runs unchanged, and the operations in it are recorded;
+            "trusted": as "op", and its truth values and the tensors that it creates depend on its arguments alone;
+            "creates": it returns a tensor that depends only on numbers and on the shapes and dtypes of tensors;
+            "stateful": for optimizers, whose step runs unchanged in each call of the program;
+            "refused": a function that calls it is not compiled.
+        registry: a dictionary of functions on which the result of a trusted function depends.
     """
 
     def declare(function: Any) -> Any:

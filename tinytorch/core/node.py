@@ -1,8 +1,8 @@
 """The recorded call of an op: `Plan`, what it saves for backward, and `OpNode`, its node of the graph.
 
 A formula's parameter names say what it needs: `g`, the gradient of the output, comes first; then any argument of the
-op, `out`, `<input>_shape`, or a residual by its name. Exactly what the *needed* formulas name is saved, determined once
-per set of inputs that need a gradient (a `Plan`).
+op, `out`, `<input>_shape`, or a residual by its name. Only the values that *needed* formulas name are saved; they are
+determined once per set of inputs that need a gradient (a `Plan`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 
 TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
-# By the kind of a source, the expression of the saved value. A tensor without a version cell, as inference tensors
-# are, makes it a TypeError.
+# The expression of a saved value, by the kind of its source. It raises a TypeError for a tensor without a version cell
+# (an inference tensor).
 _SAVED = {
     INPUT: "(a{i}, a{i}._cell[0])",
     OUTPUT: "({out}, None, 0)",  # a later output is new memory that only its own tensor shares
@@ -44,7 +44,7 @@ INFERENCE_NOT_SAVED = (
 
 
 class Plan:
-    """What to save for one set of inputs that need gradients, and the formulas that use it.
+    """The values to save for one set of inputs that need gradients, and the formulas that use them.
 
     Attributes:
         sources: per saved value (kind, position): which input, argument, output or residual it is.
@@ -58,14 +58,14 @@ class Plan:
     keep: Callable[..., list[Any]]
 
     def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
-        self.joint = joint  # one rule for all inputs, told which are needed
-        self.many = many  # one rule for a sequence of tensors
-        self.any_number = any_number  # of outputs
+        self.joint = joint  # whether one formula computes the gradients of all inputs that need one
+        self.many = many  # whether one formula computes the gradients of a sequence of tensors
+        self.any_number = any_number  # whether the op returns any number of outputs
         self.sources: list[tuple[int, Any]] = []
         self.index: dict[tuple[int, Any], int] = {}
         self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
         self.holds_tensors = False
-        self.packed: Plan | None = None  # the same for values that hooks have packed
+        self.packed: Plan | None = None  # the plan of the same values, packed by hooks
 
     def compile(self, count: int, several: bool) -> None:
         """Generate `keep(*arguments, out, cell, residuals)`, which returns the saved values.
@@ -109,7 +109,7 @@ class Plan:
         return plan
 
     def save(self, source: tuple[int, Any]) -> int:
-        """Return the index under which `source` is saved, entering it when new."""
+        """Return the index of the saved value of `source`, which is added if it is new."""
         if source not in self.index:
             self.index[source] = len(self.sources)
             self.sources.append(source)
@@ -118,23 +118,23 @@ class Plan:
 
 
 class OpNode(Node):
-    """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
+    """A recorded call of an op; each op has its own subclass, with PyTorch's name."""
 
     __slots__ = ()
     __init__ = object.__init__  # callers create nodes by `node_class()`, which is faster than `object.__new__`
 
     def release(self) -> None:
-        """Free what was saved: a later backward through this node is an error."""
+        """Free the saved values: a later backward pass through this node is an error."""
         if self.plan.holds_tensors:
             self.saved = None
 
     def name(self) -> str:
-        """Return the name of the node, as PyTorch's."""
+        """Return the name that PyTorch gives the node."""
         name: str = supplied("node_name")(self)
         return name
 
     def shown(self) -> Any:
-        """Return the node, whose class has the members `_saved_*` from then on."""
+        """Return the node, after adding the members `_saved_*` to its class."""
         return self if "shown_as_it_is" in type(self).__dict__ else supplied("shown")(self)
 
     def _inputs(self) -> Sequence[int]:
@@ -146,7 +146,7 @@ class OpNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Per input, the node that it came from and which output of it; `(None, 0)` where no gradient flows."""
+        """Per input, the node that produced it and the output's number; `(None, 0)` where no gradient flows."""
         functions: tuple[tuple[Node | None, int], ...] = supplied("next_functions")(self)
         return functions
 
@@ -157,7 +157,7 @@ class OpNode(Node):
             raise RuntimeError(FREED)
         plan = self.plan
         if plan.any_number and self.outputs == 1:
-            g = (g,)  # an op of any number of outputs gets a tuple also for one
+            g = (g,)  # the formula of an op of any number of outputs always gets a tuple
         values = []
         for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
             kind = source[0]
@@ -165,7 +165,7 @@ class OpNode(Node):
                 values.append(item)
             elif create_graph or kind != INPUT or item[0]._cell[0] != item[1]:
                 values.append(self._unpack(source, item, create_graph))
-            else:  # the usual case, in line
+            else:  # the usual case, without a call of `_unpack`
                 values.append(item[0])
         edges = self.edges
         if plan.joint:
@@ -187,7 +187,7 @@ class OpNode(Node):
         return grads
 
     def _unpack(self, source: tuple[int, Any], item: Any, create_graph: bool) -> Any:
-        """Return a saved tensor, having checked that nobody wrote to its memory since."""
+        """Return a saved tensor; raise an error if its memory was written to after it was saved."""
         kind, position = source
         if kind == PACKED:
             return self._unpack_by_hook(position, item, create_graph)
@@ -211,7 +211,7 @@ class OpNode(Node):
         return tensor
 
     def _as_recorded(self, tensor: Tensor, position: Any) -> Tensor:
-        """Return an input as it was when recorded: by now it may be detached, or the result of something later."""
+        """Return an input with its edge at the time of recording: in-place ops may have changed the edge since."""
         edge = self.edges[self.op.inputs.index(position)]
         if tensor._edge is edge or not (edge is None or edge[0].number > 0):
             return tensor
@@ -246,7 +246,7 @@ class OpNode(Node):
         self.plan, self.saved = self.plan.with_packed({k}), items
 
     def saved_alone(self, k: int) -> Tensor:
-        """Return a saved tensor for a hook: without its edge, which would make a cycle."""
+        """Return a saved tensor for a hook, without its edge, which would create a reference cycle."""
         kind, item = self.plan.sources[k][0], self.saved[k]
         tensor: Tensor = item[0]
         if kind != INPUT:
@@ -301,7 +301,7 @@ def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
     if edge[0].number > 0:
         again._edge = edge
     else:
-        again._accumulator = weakref.ref(edge[0])  # it takes the place of the leaf
+        again._accumulator = weakref.ref(edge[0])  # the new tensor replaces the leaf
     return again
 
 

@@ -43,24 +43,24 @@ def op(
     """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
 
     Args:
-        name: the node's class name without "Backward0"; by default the function's name in capitals as PyTorch's.
-        many: the name of the argument that is a sequence of tensors; its formula returns one gradient for each.
-        joint: one rule for all `inputs`: `rule(g, needs, ...)` returns a tuple; `needs` says which are wanted.
-        inputs: the tensor arguments of `joint`; None for the formula of one that has no gradient.
-        outputs: how many tensors come out, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
-            None for those unused.
+        name: the node's class name without "Backward0"; by default the function's in PyTorch's CamelCase.
+        many: the name of the argument that is a sequence of tensors; its formula returns one gradient per tensor.
+        joint: one formula for all `inputs`: `joint(g, needs, ...)` returns a tuple; `needs` says which are wanted.
+        inputs: the tensor arguments of `joint`; for an input without a gradient also pass the formula None.
+        outputs: the number of output tensors, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
+            None for unused outputs.
         nondiff: which of the outputs are not differentiable (indices).
-        residuals: names of what the kernel returns after its outputs for the formulas alone. Floating-point ones
-            are a cache: under create_graph a formula gets None for them and computes them from the inputs.
+        residuals: names of the arrays that the kernel returns after its outputs, for the formulas alone. Those of
+            floats are a cache: under create_graph a formula gets None for them and computes them from the inputs.
         view: the output shares the memory of the first argument.
         broadcasts: inputs broadcast, so gradients are summed to their shapes.
-        result: makes what is returned of the list of outputs (a named tuple's class).
+        result: converts the list of outputs to the return value (for example a named tuple's class).
         overload: (argument, class name): the name that PyTorch gives the node where that argument is not None.
         refuses: PyTorch's kernel has no code for unsigned integers wider than a byte: the kernel's name, for the error;
             or a function that returns it given the kernel's arguments, None where PyTorch does not call the kernel.
         data_dependent: the shape of the output depends on the values of the input.
         holds: an argument that holds tensors but is not an input; a backward pass frees it like the saved inputs.
-        **formulas: per tensor argument the formula of its gradient, or None where it has none.
+        **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
     """
 
     def declare(kernel: Callable[..., Any]) -> Any:
@@ -90,18 +90,18 @@ def pointwise(
     refuses: str | Callable[..., str | None] | None = None,
     **formulas: Formula | None,
 ) -> Any:
-    """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
+    """Return the op of a ufunc (or a function like one) of one or two arguments that broadcast.
 
     Args:
         name: the public name.
         kernel: the ufunc.
-        floating: integers become the default floating type first.
+        floating: integers are first converted to the default floating-point type.
         doc: the public docstring.
-        node_name: PyTorch's name of the node, if it is not the public name in capitals.
-        linear: a product of matrices, say: linear in each argument, and called in the same way, but not pointwise.
-        of_floats: takes the ufunc's place for arrays of float32.
+        node_name: PyTorch's name of the node, if it is not the public name in CamelCase.
+        linear: the function is linear in each argument, but not pointwise (for example a matrix product).
+        of_floats: replaces the ufunc for arrays of float32.
         refuses: see `op`.
-        in_float32: a number for the second argument is not rounded to the 16 bits of the first; `f(x, 1)` is x.
+        in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
         **formulas: per argument, in order, the formula of its gradient, or None.
     """
     arguments = tuple(formulas)
@@ -119,7 +119,7 @@ def pointwise(
 
 
 def operator_of(function: Any) -> Any:
-    """Return an op of two operands as Python's operator: NotImplemented for what is neither tensor nor number."""
+    """Return an op of two operands as Python's operator: NotImplemented for operands of other types."""
     return _named(Caller(function.op, OPERATOR).function, function.__name__, function.__doc__)
 
 

@@ -1,4 +1,4 @@
-"""Parts of a memory, by their place in it: a view by place, and a family of ops closed under differentiation."""
+"""Ops on parts of a memory given by their location (shape, strides, offset); the family is closed under gradients."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinytorch.kernels import places
 
 def _strided_x(g: Tensor, place: places.Place, whole: places.Place) -> Any:
     g = restrided(g, place, whole)
-    # Elements of `x` that share a place in memory share its gradient.
+    # Elements of `x` that share a location in memory share the gradient of that location.
     return g / wrap(places.shares(whole, g._array)) if places.overlaps(whole) else g
 
 
-#: `strided(x, place, whole)` is what lies at `place` in the memory of `x`, as seen from its first element; `x` itself
-#: is the `whole`.
+#: `strided(x, place, whole)` is the view at location `place` in the memory of `x`, relative to its first element;
+#: `whole` is the location of `x` itself.
 strided = op(name="AsStrided", view=True, x=_strided_x)(lambda x, place, whole: places.at(x, place))
-#: `restrided(x, source, target)` is what lies at `target` in a memory of zeros to which `x` was added at `source`.
+#: `restrided(x, source, target)` is the part at `target` of a memory of zeros to which `x` was added at `source`.
 restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g, target, source))(
     lambda x, source, target: places.restrided(x, source, target)
 )
@@ -26,5 +26,5 @@ restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g
 
 @op(x=lambda g, whole, part: copy_slices(g, 0.0, whole, part), y=lambda g, whole, part: restrided(g, whole, part))
 def copy_slices(x: Any, y: Any, whole: places.Place, part: places.Place) -> Any:
-    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    """Return a copy of `x`, whose location in its memory is `whole`, with `y` written at location `part`."""
     return places.replaced(x, y, whole, part)

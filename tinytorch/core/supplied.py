@@ -1,6 +1,6 @@
-"""What `core` and `ops` use but later modules define, since it is made of ops or of classes that they do not know.
+"""Functions that `core` and `ops` use but later modules define, since they are composed of ops or of later classes.
 
-This registry is the one place where a module refers to a module after it.
+This registry is the only place where a module refers to a later module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Tensor`: an array, and its place in the graph. Its methods come from where they are declared (`ops/register.py`)."""
+"""`Tensor`: an array, and its edge in the graph. The modules that declare its methods add them (`ops/register.py`)."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Size(tuple[int, ...]):
         return (Size, (tuple(self),))
 
 
-#: The slots of Tensor, and for each the expression of its value in a new tensor: a leaf that does not require grad,
-#: on memory of its own. `array` and `state` (this thread's) are in scope. See `Tensor` for what the slots hold.
+#: The slots of Tensor, each with the expression of its value in a new tensor: a leaf on new memory that does not
+#: require grad. `array` and `state` (of this thread) are in scope. `Tensor` documents the slots.
 _SLOTS = {
     "_array": "array",
     "_cell": "None if state.inference else [0]",
@@ -73,10 +73,10 @@ _SLOTS = {
 
 
 def new_tensor_text(name: str, cls: str = "Tensor", **instead: str) -> str:
-    """Return the statements that make the tensor `name` from `array`; every function that makes tensors has them.
+    """Return the statements that create the tensor `name` from `array`.
 
-    They are written out in each of these functions since a call of a function would take as long as they do.
-    `instead` has other values of slots.
+    Every function that creates tensors contains them, since a function call would take as long as they do.
+    `instead` overrides the values of slots.
     """
     by_value: dict[str, list[str]] = {}
     for slot, value in (_SLOTS | instead).items():
@@ -100,11 +100,11 @@ class Tensor:
     """
 
     # _array        the elements; perhaps a NumPy view of other tensors' memory
-    # _cell         [version]: a list of one number, shared by all tensors on the same memory, counted up by every
-    #               write in place; None for inference tensors. (A list, since it is the cheapest object there is.)
+    # _cell         [version]: a list of one number, shared by all tensors on the same memory, incremented by every
+    #               in-place write; None for inference tensors. (A list is the cheapest mutable object.)
     # _requires_grad, _edge   leaf: (bool, None); result of recorded ops: (True, (node, output number))
     # _grad         the accumulated gradient
-    # _view         a `View`: of which base this is a view, and how; None for others
+    # _view         for a view its `View`: the base and the location in its memory; None for other tensors
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
     __slots__ = ("__dict__", "__weakref__", *_SLOTS)
@@ -142,7 +142,7 @@ class Tensor:
         return cpu
 
     def _bump(self) -> None:
-        """Count a write to `_array` that went past the ops (optimizers, random fills)."""
+        """Count a write to `_array` that was not an op (optimizers, random fills)."""
         if self._cell is not None:
             self._cell[0] += 1
 
@@ -150,16 +150,16 @@ class Tensor:
         return id(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        # A result comes back as a leaf: a pickle holds no graph.
+        # The result of an op is unpickled as a leaf: a pickle holds no graph.
         return (_unpickle, (type(self), self._array, self.requires_grad, self.__dict__))
 
-    if TYPE_CHECKING:  # what declares members gives them to it; `tensor.pyi` lists them
+    if TYPE_CHECKING:  # other modules add members to the class; `tensor.pyi` lists them
 
         def __getattr__(self, name: str) -> Any: ...
 
 
 def _makes_tensors(function: Any) -> Any:
-    """Give a function of `array` and `cls` its body: it makes a tensor by `new_tensor_text`."""
+    """Give a function of `array` and `cls` its body: the statements of `new_tensor_text`."""
     scope: dict[str, Any] = {"new": object.__new__, "local": local, "Tensor": Tensor, "__name__": __name__}
     body = ["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"]
     exec("\n    ".join([f"def {function.__name__}(array, cls=Tensor):", *body]), scope)
@@ -172,7 +172,7 @@ def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
 
 
 def constant(array: Any) -> Any:
-    """Return `array`, whose numbers follow from shapes and dtypes alone, as a tensor."""
+    """Return `array`, whose elements depend only on shapes and dtypes, as a tensor."""
     made = wrap(array)
     for mode in local.state.modes or ():
         mode.known(made)

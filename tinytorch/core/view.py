@@ -1,7 +1,7 @@
-"""Views: which memory a tensor shares, and how its place in the graph follows writes to it.
+"""Views: which memory a tensor shares, and how its edge is updated after writes to that memory.
 
-A view knows its base, the tensor that owns the memory. A write in place counts the memory's version up; a view whose
-`seen` version is older takes a new edge when it is next asked for one: a step from what its base has become by then.
+A view refers to its base, the tensor that owns the memory. An in-place write increments the memory's version; a view
+whose `seen` version is older gets a new edge when its edge is next read: to a strided view of the current base.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tinytorch.core.mode import State
     from tinytorch.core.tensor import Tensor
 
-# How a view was made. A recorded write into a view of any kind but USUAL is an error.
+# How a view was created. A recorded write into a view of any kind but USUAL is an error.
 USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
 
 
 class View:
-    """The base of a view, and its place in the memory of the base.
+    """The base of a view, and the view's location in the memory of the base.
 
     Attributes:
         base: the tensor that owns the memory; never a view itself.
         array: the view's elements, in the base's memory.
         seen: the version of the memory that the view's edge describes.
-        kind: how it was made (USUAL, SEVERAL, …).
-        own: `requires_grad` was set on the view itself; otherwise that of the base holds, unless the view has an edge.
+        kind: how it was created (USUAL, SEVERAL, …).
+        own: whether `requires_grad` was set on the view itself; else the base's applies, unless the view has an edge.
     """
 
     __slots__ = ("array", "base", "kind", "own", "seen")
@@ -42,7 +42,7 @@ class View:
     seen: int
 
     def places(self) -> tuple[places.Place, places.Place]:
-        """Return the places of the view and of its base, relative to the first element of the base."""
+        """Return the locations of the view and of its base, relative to the first element of the base."""
         whole = self.base._array
         return places.place(self.array, whole), places.place(whole, whole)
 
@@ -60,8 +60,8 @@ def make_view(made: Tensor, source: Tensor, state: State, kind: int = USUAL) -> 
 
     Args:
         made, source: tensors on the same memory.
-        state: says how views are made now.
-        kind: SEVERAL for an output of an op that has several.
+        state: the thread's state, which determines the kind of view inside `no_grad` and `inference_mode`.
+        kind: SEVERAL for an op with several outputs.
     """
     cell = made._cell = source._cell
     if cell is None:  # an inference tensor: nothing is ever recorded
@@ -110,7 +110,7 @@ def refresh(tensor: Tensor) -> None:
 
 
 def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]) -> None:
-    """Give a view its edge from the current node of its base: a view by place."""
+    """Give a view an edge to a strided view (a view by location) of the current base."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
     with recording(True):
         edge = supplied("strided")(view.base, *places)._edge
@@ -132,7 +132,7 @@ class Nowhere(Node):
         self._name = name
 
     def name(self) -> str:
-        """Return the name of the node that PyTorch has here."""
+        """Return the name of PyTorch's node in this place."""
         return self._name
 
     def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> tuple[()]:
@@ -141,7 +141,7 @@ class Nowhere(Node):
 
 
 def move_retained(tensor: Tensor, old: Any) -> None:
-    """Let `retain_grad` follow a tensor whose edge was `old` to its new edge."""
+    """Move the `retain_grad` entry of a tensor from its old edge to its new edge."""
     if old is None or old[0].hooks is None or tensor._edge is None:
         return
     reference = old[0].hooks.retain.get(old[1])
@@ -152,7 +152,7 @@ def move_retained(tensor: Tensor, old: Any) -> None:
 
 
 def check_recorded(tensor: Tensor) -> None:
-    """Raise PyTorch's error if `tensor` must not be written to where that enters the graph."""
+    """Raise PyTorch's error if a recorded write to `tensor` is not allowed."""
     view, requires_grad = tensor._view, needs_grad(tensor)
     if view is not None:
         if view.kind != USUAL:
@@ -173,9 +173,9 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's error if `tensor` must not be written to in place.
 
     Args:
-        tensor: what is to be written to.
-        recorded: the write enters the graph.
-        overlap: elements may share a place in memory.
+        tensor: the tensor to write to.
+        recorded: whether the write is recorded in the graph.
+        overlap: whether elements may share a location in memory.
     """
     if recorded:
         check_recorded(tensor)
@@ -193,7 +193,7 @@ def announce(tensor: Tensor) -> None:
 
 
 def count_write(tensor: Tensor) -> None:
-    """Count a write in place. An inference tensor is refused only now that it is written to, as PyTorch does."""
+    """Count an in-place write. An inference tensor raises its error only after it was written to, as in PyTorch."""
     if tensor._cell is None:
         check_inference()
     else:

@@ -74,7 +74,7 @@ def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = No
     Args:
         input: any shape.
         dim: the dimension to sum over.
-        dtype: convert to this dtype first (so that integers are understood, or less is lost).
+        dtype: convert to this dtype first (to accept integers, or for more precision).
         axis: NumPy's name of `dim`.
 
     Raises:
@@ -114,17 +114,17 @@ def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any 
     return _log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
-# Activations of straight lines --------------------------------------------------------------------
-# As in PyTorch, the gradient of such a function is an op of the input too, though its derivative by
-# that is 0: so that second derivatives are zeros, and no error.
+# Piecewise linear activations ---------------------------------------------------------------------
+# As in PyTorch, the gradient of such a function is an op of the input too, although its derivative with respect
+# to the input is 0, so that second derivatives are zeros rather than an error.
 
 
 def _slope_op(name: str, kernel: Any) -> Any:
-    """Return the op of g and x that is the gradient of a function with a slope constant in pieces.
+    """Return the op of g and x that computes the gradient of a piecewise linear function.
 
     Args:
-        name: the function's.
-        kernel: from the arrays g and x, and the function's other arguments, its gradient.
+        name: the function's name.
+        kernel: returns the gradient, given the arrays g and x and the function's other arguments.
     """
 
     def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any:
@@ -191,7 +191,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     check_fits(x, min_val, max_val)
     low, high = x.dtype.type(min_val), x.dtype.type(max_val)
-    if x.dtype.kind == "V":  # (which NumPy's clip makes float32 of)
+    if x.dtype.kind == "V":  # bfloat16, which NumPy's clip converts to float32
         return np.minimum(np.maximum(x, low), high)
     return np.clip(x, low, high)
 
@@ -242,7 +242,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
 @op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 @elementwise
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
-    """Return `x` brought nearer to 0 by `lambd`, 0 where it is in [-lambd, lambd].
+    """Return `x` moved towards 0 by `lambd`, and 0 where it is in [-lambd, lambd].
 
     Raises:
         RuntimeError: `lambd` is negative.
@@ -293,7 +293,7 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
     broadcasts=True,
 )
 def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
-    """Return the gradients of both inputs of `_prelu`, the weight's before it is summed."""
+    """Return the gradients of both inputs of `_prelu`; the weight's is not summed yet."""
     above = x > 0
     return activation.where(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
@@ -468,7 +468,7 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
 
 @op(x=_glu_x, residuals=("gate",))
 def glu(x: Any, dim: int) -> Any:
-    """Return `a * sigmoid(b)` of the halves a and b of `x` along `dim`."""
+    """Return `a * sigmoid(b)`, where a and b are the halves of `x` along `dim`."""
     a, b = np.split(x, 2, dim)
     gate = activation.sigmoid(b)
     return a * gate, gate
@@ -478,7 +478,7 @@ def glu(x: Any, dim: int) -> Any:
 @op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 @elementwise
 def logsigmoid(x: Any) -> Any:
-    """Return `log(sigmoid(x))`, computed so that nothing overflows.
+    """Return `log(sigmoid(x))`, computed without overflow.
 
     Example:
         >>> torch.nn.functional.logsigmoid(torch.tensor([-100.0, 0.0]))
@@ -486,7 +486,7 @@ def logsigmoid(x: Any) -> Any:
     """
     check_floating("log_sigmoid_cpu", x)
     out = activation.log_sigmoid(x)
-    return out if out.flags.c_contiguous else out.copy("C")  # in rows, as PyTorch's
+    return out if out.flags.c_contiguous else out.copy("C")  # in C order, as in PyTorch
 
 
 def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Attention: `scaled_dot_product_attention` and the function of several heads on it."""
+"""Attention: `scaled_dot_product_attention`, and multi-head attention, which uses it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _weights(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale:
         else:
             scores = scores + attn_mask
     nothing = (scores == -math.inf).all(-1, True)
-    # (Zeros first: softmax of nothing but -inf is NaN, and so would be its gradient.)
+    # (Rows are filled with zeros first: softmax of a row of -inf is NaN, and so is its gradient.)
     return softmax(scores.masked_fill(nothing, 0), -1).masked_fill(nothing, 0)
 
 
@@ -48,7 +48,7 @@ def _attention_rule(
             None if keep is None else keep._array, is_causal, scale, weights._array, out._array,
         )  # fmt: skip
         return (*[None if array is None else wrap(array) for array in arrays], None)
-    if query._array.dtype.itemsize == 2:  # as the kernel computes; the gradients are cast on their way
+    if query._array.dtype.itemsize == 2:  # as the kernel does; the engine casts the gradients
         g, query, key, value = g.float(), query.float(), key.float(), value.float()
     weights = _weights(query, key, attn_mask, is_causal, scale)
     kept = weights if keep is None else weights * keep
@@ -109,14 +109,14 @@ def scaled_dot_product_attention(
         query, key, value: shapes (*, L, E), (*, S, E) and (*, S, Ev).
         attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
             to add. A query that may attend to nothing gets zeros.
-        dropout_p: the probability with which attention weights are dropped; it is up to you to give 0 in evaluation.
-        is_causal: each query attends to the keys up to its own place only.
+        dropout_p: the probability with which attention weights are dropped; the caller must pass 0 in evaluation.
+        is_causal: each query attends only to the keys up to its own position.
         scale: by default `1 / sqrt(E)`.
         enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
 
     Raises:
-        RuntimeError: both `attn_mask` and `is_causal` are given; shapes or dtypes do not fit.
-        TypeError: query, key or value is no tensor.
+        RuntimeError: both `attn_mask` and `is_causal` are given; shapes or dtypes do not match.
+        TypeError: query, key or value is not a tensor.
 
     Example:
         >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -197,7 +197,7 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
                 f"The size of tensor a ({scores[-back]}) must match the size of tensor b ({mask.shape[-back]}) at "
                 f"non-singleton dimension {len(scores) - back}"
             )
-    if mask.ndim < 2 and len(scores) == 4:  # (where PyTorch has a kernel of its own)
+    if mask.ndim < 2 and len(scores) == 4:  # (where PyTorch uses a fused kernel)
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-max(mask.ndim, 1)}, {max(mask.ndim, 1) - 1}], "
             "but got -2)"
@@ -209,7 +209,7 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
         )
 
 
-# Several heads ------------------------------------------------------------------------------------
+# Multi-head attention -----------------------------------------------------------------------------
 
 
 def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any) -> Tensor | None:
@@ -219,10 +219,10 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
         mask: booleans or floating-point numbers.
         name: what the mask is called in messages.
         other: another mask, which should be of the same dtype; `other_name` is its name.
-        dtype: of the result, if the mask is one of booleans.
+        dtype: the dtype of the result for a mask of booleans.
 
     Raises:
-        AssertionError: a mask of integers.
+        AssertionError: the mask has integers.
     """
     if mask is None:
         return None
@@ -244,7 +244,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _check_heads(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> None:
-    """Check the numbers of dimensions: all with a batch, or all without."""
+    """Check the numbers of dimensions: all inputs have a batch dimension, or none has."""
     if query.ndim not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
@@ -271,7 +271,7 @@ def _check_heads(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: 
 
 
 def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
-    """Return the three projections by one weight: in one product where the inputs are the same."""
+    """Return the three projections by one weight, computed in one product where the inputs are the same tensor."""
     if query is key is value:
         return linear(query, weight, bias).chunk(3, -1)
     size = weight.shape[0] // 3
@@ -296,7 +296,7 @@ def _static(x: Tensor, name: str, batch: int, heads: int, features: int) -> Tens
 
 
 def full_mask(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, more: int) -> Tensor | None:
-    """Return the sum of both masks, of a shape that broadcasts to (N, heads, L, S); the last `more` keys are seen."""
+    """Return the sum of both masks, broadcastable to (N, heads, L, S); the last `more` keys are not masked."""
     if mask is not None:
         mask = mask if mask.ndim == 2 else mask.reshape(batch, heads, *mask.shape[1:])
         mask = constant_pad(mask, (0, more)) if more else mask
@@ -336,33 +336,33 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the attention of several heads, and its weights: what `nn.MultiheadAttention` computes.
+    """Return multi-head attention and its weights, as `nn.MultiheadAttention` computes them.
 
-    The result is (L, N, E) or (L, E); the weights are (N, L, S) or (L, S), with a dimension of the heads before L
-    unless they are averaged; None unless they are needed.
+    The result is (L, N, E) or (L, E); the weights are (N, L, S) or (L, S), with a dimension of heads before L unless
+    they are averaged, or None if `need_weights` is False.
 
     Args:
         query, key, value: shapes (L, N, E), (S, N, Ek) and (S, N, Ev), or without the batch (L, E), (S, Ek), (S, Ev).
-        embed_dim_to_check: what E must be.
-        num_heads: among how many heads the E features are divided.
+        embed_dim_to_check: the required value of E.
+        num_heads: the number of heads among which the E features are divided.
         in_proj_weight, in_proj_bias: the weights and biases (or None) of the three projections, (3 E, E) and (3 E,).
         bias_k, bias_v: one more key and its value, (1, 1, E); or None.
-        add_zero_attn: whether there is one more key and value of zeros.
+        add_zero_attn: whether to append a key and a value of zeros.
         dropout_p: the probability with which attention weights are dropped in training.
-        out_proj_weight, out_proj_bias: those of the projection of the result, (E, E) and (E,) or None.
-        training: whether to drop.
-        key_padding_mask: (N, S) or (S,), True (or -inf) at keys that nobody attends to.
+        out_proj_weight, out_proj_bias: weight and bias of the output projection, (E, E) and (E,) or None.
+        training: whether to apply dropout.
+        key_padding_mask: (N, S) or (S,), True (or -inf) at keys that are ignored.
         need_weights: whether to return the weights.
         attn_mask: (L, S) or (N * heads, L, S), True (or -inf) where not to attend.
-        use_separate_proj_weight: take the three weights below instead of `in_proj_weight`.
+        use_separate_proj_weight: use the three weights below instead of `in_proj_weight`.
         q_proj_weight, k_proj_weight, v_proj_weight: (E, E), (E, Ek) and (E, Ev).
         static_k, static_v: keys and values (N * heads, S, E / heads) instead of the projected ones.
         average_attn_weights: whether the weights are the mean over the heads.
         is_causal: a hint that `attn_mask` is the causal mask.
 
     Raises:
-        AssertionError: shapes do not fit.
-        RuntimeError: the shape of `attn_mask` does not fit; `is_causal` without a mask.
+        AssertionError: shapes do not match.
+        RuntimeError: the shape of `attn_mask` is wrong; `is_causal` without a mask.
 
     Example:
         >>> x, w = torch.eye(2), torch.eye(2).repeat(3, 1)

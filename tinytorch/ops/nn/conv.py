@@ -1,8 +1,8 @@
 """Convolutions, transposed convolutions, and the columns of images.
 
-`_conv`, `_conv_input` and `_conv_weight` are one trilinear form of input, weight and output, seen from three sides: the
-gradients of each are the other two. So derivatives of every order cost one such product each, and the gradient of a
-weight comes out contiguous, ready to become its `.grad`. `unfold` and `fold` are transposes of one another.
+`_conv`, `_conv_input` and `_conv_weight` are the partial derivatives of one trilinear form of input, weight and output:
+the gradients of each op are the other two. So a derivative of any order costs one such product, and the gradient of a
+weight is contiguous and can become its `.grad` without a copy. `unfold` and `fold` are transposes of one another.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _per_channel(g: Tensor) -> Tensor:
 def _formatted(out: Any, x: Any, w: Any) -> Any:
     """Return a convolution's result in the memory format of its input or its kernels, whichever has its channels last.
 
-    PyTorch's kernels do so, and what draws random numbers afterwards (`dropout`) draws them in the order of memory. For
-    volumes it has such kernels in single precision only.
+    PyTorch's kernels do so, and later ops that draw random numbers (`dropout`) draw them in the order of memory. For
+    volumes PyTorch has such kernels in single precision only.
     """
     for each in (x, w):
         strides = each.strides
@@ -107,7 +107,7 @@ def _invalid(name: str, given: dict[str, Any], padding: str = "0") -> NoReturn:
 
 
 def _sizes(value: Any, dims: int) -> Sizes | None:
-    """Return a setting per dimension; None if it is none."""
+    """Return a setting per dimension, or None if the value is not a valid setting."""
     if isinstance(value, int):
         return (value,) * dims
     if isinstance(value, (list, tuple)) and all(isinstance(each, int) for each in value):
@@ -129,7 +129,7 @@ def _settings(
 
     Args:
         settings: stride, padding, dilation, ... by name.
-        same: the padding is "same", where PyTorch looks at the weight's dimensions first.
+        same: whether the padding is "same", for which PyTorch checks the weight's dimensions first.
     """
     given = {"input": input, "weight": weight}
     if bias is not None:
@@ -181,7 +181,7 @@ def _check_settings(settings: dict[str, Sizes], dims: int, groups: int) -> None:
 
 
 def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool) -> None:
-    """Check what convolutions of both kinds ask of input, weight and bias."""
+    """Check input, weight and bias of an ordinary or transposed convolution."""
     shape, weight = list(x.shape), list(w.shape)
     if weight[0] < groups:
         raise RuntimeError(
@@ -229,7 +229,7 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
 
 
 def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
-    """Return a convolution of checked settings."""
+    """Return a convolution with checked settings."""
     _check(x, w, b, groups, transposed=False)
     padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
@@ -245,7 +245,7 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
 def _run_transposed(
     x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, more: Sizes, groups: int, dilation: Sizes
 ) -> Tensor:
-    """Return a transposed convolution of checked settings."""
+    """Return a transposed convolution with checked settings."""
     _check(x, w, b, groups, transposed=True)
     _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu")
     if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):
@@ -286,7 +286,7 @@ def _convolved(
 def _convolved_by_name(
     dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: Any
 ) -> Tensor:
-    """Return a convolution with the padding "valid", which is none, or "same": the output has the input's size."""
+    """Return a convolution with the padding "valid" (no padding) or "same" (the output has the input's size)."""
     name = f"conv{dims}d"
     if padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
@@ -321,7 +321,7 @@ def conv1d(
         stride, padding, dilation, groups: as for `conv2d`.
 
     Raises:
-        RuntimeError: shapes or dtypes do not go together; a setting is negative.
+        RuntimeError: shapes or dtypes do not match; a setting is negative.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
@@ -340,17 +340,17 @@ def conv2d(
 ) -> Tensor:  # fmt: skip
     """Return the convolution (cross-correlation) of images, of shape (N, O, H', W') or (O, H', W').
 
-    It needs memory for about a million numbers besides the result, however large the batch is.
+    Besides the result it needs memory for about a million numbers, whatever the batch size.
 
     Args:
         input, weight, bias: shapes (N, C, H, W) or (C, H, W), (O, C / groups, kH, kW) and (O,).
-        stride: how far the kernel moves from place to place, one number or one per dimension.
-        padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as many as keep the size.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
+        stride: the step between positions of the kernel, one number or one per dimension.
+        padding: zeros on each side, one number or one per dimension; "valid" for none, "same" to keep the size.
+        dilation: the distance between the kernel's elements.
+        groups: the number of groups of channels that are convolved separately.
 
     Raises:
-        RuntimeError: shapes or dtypes do not go together; a setting is negative.
+        RuntimeError: shapes or dtypes do not match; a setting is negative.
 
     Example:
         >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
@@ -415,22 +415,22 @@ def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the transposed convolution of images: the gradient of `conv2d` by its input.
+    """Return the transposed convolution of images: the gradient of `conv2d` with respect to its input.
 
     Its shape is (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
     output_padding + 1.
 
     Args:
         input, weight, bias: shapes (N, C, H, W) or (C, H, W), (C, O / groups, kH, kW) and (O,).
-        stride: the distance of what neighbours in the input add to.
-        padding: how much is cut off on each side.
-        output_padding: rows and columns added at one side: several sizes of an input give one size of an output, and
-            this says which is meant.
+        stride: the distance in the output between neighbouring elements of the input.
+        padding: the number of rows and columns cut off on each side.
+        output_padding: rows and columns added on one side: `conv2d` maps several input sizes to one output size, and
+            this selects one of them.
         groups, dilation: as for `conv2d`.
 
     Raises:
-        RuntimeError: shapes or dtypes do not go together; a setting is negative; nothing is left;
-            `output_padding` is neither less than `stride` nor than `dilation`.
+        RuntimeError: shapes or dtypes do not match; a setting is negative; the output is empty;
+            `output_padding` is neither less than `stride` nor less than `dilation`.
 
     Example:
         >>> torch.conv_transpose2d(torch.ones(1, 3, 4, 4), torch.ones(3, 2, 2, 2), stride=2).shape
@@ -462,16 +462,16 @@ def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: SizeOrInt, padding: SizeOrInt,
     dilation: SizeOrInt, transposed: bool, output_padding: SizeOrInt, groups: int,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution, or transposed one, of batches of as many dimensions as the weight has.
+    """Return the ordinary or transposed convolution of batches with as many dimensions as the weight.
 
     Args:
         input, weight, bias: `(N, C, *)`, `(O, C / groups, *)` (transposed: `(C, O / groups, *)`), `(O,)` or None.
         stride, padding, dilation, groups: as for `conv2d`.
         transposed: whether it is the transposed convolution; see `conv_transpose2d`.
-        output_padding: what is added to the sizes of a transposed one.
+        output_padding: added to the output size of a transposed convolution.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes do not match.
 
     Example:
         >>> x, w = torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3)
@@ -495,10 +495,10 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
     Args:
         input, weight, bias: shapes (T, N, C), (k, C, O) and (O,).
-        pad: zeros at both ends of the time.
+        pad: zeros at both ends of the time dimension.
 
     Raises:
-        RuntimeError: shapes or dtypes do not go together.
+        RuntimeError: shapes or dtypes do not match.
 
     Example:
         >>> torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(3, 3, 4), torch.zeros(4), pad=1).shape
@@ -574,13 +574,13 @@ def unfold(
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: of a block.
-        dilation, stride: the distances of a block's elements, and of the blocks.
+        kernel_size: the size of a block.
+        dilation, stride: the distance between a block's elements, and between blocks.
         padding: zeros on each side.
 
     Raises:
-        RuntimeError: no block fits in; the shape or a setting is wrong.
-        NotImplementedError: integers.
+        RuntimeError: no block fits into the image; the shape or a setting is wrong.
+        NotImplementedError: the dtype is an integer type.
 
     Example:
         >>> x = torch.arange(6.0).reshape(1, 2, 3)
@@ -614,17 +614,17 @@ def fold(
     input: Tensor, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1,
     padding: SizeOrInt = 0, stride: SizeOrInt = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the images, (N, C, H, W) or (C, H, W), that blocks, given as columns, add up to; arguments as `unfold`.
+    """Return images (N, C, H, W) or (C, H, W), the sums of blocks that are given as columns; the transpose of `unfold`.
 
     Args:
         input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
         output_size: height and width of the images.
-        padding: how much is cut off on each side.
+        padding: the number of rows and columns cut off on each side.
         kernel_size, dilation, stride: as for `unfold`.
 
     Raises:
-        RuntimeError: the sizes do not go together.
-        NotImplementedError: integers.
+        RuntimeError: the sizes do not match.
+        NotImplementedError: the dtype is an integer type.
 
     Example:
         >>> x = torch.tensor([[0.0, 1.0], [1.0, 2.0]])

@@ -28,7 +28,7 @@ def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
     if len(weight_shape) == 1:
         g = g.unsqueeze(-1)
-    # g.T @ x, not (x.T @ g).T: so it comes out in the weight's layout.
+    # g.T @ x, not (x.T @ g).T, so that the result has the weight's memory layout.
     out: Tensor = mm_tn(_flat(g), _flat(x))
     return out if len(weight_shape) == 2 else out.reshape(weight_shape)
 
@@ -60,10 +60,10 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
     Args:
         x: shape (*, in_features), with any number of leading dimensions.
-        weight, bias: (out_features, in_features) or (in_features,), and (out_features,) or what broadcasts to that.
+        weight, bias: (out_features, in_features) or (in_features,), and a shape that broadcasts to (out_features,).
 
     Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.
+        RuntimeError: the shapes do not match, or the dtypes differ; convert with `.to(dtype)`.
 
     Example:
         >>> x, weight = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])

@@ -14,11 +14,11 @@ from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.nn.activation import hardtanh, logsigmoid, softmax
 from tinytorch.ops.register import pointwise
 
-# Losses of element by element ---------------------------------------------------------------------
+# Elementwise losses -------------------------------------------------------------------------------
 
 
 def _share(g: Tensor, reduction: str, count: int) -> Tensor:
-    """Return the gradient of each element's loss: its part of the mean, or `g` itself."""
+    """Return the gradient of each element's loss: `g` divided by `count` for a mean, else `g`."""
     return g / count if reduction == "mean" else g
 
 
@@ -26,9 +26,9 @@ def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
     """Return the op `loss(x, y, reduction, parameter)` of a loss that depends on x - y alone.
 
     Args:
-        name, kernel_name: the node's, and for the error that of PyTorch's kernel.
-        values: the losses, given the array x - y and the parameter.
-        slope: their derivative, given the tensor x - y and the parameter.
+        name, kernel_name: the name of the node, and that of PyTorch's kernel for error messages.
+        values: returns the losses, given the array x - y and the parameter.
+        slope: returns the derivative of the losses, given the tensor x - y and the parameter.
     """
 
     def rule(g: Tensor, needs: tuple[bool, ...], x: Tensor, y: Tensor, reduction: str, parameter: float) -> Any:
@@ -60,7 +60,7 @@ smooth_l1_loss = _of_difference(
 huber_loss = _of_difference("HuberLoss", "huber_cpu", _huber, lambda d, delta: hardtanh(d, -delta, delta))
 
 
-#: The derivative of the binary cross entropy. Near 0 and 1, its own is another than that of its kernel: PyTorch's.
+#: The derivative of binary cross entropy. As in PyTorch, its formula is not the derivative of its kernel near 0 and 1.
 _bce_slope = pointwise(
     "bce_slope",
     lambda x, y: (x - y) / np.maximum((1 - x) * x, 1e-12),
@@ -168,7 +168,7 @@ def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int,
     return _nll_loss_grad(g, x, target, weight, ignore_index, reduction)
 
 
-# Two ops of one kernel: PyTorch's node has another name for scores of more than one place, (N, C, d1, ...).
+# Two ops with one kernel: PyTorch's node has a different name for scores of shape (N, C, d1, ...).
 _nll_losses = [op(name=name, x=_nll_x, target=None, weight=None)(_nll) for name in _NLL_NODES]
 
 
@@ -203,12 +203,12 @@ def _cross_entropy_x(
         g = g.unsqueeze(dim)
     if slope is not None:
         return slope * g
-    # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
+    # The same formula in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
     targets, total = loss.soft_targets(
         loss.rows(x._array), target._array, None if weight is None else weight._array, ignore_index, label_smoothing
     )
     if reduction == "mean":
-        g = g / (total or 1)  # where all are ignored, q is 0
+        g = g / (total or 1)  # if all labels are ignored, q is 0
     q: Tensor = wrap(loss.by_class(targets, x._array.shape))
     return (softmax(x, dim) * q.sum(dim, True) - q) * g
 
@@ -218,8 +218,8 @@ def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, reductio
     return loss.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
 
 
-#: `nll_loss(log_softmax(x))` of scores (N, C) and labels (N,), in one op; of scores (N, C, d1, ...); and with smoothing
-#: of labels, where PyTorch adds two terms.
+#: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
+#: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
     op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(_cross_entropy)
     for name in (*_NLL_NODES, "Add")
@@ -259,6 +259,6 @@ def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -
 
 @op(x=_multilabel_margin_x, target=None)
 def multilabel_margin_loss(x: Any, target: Any, reduction: str) -> Any:
-    """Return the mean, sum or array of `sum(max(0, 1 - x[label] + x[other])) / C` over all such pairs."""
+    """Return the mean, sum or array of `sum(max(0, 1 - x[i] + x[j])) / C` over all labels i and other classes j."""
     losses, _ = loss.multilabel_margin(_rows(x), _rows(target))
     return loss.reduced(losses if x.ndim == 2 else losses.reshape(()), reduction)

@@ -1,7 +1,7 @@
 """Normalisation by the statistics of batches, instances and groups of channels.
 
-Each has one rule for input, weight and bias. What it takes from the forward, mean and scale, is a cache: under
-`create_graph` the rule is Tensor code that begins at the input.
+Each op has one joint formula for input, weight and bias. The mean and scale that it takes from the forward pass
+are a cache: under `create_graph` the formula is Tensor code that recomputes them from the input.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _chosen(needs: tuple[bool, ...], grads: tuple[Any, Any, Any]) -> tuple[Any, 
 
 
 def _channelwise(weight: Tensor, ndim: int) -> Tensor:
-    """Return (C,) in a shape that broadcasts with (N, C, *)."""
+    """Return a weight (C,) in a shape that broadcasts with (N, C, *)."""
     return weight.reshape([1, weight._array.size, *[1] * (ndim - 2)])
 
 
@@ -56,8 +56,8 @@ def _from_normal(
 
     Args:
         g: the gradient of the result, (N, C, *).
-        normal: of the shape of `g`, or with the channels in groups; `scale` broadcasts with it.
-        dims: those of `normal` that its statistics are of.
+        normal: the normalised input, of the shape of `g` or with the channels in groups; `scale` broadcasts with it.
+        dims: the dimensions of `normal` over which the statistics are computed.
         needs: which gradients are wanted.
     """
     grad = grad_weight = grad_bias = None
@@ -80,7 +80,7 @@ def _normalised(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Ten
     return difference * scale, scale
 
 
-# By the statistics of a batch ---------------------------------------------------------------------
+# Batch normalisation ------------------------------------------------------------------------------
 
 
 def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: float, mean: Any, scale: Any) -> Any:
@@ -101,7 +101,7 @@ def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: fl
     name="NativeBatchNorm",
 )
 def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """Return x normalised, and mean and variance of the channels."""
+    """Return x normalised, and the mean and variance of the channels."""
     out, *statistics = norm.batch_norm(x, weight, bias, eps)
     return formatted(out, x), *statistics
 
@@ -141,7 +141,7 @@ def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
 
 
 def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> None:
-    """Raise PyTorch's error unless all have the input's dtype, or are float32 where that has 16 bits."""
+    """Raise PyTorch's error unless all parameters have the input's dtype, or float32 for an input of 16 bits."""
     kinds = {each._array.dtype for each in parameters if each is not None}
     if kinds <= {input._array.dtype}:
         return
@@ -153,13 +153,13 @@ def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> Non
 
 
 def _kind_of_statistics(input: Tensor, *parameters: Tensor | None) -> dtypes.dtype:
-    """Return the dtype in which PyTorch hands out statistics: the parameters', without them the input's."""
+    """Return the dtype in which PyTorch returns statistics: the parameters' dtype, without parameters the input's."""
     kinds = [each.dtype for each in parameters if each is not None]
     return kinds[0] if kinds else input.dtype
 
 
 def _flat(tensor: Any) -> Any:
-    """Return a parameter as a vector: PyTorch asks only for its number of elements."""
+    """Return a parameter as a vector: PyTorch checks only its number of elements."""
     return tensor if tensor is None or tensor._array.ndim == 1 else tensor.reshape(-1)
 
 
@@ -181,7 +181,7 @@ def _batch_norm(
     check_floating("batch_norm", input._array)
     if input._array.ndim < 2:
         if not input._array.size and input._array.ndim:
-            return input.clone(), None, None  # as in PyTorch: the channels are looked for later
+            return input.clone(), None, None  # as in PyTorch, which checks for channels later
         raise RuntimeError(f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input")
     _check_parameters(input, (weight, bias, running_mean, running_var))
     weight, bias = _flat(weight), _flat(bias)
@@ -199,12 +199,12 @@ def _batch_norm(
 
 
 def _move(array: Any, new: Any, count: int, momentum: float) -> None:
-    """Move a running statistic towards that of a batch; like PyTorch, without counting it as a write.
+    """Update a running statistic; as in PyTorch, this does not increment the version.
 
     Args:
-        array, new: the statistic, and that of the batch.
-        count: of a variance, the numbers that it is of; else 0.
-        momentum: how far.
+        array, new: the running statistic, and the statistic of the batch.
+        count: for a variance, the number of elements per channel; else 0.
+        momentum: the weight of the new statistic.
     """
     for mode in local.state.modes or ():
         mode.wrote(_move, array, new, count, momentum)
@@ -224,19 +224,19 @@ def batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     training: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
-    """Return `input` normalised by channels; `nn.functional.batch_norm` has the arguments in another order.
+    """Return `input` normalised per channel; `nn.functional.batch_norm` has the arguments in a different order.
 
     Args:
         input: shape (N, C, *).
-        weight, bias: a factor and a summand for each channel, shape (C,).
+        weight, bias: scale and shift of each channel, shape (C,).
         running_mean, running_var: the running mean and variance of the channels, changed in place in training.
-        training: normalise by the statistics of this batch, not by the running ones.
-        momentum: by which part the running statistics move towards those of the batch.
-        eps: keeps the divisor from 0.
+        training: normalise by the statistics of this batch, not by the running statistics.
+        momentum: the weight of the batch in the running statistics.
+        eps: added to the variance, so that the divisor is not 0.
         cudnn_enabled: ignored.
 
     Raises:
-        RuntimeError: sizes or dtypes do not fit; there are no running statistics, and `training` is False.
+        RuntimeError: sizes or dtypes do not match; there are no running statistics, and `training` is False.
 
     Example:
         >>> x = torch.tensor([[1.0], [3.0]])
@@ -256,7 +256,7 @@ def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return what `batch_norm` does, and mean and `1 / sqrt(variance + eps)` of the batch; nothing in evaluation.
+    """Return the result of `batch_norm`, and the batch's mean and `1 / sqrt(variance + eps)` (empty in evaluation).
 
     Example:
         >>> x = torch.tensor([[1.0], [3.0]])
@@ -272,7 +272,7 @@ def native_batch_norm(
     return out, mean.to(kind), (variance + eps).rsqrt().to(kind)
 
 
-# By those of an instance or a group of channels ---------------------------------------------------
+# Instance and group normalisation -----------------------------------------------------------------
 
 
 @public()
@@ -283,11 +283,11 @@ def instance_norm(
     """Return `input` with each channel of each sample normalised; see `nn.functional.instance_norm`.
 
     Args:
-        use_input_stats: normalise by each instance's own statistics, not by the running ones, which it changes.
+        use_input_stats: normalise by each instance's statistics and update the running ones; else by the running ones.
         the others: as for `batch_norm`.
 
     Raises:
-        RuntimeError: sizes or dtypes do not fit; there are no running statistics to use.
+        RuntimeError: sizes or dtypes do not match; there are no running statistics to use.
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0], [5.0, 5.0]]])
@@ -345,11 +345,11 @@ def group_norm(
     """Return `input` with each group of channels of each sample normalised.
 
     Args:
-        num_groups: into how many groups the channels are divided.
+        num_groups: the number of groups into which the channels are divided.
         the others: as for `batch_norm`.
 
     Raises:
-        RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
+        RuntimeError: `num_groups` does not divide the number of channels; shapes or dtypes do not match.
 
     Example:
         >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
@@ -384,10 +384,10 @@ def group_norm(
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what `group_norm` does, and mean and `1 / sqrt(variance + eps)` of each group, shape (N, group).
+    """Return the result of `group_norm`, and each group's mean and `1 / sqrt(variance + eps)`, shape (N, group).
 
     Args:
-        input: N * C * HxW elements: N samples of C channels of HxW places.
+        input: N * C * HxW elements: N samples of C channels of HxW elements.
         group: the number of groups.
         weight, bias, eps: as for `batch_norm`.
 
@@ -407,7 +407,7 @@ def native_group_norm(
 def check_normalized_shape(
     name: str, input: Tensor, given: Any, weight: Tensor | None, bias: Tensor | None, start: str
 ) -> tuple[int, ...]:
-    """Return the shape that is normalised over, having checked it and those of weight and bias."""
+    """Return the normalised shape, after checking it and the shapes of weight and bias."""
     if not isinstance(given, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(given).__name__}"
@@ -444,7 +444,7 @@ def check_normalized_shape(
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what `layer_norm` does, and mean and `1 / sqrt(variance + eps)`, with the normalised dimensions kept.
+    """Return the result of `layer_norm`, and mean and `1 / sqrt(variance + eps)`; normalised dimensions have length 1.
 
     Example:
         >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 3.0)[1:]
@@ -460,7 +460,7 @@ def native_layer_norm(
     return out, mean.to(kind), scale.to(kind)
 
 
-# Over the last dimensions --------------------------------------------------------------------------
+# Normalisation over the last dimensions ------------------------------------------------------------
 
 
 def _layer_norm_rule(
@@ -472,7 +472,7 @@ def _layer_norm_rule(
             g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
         )
         return tuple([None if each is None else wrap(each) for each in grads])
-    # Under create_graph: differentiable, from the input; the gradients are cast on their way.
+    # Under create_graph the gradients are computed differentiably from the input; the engine casts them.
     if x._array.dtype.itemsize == 2:
         g, x = g.float(), x.float()
     dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
@@ -516,5 +516,5 @@ def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, ep
 
 @op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")
 def rms_norm(x: Any, count: int, weight: Any, eps: float) -> Any:
-    """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions, of one dtype."""
+    """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions; both have one dtype."""
     return layer_norms.rms_norm(x, count, weight, eps)

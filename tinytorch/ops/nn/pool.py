@@ -1,8 +1,8 @@
-"""Pooling: maxima and averages of windows, and maxima put back.
+"""Pooling: maxima and averages over windows, and unpooling of maxima.
 
-Two families are closed under differentiation. To choose elements at known places has as its gradient to put elements
-there, and the other way round; so a maximum, whose gradient is to put elements at its indices, has derivatives of
-every order. An average is linear: its transpose spreads each element over its window.
+Two families of ops are closed under differentiation. The gradient of a gather at given indices is a scatter to these
+indices, and the gradient of a scatter is a gather; so a maximum, whose gradient is a scatter to its indices, has
+derivatives of every order. An average is linear: its transpose spreads each element over its window.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[
     """Return an argument of n dimensions: one int for all, or one for each.
 
     Raises:
-        TypeError: it holds no ints.
-        RuntimeError: there are more or fewer.
+        TypeError: the value has elements other than ints.
+        RuntimeError: the number of ints is not n.
     """
     if isinstance(value, Sequence) and not isinstance(value, str):
         values: Sequence[Any] = value
@@ -78,7 +78,7 @@ def _check_lines(name: str, input: Tensor) -> None:
 
 
 def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
-    """Return the lengths of the last n dimensions of a tensor of n + 1 or n + 2."""
+    """Return the lengths of the last n dimensions of a tensor with n + 1 or n + 2 dimensions."""
     shape = input._array.shape
     if len(shape) not in (n + 1, n + 2):
         if name.startswith("adaptive"):
@@ -97,7 +97,7 @@ def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
 
 
 def _check_filled(name: str, input: Tensor, n: int) -> None:
-    """Raise PyTorch's error unless all dimensions but that of the batch have a length."""
+    """Raise PyTorch's error if a dimension other than the batch is empty."""
     shape = input._array.shape
     batched = len(shape) == n + 2
     inner = shape[batched:]
@@ -116,7 +116,7 @@ def _check_filled(name: str, input: Tensor, n: int) -> None:
 
 
 def _check_adaptive(name: str, input: Tensor, n: int) -> None:
-    """Raise PyTorch's error where a dimension is empty, of the batch and (in averages of 2-D) the channels excepted."""
+    """Raise PyTorch's error if a dimension other than the batch (or the channels of a 2-D average) is empty."""
     shape = input._array.shape
     first = len(shape) - n if name == "adaptive_avg_pool2d" else 1
     if 0 in shape[first:]:
@@ -129,7 +129,7 @@ def _check_adaptive(name: str, input: Tensor, n: int) -> None:
 def _sliding(
     name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return kernel, stride, padding, dilation and the number of windows, of each dimension, having checked them."""
+    """Check the arguments; return kernel, stride, padding, dilation and number of windows of each dimension."""
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     strides = kernel if omitted else _ints(name, "stride", 3, stride, n)
@@ -191,19 +191,19 @@ def _planes(x: Any, n: int) -> Any:
 
 
 def _moving(windows: Any, x: Any) -> Any:
-    """Return the windows without those that are the only row of each plane: lines are pooled as planes."""
+    """Return the windows without the row dimension of planes with one row, by which lines are pooled."""
     rows = windows[0]
     alone = len(windows) == 2 and x.shape[-2] == rows.many == len(rows.parts) == 1
     return windows[1:] if alone and rows.first is None else windows
 
 
 def _recording(x: Tensor) -> bool:
-    """Return whether a gradient or a tangent may be asked for."""
+    """Return whether a gradient or a tangent may be needed."""
     state = local.state
     return state.modes is not None or (state.grad and x.requires_grad)
 
 
-# Places and picks ---------------------------------------------------------------------------------
+# Scatter and gather -------------------------------------------------------------------------------
 
 
 @op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")
@@ -309,7 +309,7 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
     """Return lines (C, L) or (N, C, L) as planes one row high, as PyTorch pools them, and the arguments for these.
 
     Args:
-        *arguments: kernel size, stride, padding and dilation, as many as there are.
+        *arguments: kernel size, stride, padding and dilation, or the first few of these.
     """
     _check_lines(name, input)
     pairs: list[Any] = []
@@ -328,14 +328,14 @@ def max_pool(
     name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
     return_indices: bool, n: int,
 ) -> Any:  # fmt: skip
-    """Return the maxima of windows of n dimensions, with indices if asked for."""
+    """Return the maxima of windows of n dimensions, with their indices if `return_indices` is True."""
     check_tensor(input, name)
     if n == 1 and (return_indices or _recording(input)):
         try:
             planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
             found = max_pool("max_pool2d", planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices, 2)
         except (RuntimeError, TypeError):
-            if not return_indices:  # whose errors are those of the function that knows no planes
+            if not return_indices:  # this function raises the errors of PyTorch's function for lines
                 _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
             raise
         return tuple([each.squeeze(-2) for each in found]) if return_indices else found.squeeze(-2)
@@ -420,7 +420,7 @@ def max_pool3d(
 
 
 def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
-    """Return the output's lengths; None stands for the input's."""
+    """Return the output's lengths; None stands for the input's length."""
     shape = input._array.shape
     wanted: Any = value
     if isinstance(value, Sequence) and n > 1:
@@ -538,7 +538,7 @@ def fractional_max_pool(
 
 
 def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -> Tensor:
-    """Return planes of zeros with the elements of `input` at indices; of several at one place the last one."""
+    """Return planes of zeros with the elements of `input` at indices; of several elements at one index the last."""
     name = "max_unpooling3d" if n == 3 else "max_unpooling2d"
     check_tensor(input, name)
     check_tensor(indices, name, "indices", 2)
@@ -606,7 +606,7 @@ def _divisor(
     spatial: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
     counts: tuple[int, ...], include_pad: bool, kind: Any,
 ) -> Any:  # fmt: skip
-    """Return how many elements the windows have: one number where they have as many, else an array."""
+    """Return the number of elements of the windows: one number if it is the same for all windows, else an array."""
     product: Any = np.ones((), np.int64)
     for length, k, s, p, count in zip(spatial, kernel, strides, pads, counts, strict=True):
         begin = np.arange(count) * s - p
@@ -655,10 +655,10 @@ def avg_pool1d(
     Args:
         input: shape (N, C, L) or (C, L).
         kernel_size: the length of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
+        stride: the step between windows, by default `kernel_size`.
         padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: divide by the length of the window, the padding counted.
+        ceil_mode: include a last window that the input fills only in part.
+        count_include_pad: count the padding in the divisor.
 
     Raises:
         RuntimeError: there is no window, or too much padding.
@@ -709,7 +709,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
         input: shape (N, C, L) or (C, L).
 
     Raises:
-        RuntimeError: the shape is another, or a dimension is empty.
+        RuntimeError: the shape is wrong, or a dimension is empty.
 
     Example:
         >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
