@@ -17,7 +17,7 @@ _INT64 = np.dtype(np.int64)
 
 @op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=not_implemented("_ctc_loss_backward"))
 def _ctc_grad(g: Any, x: Any, slope: Tensor) -> Any:
-    return g[:, None] * slope._array  # (a plain argument: the losses' own derivatives, worked out)
+    return g[:, None] * slope._array  # (`slope` is constant: the derivatives of the losses)
 
 
 def _ctc_x(g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infinity: bool, alpha: Any) -> Tensor:
@@ -51,7 +51,7 @@ def _check_range(name: str, lengths: Any, most: int | None) -> None:
 
 
 def _padded(targets: Any, lengths: Any) -> Any:
-    """Return the targets as (N, S), S the length of the longest, given so or one after another."""
+    """Return targets, given as (N, S) or concatenated, as (N, S), where S is the length of the longest."""
     longest = int(lengths.max()) if lengths.size else 0
     where = "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)"
     if targets.ndim == 2:
@@ -85,14 +85,14 @@ def ctc_loss(
 
     Args:
         log_probs: log-probabilities of the classes, shape (T, N, C) or (T, C).
-        targets: labels, shape (N, S), or all one after another.
-        input_lengths, target_lengths: of the sequences and the targets, (N,).
+        targets: labels, shape (N, S), or concatenated in one dimension.
+        input_lengths, target_lengths: the lengths of the sequences and of the targets, (N,).
         blank: the class that stands for no label.
-        reduction: 0 for each sequence's own, 1 for the mean (each divided by its target's length), 2 for the sum.
-        zero_infinity: 0 for targets that are too long for their sequences, and no gradient.
+        reduction: 0 for one loss per sequence, 1 for the mean (each divided by its target's length), 2 for the sum.
+        zero_infinity: whether targets that are too long for their sequences have the loss 0 and no gradient.
 
     Raises:
-        RuntimeError: sizes or lengths do not fit; `blank` is no class.
+        RuntimeError: sizes or lengths do not match; `blank` is not a class.
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
@@ -121,7 +121,7 @@ def ctc_loss(
     flat = targets._array if batched or targets.ndim == 1 else targets._array.reshape(1, -1)
     padded = _padded(flat, of_targets)
     _check_range("input_lengths", lengths, time)
-    # Beyond its length a target's labels do not matter.
+    # Labels beyond a target's length are ignored.
     padded[np.arange(padded.shape[1]) >= of_targets[:, None]] = blank
     if padded.size and not 0 <= padded.min() <= padded.max() < classes:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Rows of a table looked up in bags, and scaled in place: what `torch` itself offers of embeddings."""
+"""Embeddings in the namespace `torch`: look-up of rows, sums over bags of rows, and renormalisation in place."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def _check_indices(name: str, indices: Tensor) -> None:
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in another order.
+    """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in a different order.
 
     Args:
         weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
         padding_idx: the row that gets no gradient; -1 for none.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
-        sparse: left out (NotImplementedError).
+        scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
+        sparse: not supported (NotImplementedError).
 
     Raises:
-        IndexError: there is no such row.
-        RuntimeError: the indices are no integers; `weight` has not two dimensions.
+        IndexError: an index is out of range.
+        RuntimeError: the indices are not integers; `weight` does not have two dimensions.
 
     Example:
         >>> torch.embedding(torch.tensor([[1.0, 1.5], [2.0, 2.5]]), torch.tensor([1, 1]))
@@ -92,10 +92,10 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
 
 
 def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
-    """Return how long the bags are.
+    """Return the lengths of the bags.
 
     Raises:
-        RuntimeError: the first does not begin at 0, the last one after the end, or one before its predecessor.
+        RuntimeError: the first bag does not begin at 0, the last begins after the end, or the offsets decrease.
     """
     begin = offsets._array.astype(_INT64)
     if not begin.size:
@@ -124,20 +124,20 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`.
 
-    First these, shape (bags, width); then the bag of each index, the length of each bag (rows left out not counted),
-    and the row of each maximum: of these, for sums, only zeros and nothing.
+    The results are the bags' values, shape (bags, width); the bag of each index; the length of each bag (without rows
+    that are left out); and the row of each maximum. For sums the latter are zeros or empty.
 
     Args:
         weight, indices: shape (rows, width), and int64 or int32, one dimension.
         offsets: where each bag begins in `indices`.
         mode: 0 for sums, 1 for means, 2 for maxima.
         scale_grad_by_freq, sparse: as for `embedding`.
-        per_sample_weights: what to multiply each row with, for sums.
+        per_sample_weights: the factor of each row, for sums.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.
 
     Raises:
-        RuntimeError: the offsets do not fit, or an index is out of range.
+        RuntimeError: the offsets are invalid, or an index is out of range.
 
     Example:
         >>> weight = torch.arange(6.0).view(3, 2)
@@ -170,7 +170,7 @@ def embedding_bag(
             raise RuntimeError(
                 f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {used[place]}"
             )
-        raise RuntimeError(  # (from the kernel that sums whole bags)
+        raise RuntimeError(  # (the error of PyTorch's kernel for sums)
             f"Index {place} of input takes value {used[place]} which is not in the valid range [0, {rows})"
         )
     if padding_idx is not None and padded:
@@ -202,7 +202,7 @@ def embedding_bag(
 
 
 def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
-    """Return the maxima of the rows `used`, by bag, and the row of each, the first of equal ones."""
+    """Return the maxima of the rows `used` in each bag, and the row of each maximum (the first of equal ones)."""
     width = weight._array.shape[1]
     best = np.full_like(sizes, -1, shape=(len(sizes), width))
     filled = np.flatnonzero(sizes)
@@ -229,7 +229,7 @@ def rows_of(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq
     return take_rows(weight, 0, indices)
 
 
-rows_of.op.name = "embedding"  # (that of the public function, which checks its arguments first)
+rows_of.op.name = "embedding"  # (the name of the public function, which checks the arguments first)
 
 
 @op(
@@ -243,7 +243,7 @@ def _embedding_grad(g: Any, count: int, indices: Any, padding_idx: int, scale_gr
     width = g.shape[-1]
     out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
     flat = indices.reshape(-1)
-    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each number needs its place
+    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each element needs an index
     for begin in range(0, flat.size, some):
         add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
     if scale_grad_by_freq:
@@ -254,7 +254,7 @@ def _embedding_grad(g: Any, count: int, indices: Any, padding_idx: int, scale_gr
 
 
 def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    """Return the gradient of `_embedding_grad`: rows of `g`, as often as it counted them."""
+    """Return the gradient of `_embedding_grad`: rows of `g`, scaled like the rows that it added."""
     rows = rows_of(g, indices, padding_idx, scale_grad_by_freq)
     positions = indices._array
     factor = (positions != padding_idx).astype(rows._array.dtype)

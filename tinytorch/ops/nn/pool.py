@@ -335,7 +335,7 @@ def max_pool(
             planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
             found = max_pool("max_pool2d", planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices, 2)
         except (RuntimeError, TypeError):
-            if not return_indices:  # this function raises the errors of PyTorch's function for lines
+            if not return_indices:  # PyTorch's 1-D kernel has its own error messages
                 _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
             raise
         return tuple([each.squeeze(-2) for each in found]) if return_indices else found.squeeze(-2)

@@ -1,7 +1,7 @@
-"""Resizing and warping of images: interpolation along axes, and at the places of a grid.
+"""Resizing and warping of images: interpolation along axes, and at the points of a grid.
 
-To resize is linear, and its transpose is a map of the same kind: one op has derivatives of every order. To sample at a
-grid is composed of Tensor operations, of gathered elements and weights that depend on the grid.
+Resizing is linear, and its transpose is a map of the same kind, so one op has derivatives of every order. Sampling at a
+grid is composed of Tensor operations: gathered elements are multiplied with weights that depend on the grid.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
 
 @op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")
 def resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
-    """Return `x` with a linear map applied along each of its last dimensions; None for those left as they are."""
+    """Return `x` with a linear map applied along each of its last dimensions; None leaves a dimension unchanged."""
     n = len(maps)
     planes = x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
     out = kernels.apply(planes, maps)
@@ -42,8 +42,8 @@ def resampling(name: str, *, keeps_format: bool = True) -> Any:
     """Return the op `resample` under the name that PyTorch gives a node.
 
     Args:
-        name: the node's, without "Backward0".
-        keeps_format: the channels stay last in memory, if they are in the input.
+        name: the node's name, without "Backward0".
+        keeps_format: whether the channels are last in the output's memory if they are last in the input's.
     """
 
     def _resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
@@ -70,7 +70,7 @@ _NODES = {
     for dims in several
 }
 
-#: Copies of elements: what pads by mode does, for 1, 2 and 3 dimensions.
+#: Ops that pad by copies of elements (reflection, replication), for 1, 2 and 3 dimensions.
 borders = {
     (mode, dims): resampling(f"{stem}Pad{dims}D", keeps_format=mode != "circular")
     for mode, stem in (("reflect", "Reflection"), ("replicate", "Replication"), ("circular", "Circular"))
@@ -94,8 +94,8 @@ def upsample(
         input: shape (N, C, *spatial).
         mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"; with antialiasing
             "bilinear-aa", "bicubic-aa", "lanczos-aa".
-        output_size, scale_factors: the lengths of the spatial dimensions, or the factors that they grow by.
-        align_corners: the middles of the corner elements stay where they are, not their outer edges.
+        output_size, scale_factors: the lengths of the spatial dimensions, or the factors of their growth.
+        align_corners: align the centres of the corner elements rather than their outer edges.
     """
     x = input._array
     n = x.ndim - 2
@@ -144,7 +144,7 @@ def upsample(
     maps: list[Map | None] = []
     for length, count, factor in zip(spatial, sizes, factors, strict=True):
         exact = mode == "nearest-exact"
-        short = n == 2 and mode == "nearest"  # whose kernel looks at the lengths alone
+        short = n == 2 and mode == "nearest"  # PyTorch's kernel checks the lengths alone
         if length == count and (factor is None or short or not (pick or mode == "bicubic")):
             maps.append(None)
         elif pick:
@@ -193,7 +193,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
 
 
 def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
-    """Return places reflected at two borders until they lie between them, and the derivative: 1 or -1."""
+    """Return coordinates reflected at two borders until they lie between them, and the derivative: 1 or -1."""
     if low == high:
         return np.zeros_like(at), np.zeros_like(at)
     span = high - low
@@ -207,7 +207,7 @@ def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
 
 
 def _inside(at: Any, length: int, padding: int, align_corners: bool) -> tuple[Any, Any]:
-    """Return places moved into the input as the padding mode says, and the derivative of that; NaN becomes 0."""
+    """Return coordinates moved into the input by the padding mode, and the derivative; NaN becomes 0."""
     slope = np.ones_like(at)
     if padding == 2:
         low, high = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
@@ -220,7 +220,7 @@ def _inside(at: Any, length: int, padding: int, align_corners: bool) -> tuple[An
 
 
 def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
-    """Return the elements of `input` at integer places per batch, (N, C, *), and 0 where not `used`."""
+    """Return the elements (N, C, *) of `input` at integer coordinates per sample, and 0 where not `used`."""
     spatial = input._array.shape[2:]
     index: Any = 0
     for places, length in zip(at, spatial, strict=True):
@@ -236,7 +236,7 @@ def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
 
 
 def _whole(at: Any) -> Any:
-    """Return the integers below places, those too large to be one out of reach."""
+    """Return coordinates rounded down to integers; those too large for an integer are set out of range."""
     return np.clip(np.nan_to_num(np.floor(at), nan=-1.0), -(2.0**40), 2.0**40).astype(np.int64)
 
 
@@ -244,14 +244,14 @@ def _whole(at: Any) -> Any:
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Return `input` sampled at the places of `grid`; see `nn.functional.grid_sample`.
+    """Return `input` sampled at the points of `grid`; see `nn.functional.grid_sample`.
 
     Args:
         input: shape (N, C, H, W) or (N, C, D, H, W).
         grid: shape (N, *, 2) or (N, *, 3): x, y (and z), from -1 to 1.
         interpolation_mode: 0 for linear interpolation, 1 for the nearest element, 2 for cubic convolution.
-        padding_mode: outside there are 0 zeros, 1 the border, 2 reflections.
-        align_corners: -1 and 1 are the middles of the corner elements, not their outer edges.
+        padding_mode: the values outside the input: 0 for zeros, 1 for the border, 2 for reflections.
+        align_corners: -1 and 1 are the centres of the corner elements, not their outer edges.
 
     Example:
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
@@ -265,7 +265,7 @@ def grid_sampler(
     if narrow is not None:
         input, grid = input.to(dtypes.float32), grid.to(dtypes.float32)
     spatial = input._array.shape[2:]
-    # Places in elements of the input, per dimension of it; x, the first number, belongs to the last one.
+    # Coordinates in units of the input's elements, per dimension; x, the first number, belongs to the last dimension.
     raw = []
     for k, length in enumerate(spatial):
         place = grid.select(-1, len(spatial) - 1 - k)
@@ -349,7 +349,7 @@ def _cubic(input: Tensor, raw: list[Tensor], padding: int, align_corners: bool) 
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Return images (N, C, H, W) sampled at the places of `grid`; see `grid_sampler`.
+    """Return images (N, C, H, W) sampled at the points of `grid`; see `grid_sampler`.
 
     Example:
         >>> torch.grid_sampler_2d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
@@ -362,7 +362,7 @@ def grid_sampler_2d(
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Return volumes (N, C, D, H, W) sampled at the places of `grid`; see `grid_sampler`.
+    """Return volumes (N, C, D, H, W) sampled at the points of `grid`; see `grid_sampler`.
 
     Example:
         >>> torch.grid_sampler_3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, False)
@@ -373,7 +373,7 @@ def grid_sampler_3d(
 
 @public()
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Return the places to sample an image at for affine maps `theta`; see `nn.functional.affine_grid`.
+    """Return the grid of points at which affine maps `theta` sample an image; see `nn.functional.affine_grid`.
 
     Example:
         >>> torch.affine_grid_generator(torch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), True)

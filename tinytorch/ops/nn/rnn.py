@@ -1,7 +1,7 @@
 """Recurrent layers and cells, packed and padded sequences.
 
-A layer in one direction over whole sequences is one op, with a joint rule. Under create_graph the rule is the gradient
-of the same layer composed of elementary ops, which has derivatives of every order.
+A layer in one direction over whole sequences is one op with a joint formula. Under create_graph it computes the
+gradient of the same layer composed of elementary ops, which has derivatives of every order.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tinytorch.ops.transcendental import relu, sigmoid, tanh
 
 States = tuple[Tensor, ...]
 
-# One step, of elementary ops ----------------------------------------------------------------------
-# `projected` is W_ih x + b_ih of the step's inputs.
+# One step, composed of elementary ops -------------------------------------------------------------
+# `projected` is W_ih x + b_ih for the step's inputs x.
 
 
 def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any = None) -> States:
@@ -62,10 +62,10 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
     """Return the output and the last states of a layer composed of elementary ops.
 
     Args:
-        step, count: one step, and how many states it has.
-        tensors: the input, the states, W_ih, W_hh, b_ih, b_hh, and what else `step` takes.
-        widths: how many sequences each step has.
-        reverse: begin with the last step.
+        step, count: the function for one step, and the number of its states.
+        tensors: the input, the states, W_ih, W_hh, b_ih, b_hh, and further arguments of `step`.
+        widths: the number of sequences in each step.
+        reverse: whether to begin with the last step.
     """
     x, states, (w_ih, w_hh, b_ih, b_hh, *others) = tensors[0], tensors[1 : 1 + count], tensors[1 + count :]
     projected = linear(x.reshape(-1, x.shape[-1]), w_ih, b_ih)
@@ -75,7 +75,7 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
     for begin, end in kernels.spans(widths, reverse):
         width, had = end - begin, current[0].shape[0]
         if not outs or width < had:
-            if outs:  # sequences end here; before the first step they have not begun
+            if outs:  # sequences end here (before the first step they have not begun)
                 ended.append(tuple([each[width:] for each in current]))
             current = tuple([each[:width] for each in current])
         elif width > had:
@@ -92,7 +92,7 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
 def _gradients_of_composition(
     g: Sequence[Any], needs: Any, step: Callable[..., States], count: int, tensors: Any, widths: Any, reverse: bool
 ) -> list[Any]:
-    """Return the gradients of what `_unrolled` makes of the tensors, differentiable if recording is on."""
+    """Return the gradients of the results of `_unrolled`; they are differentiable if recording is on."""
     recorded = local.state.grad
     with recording(True):
         inputs = [
@@ -115,7 +115,7 @@ def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
 
 
 def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str) -> list[Any]:
-    """Return the ops of a layer, whose nodes have the names of PyTorch's last steps, which make the output."""
+    """Return the ops of a layer; their nodes have the names of the ops that create the output in PyTorch."""
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
         op(
@@ -173,7 +173,7 @@ def _gru_layer(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widt
     return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
 
 
-# A layer, one of packed sequences, and a cell.
+# A layer for padded sequences, a layer for packed sequences, and a cell.
 _gru, _gru_packed, _gru_cell = _layer_ops(
     _gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
 )
@@ -208,7 +208,7 @@ _batch_first: Any = renamed(
 )
 
 
-# Under autocasting products alone are of low precision: then layers are composed of elementary ops.
+# Under autocasting only products have low precision; then layers are composed of elementary ops.
 _STEPS: dict[Any, tuple[Callable[..., States], int]] = {
     _lstm: (_lstm_step, 2),
     _lstm_packed: (_lstm_step, 2),
@@ -227,7 +227,7 @@ def _composed(layer: Callable[..., States]) -> Callable[..., States]:
     return compose
 
 
-# Layers on layers ---------------------------------------------------------------------------------
+# Stacked layers -----------------------------------------------------------------------------------
 
 _SHARED = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", "hx", *_SHARED, "batch_first")
@@ -235,7 +235,7 @@ _PACKED = ("data", "batch_sizes", "hx", *_SHARED)
 
 
 def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments by name, of whichever of the two forms they are."""
+    """Return the arguments by name, for either of the two signatures."""
     packed = "data" in kwargs or "batch_sizes" in kwargs
     packed |= len(args) > 3 and isinstance(args[3], (list, tuple))
     packed |= len(args) == 3 and "params" in kwargs
@@ -264,7 +264,7 @@ def _dropped(x: Tensor, p: float) -> Tensor:
 
 
 def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
-    """Raise PyTorch's errors of its products where sizes or dtypes do not fit."""
+    """Raise the errors of PyTorch's matrix products if sizes or dtypes do not match."""
     for each, weight in ((x, w_ih), (h, w_hh)):
         if each.dtype != weight.dtype:
             raise RuntimeError(
@@ -285,10 +285,10 @@ def _stacked(
     """Return the output of all layers and the stacked last states.
 
     Args:
-        layer: one layer in one direction, of input, states, weights, widths and direction.
+        layer: computes one layer in one direction, from input, states, weights, widths and direction.
         hx: the stacked states before the first step.
         projected: whether the layers have projections.
-        given: the arguments of the public function `name`.
+        given: the arguments of the public function called `name`.
     """
     packed = "data" in given
     x = given["data" if packed else "input"]
@@ -364,14 +364,14 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
 
     Args:
         input: (steps, batch, features), or with `batch_first` (batch, steps, features).
-        data, batch_sizes: of a `PackedSequence`.
+        data, batch_sizes: the members of a `PackedSequence`.
         hx: `(h_0, c_0)`, each (layers * directions, batch, hidden).
         params: per layer and direction W_ih, W_hh, then b_ih, b_hh if `has_biases`, then W_hr if h is narrower than c.
         dropout: the probability of elements between layers to be zeroed, where `train` holds.
 
     Raises:
-        TypeError: arguments of neither form.
-        RuntimeError: sizes or dtypes do not fit; there is no step.
+        TypeError: the arguments match neither signature.
+        RuntimeError: sizes or dtypes do not match; the sequence is empty.
 
     Example:
         >>> layer = torch.nn.LSTM(3, 4)
@@ -392,7 +392,7 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     else:
         layer = _lstm if projected else _unprojected
     if autocast.on and autocast.active() and not projected and "data" not in given:
-        # (PyTorch has a kernel for this, in which all is of low precision.)
+        # (PyTorch uses a kernel here that computes everything in low precision.)
         hx, given = autocast.lowered(hx, given)
         out, h, c = autocast.outside(_stacked, "lstm", layer, hx, projected, given)
     else:
@@ -474,7 +474,7 @@ _STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 
 
 def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int = 0) -> None:
-    """Raise PyTorch's error where input and state `h`, number `label`, do not fit."""
+    """Raise PyTorch's error if the sizes of the input and of state `h` (number `label`) do not match."""
     x, weight, state = input._array.shape, w_ih._array.shape, h._array.shape
     if len(x) == 2 and x[1] != weight[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {weight[1]}")
@@ -486,7 +486,7 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
 
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
-    """Return whether a step can be a layer of one step, which takes two thirds of the time of elementary ops."""
+    """Return whether a cell can run as a layer of one step, which takes two thirds of the time of elementary ops."""
     if (b_ih is None) != (b_hh is None) or autocast.active():
         return False
     biases = () if b_ih is None else (b_ih, b_hh)
@@ -510,7 +510,7 @@ def lstm_cell(
 
     Raises:
         TypeError: `hx` is a tensor.
-        RuntimeError: sizes or dtypes do not fit.
+        RuntimeError: sizes or dtypes do not match.
 
     Example:
         >>> zeros = torch.zeros(1, 1)
@@ -542,7 +542,7 @@ def gru_cell(
         w_ih, w_hh, b_ih, b_hh: (3 * hidden, features), (3 * hidden, hidden), and two of (3 * hidden,).
 
     Raises:
-        RuntimeError: sizes or dtypes do not fit.
+        RuntimeError: sizes or dtypes do not match.
 
     Example:
         >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
@@ -566,7 +566,7 @@ def rnn_tanh_cell(
         w_ih, w_hh, b_ih, b_hh: (hidden, features), (hidden, hidden), and two of (hidden,).
 
     Raises:
-        RuntimeError: sizes or dtypes do not fit.
+        RuntimeError: sizes or dtypes do not match.
 
     Example:
         >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
@@ -596,13 +596,13 @@ def rnn_relu_cell(
 
 @op(name="PackPaddedSequence", x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0))
 def packed(x: Any, steps: Any, sequences: Any) -> Any:
-    """Return what x (steps, batch, ...) holds at these steps of these sequences, an array (count, ...)."""
+    """Return the elements (count, ...) of x (steps, batch, ...) at these steps of these sequences."""
     return x[steps, sequences]
 
 
 @op(x=lambda g, steps, sequences: packed(g, steps, sequences))
 def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: float) -> Any:
-    """Return an array of `value`, of this shape, that holds x (count, ...) at these steps of these sequences."""
+    """Return an array of this shape, filled with `value`, with x (count, ...) at these steps of these sequences."""
     out = np.full_like(x, fits(float(value), dtypes.from_numpy_dtype(x.dtype)), order="C", shape=shape)
     out[steps, sequences] = x
     return out
