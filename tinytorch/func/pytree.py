@@ -261,7 +261,7 @@ class TreeSpec:
         """Return the tree of this structure with other leaves.
 
         Raises:
-            ValueError: the number of leaves is another than that of the structure.
+            ValueError: the number of leaves differs from that of the structure.
 
         Example:
             >>> leaves, structure = torch.utils._pytree.tree_flatten({"a": (1, 2)})
@@ -366,8 +366,8 @@ def unflatten(leaves: Iterable[Any], structure: TreeSpec) -> Any:
     """Return the tree of a structure with other leaves.
 
     Raises:
-        TypeError: `structure` is no TreeSpec.
-        ValueError: the number of leaves is another than that of the structure.
+        TypeError: `structure` is not a TreeSpec.
+        ValueError: the number of leaves differs from that of the structure.
 
     Example:
         >>> from tinytorch.func.pytree import flatten, unflatten
