@@ -200,7 +200,10 @@ class Caller:
                 function = self.generated
             return function(*args, **kwargs)
 
-        return call
+        def write(input: Any, *args: Any, **kwargs: Any) -> Any:
+            return call(input, *args, **kwargs)
+
+        return write if self.writes else call
 
     @property
     def witnessed(self) -> Any:

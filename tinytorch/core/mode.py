@@ -12,7 +12,9 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F")
 
 
 class State:
@@ -179,7 +181,7 @@ def recording(on: bool) -> Iterator[None]:
         set_grad(before)
 
 
-def traced_as(policy: str, registry: Any = None) -> Callable[[Any], Any]:
+def traced_as(policy: str, registry: Any = None) -> Callable[[F], F]:
     """Return a decorator that declares how `torch.compile` treats a function while it traces a call.
 
     A module or package declares the policy of all the functions and classes in it by a global, `__traced_as__`.
@@ -193,8 +195,9 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[Any], Any]:
         registry: a dictionary of functions on which the result of a trusted function depends.
     """
 
-    def declare(function: Any) -> Any:
-        function.__traced_as__, function.__traced_registry__ = policy, registry
+    def declare(function: F) -> F:
+        declared: Any = function
+        declared.__traced_as__, declared.__traced_registry__ = policy, registry
         return function
 
     return declare
