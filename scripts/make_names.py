@@ -56,7 +56,7 @@ OTHERS: dict[str, str] = {
     "jit": "ScriptModule",
     "kernels.printing": "set_printoptions",
     "legacy": "",
-    "ops.limits": "",
+    "kernels.limits": "",
     "ops.members": "typename",
     "ops.random": "Generator default_generator",
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",

@@ -220,7 +220,7 @@ MAY_LIST_OPS = {
     "nn.init._GAINS": "values of an argument",
     "nn.parameter._ALLOWED": "appearance: the members that PyTorch lets an uninitialized parameter have",
     "nn.parameter._OPERATORS": "appearance: the operators that PyTorch refuses to an uninitialized parameter",
-    "ops.limits._C_NAMES": "names of dtypes",
+    "kernels.limits._C_NAMES": "names of dtypes",
     "ops.nn.embedding._MODES": "values of an argument",
     "ops.operators._div_rounded": "values of an argument",
     "ops.out.RULES": "the rules that declarations name; a rule of one function has its name",

@@ -64,6 +64,7 @@ _NAMES = {
         half int int16 int32 int64 int8 long promote_types qint32 qint8 quint2x4 quint4x2 quint8 set_default_dtype
         short uint16 uint32 uint64 uint8
     """,
+    "kernels.limits": "finfo iinfo",
     "kernels.printing": "set_printoptions",
     "legacy": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
@@ -109,7 +110,6 @@ _NAMES = {
         column_stack concat concatenate dsplit dstack hsplit hstack meshgrid row_stack split split_with_sizes stack
         tensor_split unbind vsplit vstack
     """,
-    "ops.limits": "finfo iinfo",
     "ops.linalg.factor": "det logdet",
     "ops.linalg.matrices": """
         cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist frobenius_norm

@@ -105,6 +105,8 @@ from tinytorch.kernels.dtypes import uint16 as uint16
 from tinytorch.kernels.dtypes import uint32 as uint32
 from tinytorch.kernels.dtypes import uint64 as uint64
 from tinytorch.kernels.dtypes import uint8 as uint8
+from tinytorch.kernels.limits import finfo as finfo
+from tinytorch.kernels.limits import iinfo as iinfo
 from tinytorch.kernels.printing import set_printoptions as set_printoptions
 from tinytorch.compat.legacy import BFloat16Tensor as BFloat16Tensor
 from tinytorch.compat.legacy import BoolTensor as BoolTensor
@@ -299,8 +301,6 @@ from tinytorch.ops.join import tensor_split as tensor_split
 from tinytorch.ops.join import unbind as unbind
 from tinytorch.ops.join import vsplit as vsplit
 from tinytorch.ops.join import vstack as vstack
-from tinytorch.ops.limits import finfo as finfo
-from tinytorch.ops.limits import iinfo as iinfo
 from tinytorch.ops.linalg.factor import det as det
 from tinytorch.ops.linalg.factor import logdet as logdet
 from tinytorch.ops.linalg.matrices import cdist as cdist

@@ -5,7 +5,7 @@ names say what it needs: see `core/node.py`.
 
     exp = pointwise("exp", np.exp, x=lambda g, out: g * out, floating=True)
 
-    @op(x=lambda g, x_shape, dim, keepdim: ...)
+    @op(reduce.sum, x=lambda g, x_shape, dim, keepdim: ...)
     def sum(x, dim=None, keepdim=False, *, dtype=None): ...
 """
 
@@ -23,6 +23,8 @@ __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
 
 
 def op(
+    kernel: Callable[..., Any] | None = None,
+    /,
     *,
     name: str | None = None,
     many: str | None = None,
@@ -40,9 +42,10 @@ def op(
     holds: str | None = None,
     **formulas: Formula | None,
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
+    """Make an op of the function below: a function of Tensors with its signature and docstring.
 
     Args:
+        kernel: the kernel, which takes the arguments of the function below; by default that function is the kernel.
         name: the node's class name without "Backward0"; by default the function's in PyTorch's CamelCase.
         many: the name of the argument that is a sequence of tensors; its formula returns one gradient per tensor.
         joint: one formula for all `inputs`: `joint(g, needs, ...)` returns a tuple; `needs` says which are wanted.
@@ -63,15 +66,16 @@ def op(
         **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
     """
 
-    def declare(kernel: Callable[..., Any]) -> Any:
-        arguments, defaults, positional = signature(kernel)
+    def declare(function: Callable[..., Any]) -> Any:
+        arguments, defaults, positional = signature(function)
         declared = Op(
-            kernel, formulas, arguments=arguments, defaults=defaults, positional=positional, name=kernel.__name__,
-            node_name=name or camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
-            nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
-            refuses=refuses, data_dependent=data_dependent, holds=holds,
+            kernel or function, formulas, arguments=arguments, defaults=defaults, positional=positional,
+            name=function.__name__, node_name=name or camel(function.__name__), many=many, joint=joint,
+            joint_inputs=inputs, outputs=outputs, nondiff=nondiff, residuals=residuals, view=view,
+            broadcasts=broadcasts, result=result, overload=overload, refuses=refuses, data_dependent=data_dependent,
+            holds=holds,
         )  # fmt: skip
-        declared.caller = functools.wraps(kernel)(Caller(declared, CALL).function)
+        declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
 
     return declare

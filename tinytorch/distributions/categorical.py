@@ -8,8 +8,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits, alias, lazy_property, logits_to_probs, probs_to_logits
-from tinytorch.kernels import dtypes
-from tinytorch.ops import limits
+from tinytorch.kernels import dtypes, limits
 from tinytorch.ops.create import full
 from tinytorch.ops.join import broadcast_tensors
 from tinytorch.ops.random import multinomial

@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.utils import broadcast_all
-from tinytorch.ops.limits import finfo
+from tinytorch.kernels.limits import finfo
 
 __all__ = ["FisherSnedecor"]
 

@@ -8,8 +8,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
+from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import as_tensor
-from tinytorch.ops.limits import finfo
 from tinytorch.ops.rejection import _standard_gamma
 
 __all__ = ["Gamma"]

@@ -9,9 +9,9 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
+from tinytorch.kernels.limits import finfo
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import empty, zeros_like
-from tinytorch.ops.limits import finfo
 
 __all__ = ["Geometric"]
 

@@ -11,8 +11,8 @@ from tinytorch.distributions.transformed_distribution import TransformedDistribu
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
 from tinytorch.distributions.utils import alias, broadcast_all, euler_constant
+from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import full_like, ones_like
-from tinytorch.ops.limits import finfo
 
 __all__ = ["Gumbel"]
 

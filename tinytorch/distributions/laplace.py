@@ -8,8 +8,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import alias, broadcast_all
+from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import empty
-from tinytorch.ops.limits import finfo
 
 __all__ = ["Laplace"]
 

@@ -11,8 +11,8 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all
+from tinytorch.kernels.limits import finfo
 from tinytorch.ops.join import cat
-from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import randn
 from tinytorch.ops.sequences import arange
 

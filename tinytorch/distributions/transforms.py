@@ -22,10 +22,10 @@ from tinytorch.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
+from tinytorch.kernels.limits import finfo
 from tinytorch.nn.functional import logsigmoid, pad, softplus
 from tinytorch.ops.create import full_like, zeros_like
 from tinytorch.ops.join import broadcast_shapes, cat, stack
-from tinytorch.ops.limits import finfo
 from tinytorch.ops.sequences import eye
 
 __all__ = [

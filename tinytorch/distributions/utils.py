@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.tensor import Size, Tensor
+from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import ones, tensor, zeros
 from tinytorch.ops.join import broadcast_tensors
-from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import normal
 
 __all__ = [

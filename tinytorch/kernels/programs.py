@@ -10,7 +10,18 @@ import numpy as np
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.places import is_dense
 
-__all__ = ["Left", "category", "checked", "copy_into", "fill", "holds", "laid_out", "promoted", "result_dtype"]
+__all__ = [
+    "Left",
+    "category",
+    "checked",
+    "copy_into",
+    "fill",
+    "holds",
+    "laid_out",
+    "out_of_place",
+    "promoted",
+    "result_dtype",
+]
 
 
 class Left(Exception):
@@ -33,6 +44,13 @@ def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> No
 def copy_into(array: Any, x: Any) -> None:
     """Write `x` into an array, converted to its dtype."""
     np.copyto(array, x, casting="unsafe")
+
+
+def out_of_place(write: Callable[..., None], prepare: Callable[..., Any] | None, x: Any, *args: Any) -> Any:
+    """Return what `write` makes of a copy of `x`, or of the array that `prepare` returns for the same arguments."""
+    out = x.copy("C") if prepare is None else prepare(x, *args)
+    write(out, *args)
+    return out
 
 
 def laid_out(g: Any, leaf: Any) -> Any:

@@ -12,8 +12,6 @@ import numpy as np
 from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops.register import pointwise
 
@@ -151,11 +149,6 @@ def check_some_dim(input: Tensor, name: str) -> None:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
 
-def refused(name: str, x: Any) -> NotImplementedError:
-    """Return PyTorch's error for a dtype that an op has no kernel for."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
-
-
 def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
     """Return the argument `refuses` of an op whose kernel PyTorch does not call for empty arrays.
 
@@ -176,14 +169,3 @@ def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
 def unless_scalar(name: str) -> Callable[..., str | None]:
     """Return the argument `refuses` of an op whose kernel PyTorch does not call for a 0-d first argument."""
     return lambda x, *args: name if x.ndim else None
-
-
-def check_floating(kernel: str, x: Any) -> None:
-    """Raise the error of a PyTorch kernel for floating-point dtypes if `x` has another dtype."""
-    if x.dtype.kind not in FLOATS:
-        raise refused(kernel, x)
-
-
-def tensor_name(x: Any) -> str:
-    """Return PyTorch's name for the dtype of an array, such as "Float"."""
-    return dtypes.from_numpy_dtype(x.dtype).tensor_name

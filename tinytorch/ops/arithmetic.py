@@ -17,10 +17,10 @@ from tinytorch.core.declaration import as_array
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.kernels import activation, arithmetic, dtypes, parallel
+from tinytorch.kernels import activation, arithmetic, dtypes, limits, parallel
+from tinytorch.kernels.checks import LARGE, check_fits, plain, refused
 from tinytorch.kernels.dtypes import FLOATS, number
-from tinytorch.ops import limits
-from tinytorch.ops.arguments import also_by, elementwise, not_implemented, refused, renamed
+from tinytorch.ops.arguments import also_by, elementwise, not_implemented, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -309,15 +309,6 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
     ):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     return other, alpha
-
-
-def plain(name: str, argument: str, value: Any) -> Any:
-    """Return a 0-d tensor or NumPy scalar as a Python number; other values unchanged."""
-    if isinstance(value, Tensor):
-        if value._array.ndim:
-            raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
-        return value.item()
-    return value.item() if isinstance(value, (np.number, np.bool_)) else value
 
 
 def factor_of_products(name: str, tensor1: Any, tensor2: Any, value: Any) -> tuple[Any, Any, Any]:
@@ -667,7 +658,7 @@ fmin = pointwise(
 
 def _between(x: Any, min: Any = None, max: Any = None) -> Any:
     if type(min) in _REAL and type(max) in _REAL and x.dtype.kind == "f":
-        if x.itemsize == 2 or max > _LARGE or min < -_LARGE:
+        if x.itemsize == 2 or max > LARGE or min < -LARGE:
             check_fits(x, min, max)
         if x.size > _SMALL:
             return x.clip(min, max)  # twice as fast as `maximum` and `minimum`, but with overhead in Python
@@ -680,15 +671,6 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
 
 _REAL = frozenset((builtins.int, builtins.float))
 _SMALL = 1 << 12
-_FLOAT = np.dtype(np.float32)
-_LARGE = 1e38  # slightly below the largest float32
-
-
-def check_fits(x: Any, *values: Any) -> Any:
-    """Return the last number, converted for the dtype of `x`; raise PyTorch's error if any is out of range."""
-    if x.dtype is not _FLOAT or builtins.any(builtins.abs(each) > _LARGE for each in values):
-        values = tuple([limits.fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
-    return values[-1]
 
 
 def _bound(value: Any, x: Any) -> Any:

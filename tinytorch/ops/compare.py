@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.ops.arguments import elementwise, refused
+from tinytorch.kernels.checks import refused
+from tinytorch.ops.arguments import elementwise
 
 #: Declaration arguments that several ops share.
 _OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}

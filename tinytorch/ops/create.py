@@ -20,7 +20,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import dtype as Dtype
-from tinytorch.ops.limits import fits, limits_of
+from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.ops.register import public
 
 Array = Any

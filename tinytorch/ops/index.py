@@ -22,17 +22,16 @@ from tinytorch.core.view import announce, count_write, expanded, needs_grad, sha
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.checks import fitting, refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.limits import fits
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names, refused
-from tinytorch.ops.limits import fits
+from tinytorch.ops.arguments import check_tensor, numpy_names
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
 
 _ALL = slice(None)
-#: By dtype character: numbers up to this magnitude need no range check (integers are limited to 64 bits).
-_USUAL = {each: min(float(np.finfo(each).max), 2.0**63) for each in "efd"}
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _NUMBERS = (int, float, np.number, np.bool_)
 _OPERANDS = (Tensor, *_NUMBERS)
@@ -41,16 +40,6 @@ _OPERANDS = (Tensor, *_NUMBERS)
 def _zeros(g: Tensor) -> Tensor:
     """Return the gradient of overwritten elements: zeros."""
     return constant(np.zeros(g._array.shape, g._array.dtype, like=g._array))
-
-
-def _fitting(value: Any, x: Any) -> Any:
-    """Return the value to write into `x`: an array unchanged, or a number checked against the range of the dtype."""
-    if isinstance(value, np.ndarray):
-        return value
-    usual = _USUAL.get(x.dtype.char)
-    if usual is not None and -usual <= value <= usual:
-        return value
-    return fits(value, dtypes.from_numpy_dtype(x.dtype))
 
 
 def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
@@ -108,7 +97,7 @@ def _copy(x: Any, y: Any) -> None:
     value=lambda g: g.sum(),
 )
 def _fill(x: Any, value: Any) -> None:
-    x[...] = _fitting(value, x)
+    x[...] = fitting(value, x)
 
 
 def _seen(*operands: Any) -> bool:
@@ -202,7 +191,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         )
     if _seen(self):
         return _fill[0][1](self, value)
-    self._array[...] = _fitting(value, self._array)
+    self._array[...] = fitting(value, self._array)
     count_write(self)
     return self
 
@@ -235,7 +224,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
         places = np.arange(min(shape)) * builtins.sum(int(np.prod(shape[d + 1 :])) for d in range(len(shape)))
     keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    setitem(self, keys, _fitting(value, self._array))
+    setitem(self, keys, fitting(value, self._array))
     return self
 
 
@@ -913,7 +902,7 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
     if bad.size:
         raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
     if x.ndim or index.size:
-        x[kernels.at_rows(axis, index) if x.ndim else ...] = _fitting(value, x)
+        x[kernels.at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
 
 
 def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:

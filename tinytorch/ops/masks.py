@@ -13,10 +13,11 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
+from tinytorch.kernels.checks import fitting, refused
 from tinytorch.kernels.dtypes import RARE
-from tinytorch.ops.arguments import check_tensor, refused, unless_empty
-from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
-from tinytorch.ops.limits import fits
+from tinytorch.kernels.limits import fits
+from tinytorch.ops.arguments import check_tensor, unless_empty
+from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
 from tinytorch.ops.writing import writing
@@ -60,7 +61,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> None:
     _check_mask("masked_fill", mask)
     if mask.shape != x.shape:
         _check_fit(x, mask)
-    fill_where(x, mask, _fitting(value, x))
+    fill_where(x, mask, fitting(value, x))
 
 
 @public(method=True)

@@ -28,11 +28,12 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
+from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.dtypes import dtype as Dtype
-from tinytorch.ops.arguments import check_floating, check_tensor, refused, renamed
+from tinytorch.kernels.limits import limits_of
+from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
-from tinytorch.ops.limits import limits_of
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]

@@ -9,10 +9,10 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.checks import check_fits, refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused, unless_empty
-from tinytorch.ops.arithmetic import check_fits
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, unless_empty
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
 

@@ -16,9 +16,10 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, refused, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, numpy_names, renamed, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sign
 from tinytorch.ops.compare import isnan

@@ -11,7 +11,8 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, implicit, rejection
 from tinytorch.kernels import random as kernels
-from tinytorch.ops.arguments import check_floating, check_tensor, check_tensors, not_derived, not_implemented, refused
+from tinytorch.kernels.checks import check_floating, refused
+from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public

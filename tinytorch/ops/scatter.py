@@ -11,13 +11,13 @@ import numpy as np
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.checks import fitting, refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops import limits
-from tinytorch.ops.arguments import check_tensor, numpy_names, refused, unless_empty
-from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
+from tinytorch.ops.arguments import check_tensor, numpy_names, unless_empty
+from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _rows_of, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
@@ -81,7 +81,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
     src=_gathered_src,
 )
 def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, _fitting(src, x), "put")
+    kernels.scatter(x, dim, index, fitting(src, x), "put")
 
 
 @writing(
@@ -92,7 +92,7 @@ def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
     src=_gathered_src,
 )
 def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, _fitting(src, x), "add")
+    kernels.scatter(x, dim, index, fitting(src, x), "add")
 
 
 def _no_gradient(g: Tensor) -> Any:
@@ -101,7 +101,7 @@ def _no_gradient(g: Tensor) -> Any:
 
 @writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
 def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, _fitting(src, x), "multiply")
+    kernels.scatter(x, dim, index, fitting(src, x), "multiply")
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -211,7 +211,7 @@ def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: 
             info = limits.iinfo(lowest)
             start = info.min if how == "amax" else info.max
         kernels.scatter(out, dim, index, start, "put")
-    kernels.scatter(out, dim, index, _fitting(src, out), how)
+    kernels.scatter(out, dim, index, fitting(src, out), how)
     return out
 
 

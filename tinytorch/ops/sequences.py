@@ -11,11 +11,11 @@ import numpy as np
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import dtype as Dtype
+from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
-from tinytorch.ops.arguments import refused
 from tinytorch.ops.create import Array, _is_size, blank, check_options, finished, number
-from tinytorch.ops.limits import fits
 from tinytorch.ops.register import no_such_call, public
 
 

@@ -12,6 +12,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
@@ -21,7 +22,6 @@ from tinytorch.ops.arguments import (
     not_derived,
     not_implemented,
     numpy_names,
-    refused,
     renamed,
     unless_scalar,
 )

@@ -16,13 +16,14 @@ import numpy as np
 
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import bessel, dtypes, gamma, polynomials
+from tinytorch.kernels import bessel, dtypes, gamma, limits, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
+from tinytorch.ops import arithmetic, compare, return_types, transcendental
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, parallel, special
-from tinytorch.ops.arguments import elementwise, refused, renamed
+from tinytorch.kernels.checks import refused
+from tinytorch.ops.arguments import elementwise, renamed
 from tinytorch.ops.arithmetic import _of_floats, zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public

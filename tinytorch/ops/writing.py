@@ -8,6 +8,7 @@ from typing import Any
 
 from tinytorch.core.call import WRITING, Caller
 from tinytorch.core.op import op
+from tinytorch.kernels.programs import out_of_place
 
 
 def writing(
@@ -40,8 +41,8 @@ def writing(
     def declare(write: Callable[..., Any]) -> Any:
         pairs = []
         for name in names:
-            kernel = functools.wraps(write)(_out_of_place(write, prepare))
-            caller = op(name=name, broadcasts=broadcasts, refuses=refuses, **formulas)(kernel)
+            kernel = functools.partial(out_of_place, write, prepare)
+            caller = op(kernel, name=name, broadcasts=broadcasts, refuses=refuses, **formulas)(write)
             caller.op.node_class.__name__ = name
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
             written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function
@@ -52,12 +53,3 @@ def writing(
         return pairs if len(pairs) > 1 else pairs[0]
 
     return declare
-
-
-def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:
-    def kernel(x: Any, *args: Any) -> Any:
-        out = x.copy("C") if prepare is None else prepare(x, *args)
-        write(out, *args)
-        return out
-
-    return kernel

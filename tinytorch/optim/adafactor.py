@@ -8,7 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.dtypes import from_numpy_dtype
-from tinytorch.ops.limits import finfo
+from tinytorch.kernels.limits import finfo
 from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, pick, scalar, zeros_like
 
 __all__ = ["Adafactor"]

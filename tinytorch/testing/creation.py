@@ -9,8 +9,8 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.limits import finfo, iinfo
 from tinytorch.ops.create import empty
-from tinytorch.ops.limits import finfo, iinfo
 from tinytorch.ops.random import randint
 
 __all__ = ["make_tensor"]

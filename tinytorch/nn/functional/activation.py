@@ -12,8 +12,9 @@ import numpy as np
 
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.checks import check_floating
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
-from tinytorch.ops.arguments import check_floating, check_tensor, renamed
+from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.register import public
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, limits
+from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
-from tinytorch.ops import autocast, limits
-from tinytorch.ops.arguments import check_floating, check_tensor
+from tinytorch.ops import autocast
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear

@@ -15,9 +15,9 @@ import numpy as np
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import check_floating
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_floating
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid

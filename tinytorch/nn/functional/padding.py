@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, refused
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import borders
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public

@@ -15,10 +15,11 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.products import product
 from tinytorch.kernels.reduce import axes_of, axis_of, ones
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of, refused
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat

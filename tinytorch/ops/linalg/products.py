@@ -19,12 +19,13 @@ import numpy as np
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import plain, refused
+from tinytorch.kernels.checks import tensor_name as _name
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.products import product
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import refused, renamed, unless_empty
-from tinytorch.ops.arguments import tensor_name as _name
-from tinytorch.ops.arithmetic import _older_call, mul, plain
+from tinytorch.ops.arguments import renamed, unless_empty
+from tinytorch.ops.arithmetic import _older_call, mul
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
 

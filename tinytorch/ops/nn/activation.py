@@ -10,10 +10,11 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation
+from tinytorch.kernels.checks import check_fits, check_floating, plain, tensor_name
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.parallel import elementwise
-from tinytorch.ops.arguments import check_floating, check_tensor, tensor_name
-from tinytorch.ops.arithmetic import check_fits, kept, plain, zero_gradient
+from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arithmetic import kept, zero_gradient
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
 

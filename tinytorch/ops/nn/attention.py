@@ -12,9 +12,10 @@ from tinytorch.core.mode import recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, dtypes
+from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, check_tensors, tensor_name
+from tinytorch.ops.arguments import check_tensor, check_tensors
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax

@@ -15,9 +15,10 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import op_of, refused
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 

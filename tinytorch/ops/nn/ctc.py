@@ -9,7 +9,8 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
-from tinytorch.ops.arguments import not_implemented, tensor_name
+from tinytorch.kernels.checks import tensor_name
+from tinytorch.ops.arguments import not_implemented
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)

@@ -8,7 +8,8 @@ from typing import Any
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, products, reduce
-from tinytorch.ops.arguments import tensor_name, unless_empty
+from tinytorch.kernels.checks import tensor_name
+from tinytorch.ops.arguments import unless_empty
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.register import public
 

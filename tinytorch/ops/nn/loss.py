@@ -9,7 +9,7 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, loss
-from tinytorch.ops.arguments import check_floating
+from tinytorch.kernels.checks import check_floating
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.nn.activation import hardtanh, logsigmoid, softmax
 from tinytorch.ops.register import pointwise

@@ -19,8 +19,9 @@ from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.arguments import check_floating, check_tensor
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import public
 
 

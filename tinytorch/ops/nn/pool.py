@@ -19,12 +19,13 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, pool
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
-from tinytorch.ops.arguments import check_tensor, refused
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import resampling
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public

@@ -18,10 +18,11 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import resample as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.arguments import check_tensor, refused
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import public
 
 

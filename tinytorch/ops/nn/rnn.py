@@ -17,10 +17,10 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import rnn as kernels
+from tinytorch.kernels.limits import fits
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
-from tinytorch.ops.limits import fits
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import relu, sigmoid, tanh

@@ -1,0 +1,58 @@
+"""Checks of the arguments of kernels, with PyTorch's errors: dtypes that are refused, numbers that overflow a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.limits import fits
+
+#: By character of a floating-point dtype, the absolute value up to which numbers are in its range.
+_USUAL = {char: min(float(np.finfo(char).max), 2.0**63) for char in "efd"}
+_FLOAT = np.dtype(np.float32)
+LARGE = 1e38  # slightly below the largest float32
+
+
+def tensor_name(x: Any) -> str:
+    """Return PyTorch's name for the dtype of an array, such as "Float"."""
+    return dtypes.from_numpy_dtype(x.dtype).tensor_name
+
+
+def refused(name: str, x: Any) -> NotImplementedError:
+    """Return PyTorch's error for a dtype that an op has no kernel for."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
+
+
+def check_floating(kernel: str, x: Any) -> None:
+    """Raise the error of a PyTorch kernel for floating-point dtypes if `x` has another dtype."""
+    if x.dtype.kind not in FLOATS:
+        raise refused(kernel, x)
+
+
+def check_fits(x: Any, *values: Any) -> Any:
+    """Return the last number, converted for the dtype of `x`; raise PyTorch's error if any is out of range."""
+    if x.dtype is not _FLOAT or any([abs(each) > LARGE for each in values]):
+        values = tuple([fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
+    return values[-1]
+
+
+def fitting(value: Any, x: Any) -> Any:
+    """Return the value to write into `x`: an array unchanged, or a number checked against the range of the dtype."""
+    if isinstance(value, np.ndarray):
+        return value
+    usual = _USUAL.get(x.dtype.char)
+    if usual is not None and -usual <= value <= usual:
+        return value
+    return fits(value, dtypes.from_numpy_dtype(x.dtype))
+
+
+def plain(name: str, argument: str, value: Any) -> Any:
+    """Return a 0-d tensor or NumPy scalar as a Python number; arrays, and other values, unchanged."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "item"):
+        return value
+    if value.ndim:
+        raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
+    return value.item()
