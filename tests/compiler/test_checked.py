@@ -1,4 +1,4 @@
-"""`TINYTORCH_COMPILE=check`: a program that does anything else than its function is found, and none that does not."""
+"""Each call compared with the function: a program that does anything else is found, and none that does not."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 
 import tinytorch as torch
 import tinytorch.nn.functional as F
+from tests.compiler import visible
+from tests.compiler.checked import Checked, CheckError
 from tests.compiler.test_programs import PROGRAMS, batch, difference, outcome, plain, seen
 from tinytorch import nn
-from tinytorch.compiler import visible
-from tinytorch.compiler.checked import Checked, CheckError
 from tinytorch.ops import overrides
 
 
 @pytest.fixture(autouse=True)
 def checking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TINYTORCH_COMPILE", "check")
+    monkeypatch.setattr("tinytorch.compiler.Compiled", Checked)
     monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process
     yield
 

@@ -3,13 +3,12 @@
 The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
 read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
 run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
-and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `checked` compares every
-call with the function itself. `saved` writes a program as a module that needs NumPy alone.
+and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `saved` writes a program
+as a module that needs NumPy alone.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Sized
 from typing import Any, cast
@@ -57,12 +56,11 @@ def compile(
         disable: compile nothing.
         recompile_limit: how many signatures are compiled, 8 by default.
 
-    `TINYTORCH_COMPILE=0` in the environment turns compiling off; with `TINYTORCH_COMPILE=check` every call runs the
-    program and the function, and all their visible effects are compared.
+    `TINYTORCH_COMPILE=0` in the environment turns compiling off.
 
     Raises:
         RuntimeError: both `mode` and `options` are given, or the mode or backend is not known; in a call, with
-            `fullgraph`, why it cannot be compiled, and when checking, what differs.
+            `fullgraph`, why it cannot be compiled.
         AssertionError: `model` cannot be called.
 
     Example:
@@ -87,14 +85,10 @@ def compile(
         )  # fmt: skip
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    how = os.environ.get("TINYTORCH_COMPILE")
-    plain = disable or (backend not in _BACKENDS) or how == "0"
-    kind = Compiled
-    if how == "check":  # (rarely used)
-        kind = importlib.import_module("tinytorch.compiler.checked").Checked
+    plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
     if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else kind(model, fullgraph, recompile_limit))
-    return model if plain else kind(model, fullgraph, recompile_limit)
+        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit))
+    return model if plain else Compiled(model, fullgraph, recompile_limit)
 
 
 class OptimizedModule(Module):

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ class Entry:
         broken: the reason why the program cannot run, or an empty string.
         retired: whether the program must not run again.
         extra: whether another program has the same guards, so that this one runs while that one is busy.
-        returned: the expression that wraps the results.
+        returned: the expression of the results as arrays, a template of the names of the arrays `r` and inputs `t`.
         source: the source of the programs.
         runs: the number of calls.
 
@@ -82,7 +82,7 @@ class Entry:
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
-        returned = results.text(result)
+        returned, plain = results.text(result)
         backward = None
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors)
@@ -172,7 +172,7 @@ class Entry:
         self._scope = scope
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
-        self.returned = returned
+        self.returned = plain
         self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 
     @functools.cached_property
@@ -219,39 +219,52 @@ class Results:
         self._shared: set[Memory] = set()
         self._containers: set[int] = set()
 
-    def text(self, x: Any) -> str:
-        """Return the expression of a result."""
+    def text(self, x: Any) -> tuple[str, str]:
+        """Return the expression of a result, and that of the arrays in its structure (see `Entry.returned`)."""
         if type(x) is Late:
             value = self._recorder.value(x.tensor._array)
             later = self._recorder.calls[x.at :]
             if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
                 raise NotRecorded("a number is returned that was read from a tensor which changes later")
             self.values.append(value)
-            return f"r{len(self.values) - 1}.item()"
+            k = len(self.values) - 1
+            return f"r{k}.item()", f"{{r[{k}]}}.item()"
         if isinstance(x, Tensor):
-            return self._tensor(x)
+            number = self._numbers.get(id(x))
+            if number is not None:
+                return f"t{number}", f"{{t[{number}]}}"
+            k = len(self.values)
+            return self._tensor(x), f"{{r[{k}]}}"
         if type(x) in (list, dict):
             if id(x) in self._containers or not self._guards.made(x):
                 raise NotRecorded("a list or dictionary is returned that existed before the call, or is returned twice")
             self._containers.add(id(x))
         if type(x) is list:
-            return f"[{', '.join([self.text(element) for element in x])}]"
+            return self._joined("[", x, "]")
         if isinstance(x, tuple):
-            parts = "".join([f"{self.text(element)}, " for element in x])
+            text, plain = self._joined("(", x, ")")
             if type(x) is tuple:
-                return f"({parts})"
+                return text, plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
-                return f"{self._guards.refer(type(x))}({parts})"
+                return f"{self._guards.refer(type(x))}{text}", plain
         if type(x) is dict and all(type(key) is str for key in x):
-            return "{" + ", ".join([f"{key!r}: {self.text(value)}" for key, value in x.items()]) + "}"
+            text, plain = self._joined("{", x.values(), "}", [f"{key!r}: " for key in x])
+            return text, f"{{{plain}}}"
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
-            return repr(x)
+            return repr(x), _literal(repr(x))
         raise NotRecorded(f"a {type(x).__name__} is returned")
 
+    def _joined(
+        self, before: str, x: Collection[Any], after: str, keys: Sequence[str] | None = None
+    ) -> tuple[str, str]:
+        """Return the expressions of a container."""
+        pairs = [self.text(element) for element in x]
+        keys = keys or [""] * len(pairs)
+        texts = "".join([f"{key}{text}, " for key, (text, _) in zip(keys, pairs, strict=True)])
+        plain = "".join([f"{_literal(key)}{text}, " for key, (_, text) in zip(keys, pairs, strict=True)])
+        return f"{before}{texts}{after}", f"{before}{plain}{after}"
+
     def _tensor(self, x: Tensor) -> str:
-        number = self._numbers.get(id(x))
-        if number is not None:
-            return f"t{number}"
         if type(x) is not Tensor:
             raise NotRecorded(f"a {type(x).__name__} is returned")
         if x._cell is None:
@@ -297,6 +310,11 @@ class Results:
             raise NotRecorded("a view is returned that has a graph")
         self.values.append(base)
         return f"viewed(r{k}, written(r{len(self.values) - 1}, {x._version}), state)"
+
+
+def _literal(text: str) -> str:
+    """Return text as a part of a template."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _together(guards: list[str]) -> list[str]:

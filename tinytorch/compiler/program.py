@@ -13,7 +13,7 @@ import linecache
 import re
 import weakref
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,16 +33,40 @@ from tinytorch.compiler.recorder import (
     memories_written,
     replaced,
 )
-from tinytorch.core.declaration import as_array
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
-from tinytorch.kernels.programs import laid_out
+from tinytorch.kernels.programs import as_array, laid_out
 from tinytorch.kernels.random import Source
 
 FILE = "<compiled step"  # prefix of the file names of programs
 _numbers = itertools.count()
 _gone: list[str] = []  # files of freed programs, deleted later since `linecache` may be iterating over its entries
 LARGE = 2**16  # size in bytes from which an array is deleted after its last use
+#: Names of a saved module, which the source of its program does not use otherwise.
+RESERVED = frozenset(
+    """
+    Path arrays gradients importlib kernel checked package parameters path program sys types warnings
+    """.split()
+)
+
+
+class Layout(NamedTuple):
+    """How the source of a program is called.
+
+    Attributes:
+        inputs: the names of the inputs: arguments of `bind`, or, if they change from call to call, of `step`.
+        constants: the further arguments of `bind`, by name.
+        tensors: the names of the further arguments of `step`: the inputs whose tensor is needed besides the array.
+        results: the names of the results.
+        gradients: by index of a line of the source, the name of the tensor whose `.grad` the line sets, and the name of
+            the gradient, or None.
+    """
+
+    inputs: list[str]
+    constants: dict[str, Any]
+    tensors: list[str]
+    results: list[str]
+    gradients: dict[int, tuple[str, str | None]]
 
 
 class Program:
@@ -60,6 +84,8 @@ class Program:
         bytes: the size of the buffers.
         peak: the largest size of the buffers and of arrays allocated in a call.
         lends: whether gradients that are replaced before the end lie in buffers: after an error the user may hold them.
+        scope: the globals of the source, by name.
+        layout: how the source is called.
     """
 
     def __init__(
@@ -72,7 +98,7 @@ class Program:
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self.scope["__name__"] = __name__  # NumPy's warnings are off in the package
         self._names: dict[int, str] = {}  # by id of values, or of other objects
-        self._taken: set[str] = set(keyword.kwlist) | {"bind", "slice", "step", *self.scope}
+        self._taken: set[str] = {*keyword.kwlist, *RESERVED, "bind", "slice", "step", *self.scope}
         self._counts: collections.Counter[str] = collections.Counter()  # suffixes in use, by name
         self._held: list[Any] = []
         self.bytes = self.peak = 0
@@ -301,6 +327,7 @@ class Program:
         self._made: dict[Memory, int] = {}  # live memory that calls have allocated, with its size
         self._alive = 0  # running total of these sizes
         self._large: dict[Memory, list[str]] = {}  # names of large arrays and their views, by memory
+        self._gradients: dict[int, tuple[str, str | None]] = {}  # as in `Layout`, by index in `_lines`
         effect: int | None = None
         #: Sources of random numbers drawn before the last check of a truth value.
         self.sources: list[Source] = []
@@ -330,13 +357,15 @@ class Program:
             if call.kind == WRITE and call.counts:
                 writes.setdefault(call.args[0].memory, []).append(len(self._lines))
             self._write_call(number, call)
-        results = ", ".join([self.name(v) for v in self.results])
-        self._lines.append(f"return ({results}{',' if len(self.results) == 1 else ''})")
-        bound = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if stays]
-        bound += [self.name(v) for v in self.constants if self.is_fixed(v)]
-        given = [self.name(v) for v, stays in zip(self.inputs, self.bound, strict=True) if not stays]
-        given += [f"{self.name(value)}_tensor" for value in self.leaves]
+        inputs, results = [self.name(v) for v in self.inputs], [self.name(v) for v in self.results]
+        self._lines.append(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+        constants = {self.name(v): v.array for v in self.constants if self.is_fixed(v)}
+        tensors = [f"{self.name(value)}_tensor" for value in self.leaves]
+        bound = [name for name, stays in zip(inputs, self.bound, strict=True) if stays] + [*constants]
+        given = [name for name, stays in zip(inputs, self.bound, strict=True) if not stays] + tensors
         first = len(self._before) + 4  # line of `step`, from 1
+        gradients = {first - 1 + line: names for line, names in self._gradients.items()}
+        self.layout = Layout(inputs, constants, tensors, results, gradients)
         #: The first line of the source with an effect that is visible from outside.
         self.effect = first + (len(self._lines) if effect is None else effect)
         #: By memory, the lines that write to it.
@@ -373,7 +402,7 @@ class Program:
     def _write_call(self, number: int, call: Call) -> None:
         """Write a step: into `bind` if its result is the same in all calls, else into `step`."""
         if call.kind == GRADIENT:
-            self._lines += self._gradient(call)
+            self._write_gradient(call)
         elif call.kind == STATE:
             self._lines.append(f"{self._object(call.function, call.name)}()")
         elif call.kind == WRITE:
@@ -510,28 +539,30 @@ class Program:
                 return f"{self.name(value)}_tensor"
         return None
 
-    def _gradient(self, call: Call) -> list[str]:
+    def _write_gradient(self, call: Call) -> None:
+        """Write the assignment of a leaf's `.grad`; of a leaf that is not an input nobody sees it."""
         leaf = self._leaf(call.function)
-        value = call.args[0]
         if leaf is None:
-            return []
-        if value is None:
-            return [f"{leaf}._grad = None"]
-        final = self.final[id(call.function)] is call
-        self.lends = self.lends or not final
-        version = call.function._grad._cell[0] if final else 0
-        made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
-        return [f"{leaf}._grad = {made}"]
+            return
+        value = call.args[0]
+        made = "None"
+        if value is not None:
+            final = self.final[id(call.function)] is call
+            self.lends = self.lends or not final
+            version = call.function._grad._cell[0] if final else 0
+            made = f"written({self.name(value)}, {version})" if version else f"wrap({self.name(value)})"
+        self._gradients[len(self._lines)] = leaf, None if value is None else self.name(value)
+        self._lines.append(f"{leaf}._grad = {made}")
 
     def summary(self) -> str:
         """Return a line about the program's size."""
         return f"{self.count} calls, {self.bytes:,} bytes of buffers, {self.peak:,} bytes at most"
 
     def finish(self) -> str:
-        """Drop all data besides the source, and return the source."""
+        """Drop all data besides the source and its objects, and return the source."""
         for call in self._all:
             call.clear()
-        for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak"}:
+        for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak", "scope", "layout"}:
             delattr(self, name)
         return self.source
 
@@ -542,7 +573,7 @@ class Program:
             arrays: the arrays of the bound inputs.
         """
         source, file, scope = self.source, self.file, self.scope
-        arrays = arrays + [value.array for value in self.constants if self.is_fixed(value)]
+        arrays = [*arrays, *self.layout.constants.values()]
 
         def bind() -> Any:
             exec(compile(source, file, "exec"), scope)

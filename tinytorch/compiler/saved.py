@@ -1,22 +1,23 @@
 """A saved program: a module that needs NumPy alone, and an `.npz` file beside it with its arrays and kernels.
 
 An `.npz` file is a zip file, and Python can import modules from it: the modules of `kernels/` that the program calls,
-and the modules that these import, are copied into it whole, as a package. Operations that are implemented outside of
-`kernels/`, and optimizer steps, are written into the module itself by `definitions`. The statements of `bind` stand at
-the top of the module, `step` at its end. Gradients are arrays in a dictionary.
+and the modules that these import, are copied into it whole, as a package. The module has the source of the program as
+it is, and above it a line for each object that the source names. Gradients are arrays in a dictionary.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
 import hashlib
 import importlib.util
-import inspect
+import math
 import os
 import re
 import sys
 import tempfile
-import textwrap
+import threading
 import types
 import zipfile
 from collections.abc import Callable
@@ -25,46 +26,44 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.definitions import (
-    NOTHING,
-    Definition,
-    Definitions,
-    Edits,
-    LookUp,
-    NotSaved,
-    Text,
-    dtype_name,
-    laid_down,
-    literal,
-)
 from tinytorch.compiler.entry import Entry
-from tinytorch.compiler.recorder import Formula
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.random import Source
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer
 
-_GIVEN = '''
+KERNELS = "tinytorch.kernels."
+WIDTH = 120
+#: The largest number of elements of an array that is written as literal numbers.
+SHORT = 16
 
-def given(name, x, shape, dtype, order="C"):
-    """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
-    x = np.asarray(x, order=order)
-    if x.shape != shape or x.dtype != dtype:
-        wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
-        raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
-    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
+_HEAD = '''"""`{name}` as a program of NumPy calls, which `torch.compile` has made and `save` has written.
 
+It needs NumPy, and the `.npz` file beside it, which has its arrays and kernels. Buffers are used again:
+one call at a time.
+{arguments}
+The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives
+the same, bit for bit; its native kernels may round otherwise.
+"""
 
-'''
-_LOADING = '''path = Path(__file__).with_suffix(".npz")
+import importlib
+import sys
+import types
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+path = Path(__file__).with_suffix(".npz")
 with np.load(path) as file:
     arrays = {{name: file[name] for name in file.files if not name.endswith(".py")}}
 
 #: The modules of kernels, which Python imports from the `.npz` file: it is a zip file.
-package = sys.modules.setdefault("{0}", types.ModuleType("{0}"))
-package.__path__ = [str(path / "{0}")]
+package = sys.modules.setdefault("{package}", types.ModuleType("{package}"))
+package.__path__ = [str(path / "{package}")]
 importlib.invalidate_caches()  # the file may have been written anew
-warnings.filterwarnings("ignore", category=RuntimeWarning, module="{0}")  # NumPy's, in threads
+warnings.filterwarnings("ignore", category=RuntimeWarning, module="{package}")  # NumPy's, in threads
 
 
 def kernel(name):
@@ -73,57 +72,37 @@ def kernel(name):
     return getattr(importlib.import_module(f"{{package.__name__}}.{{module}}"), member)
 
 
-kernel("parallel.set_threads")({1})
-kernel("dtypes.set_default_dtype")(kernel("dtypes.{2}"))
+kernel("parallel.set_threads")({threads})
+kernel("dtypes.set_default_dtype")(kernel("dtypes.{dtype}"))
 '''
-#: Names that a saved module defines besides the variables of its program.
-_OWN = {
-    "np", "Path", "arrays", "parameters", "gradients", "given", "file", "annotations", "step", "bind", "kernel",
-    "package", "path", "sys", "types", "importlib", "warnings",
-}  # fmt: skip
-WIDTH = 120
+_CHECKED = '''
+
+def checked(name, x, shape, dtype, order="C"):
+    """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
+    x = np.asarray(x, order=order)
+    if x.shape != shape or x.dtype != dtype:
+        wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
+        raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
+    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
+'''
+_UPDATES = '''
+
+def {name}():
+    """Update the parameters that have gradients, as {kind} does."""
+    for group in {short}_groups:
+        for name in group["params"]:
+            if gradients.get(name) is not None:
+                {short}_update(parameters[name], gradients[name], {short}_state[name], group)
+
+'''
 
 
-class _Step(Edits):
-    """The edits of a program's source: gradients are kept in a dictionary, dtypes become NumPy's.
-
-    Args:
-        text, look_up, definitions: as for `Edits`.
-        leaves: maps the variable of a tensor to the name of the array whose `.grad` is set.
-    """
-
-    def __init__(self, text: Text, look_up: LookUp, definitions: Definitions, leaves: dict[str, str]) -> None:
-        super().__init__(text, look_up, "step", definitions)
-        self.leaves = leaves
-        self.sets: list[str] = []
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """Replace an assignment to `.grad` by one to the dictionary of gradients."""
-        target = node.targets[0]
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            name = target.value.id
-            if target.attr == "_grad" and name in self.leaves:
-                self.sets.append(self.leaves[name])
-                # (The assigned value is `wrap(x)`, `written(x, version)` or None.)
-                value = ast.unparse(node.value.args[0]) if isinstance(node.value, ast.Call) else "None"
-                self.cut(self.text.start(node), self.text.end(node), f'gradients["{self.leaves[name]}"] = {value}')
-                return
-        for each in node.targets:
-            self.visit(each)
-        self.visit(node.value)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        """Visit a call; the dtype arguments of `np.empty` and `np.ndarray` are written by their short names."""
-        if ast.unparse(node.func) in ("np.empty", "np.ndarray") and len(node.args) == 2:
-            dtype, _ = self.value(node.args[1])
-            if isinstance(dtype, np.dtype):
-                self.cut(self.text.start(node.args[1]), self.text.end(node.args[1]), dtype_name(dtype))
-                return
-        super().visit_Call(node)
+class NotSaved(RuntimeError):
+    """Why a program cannot be written to a file."""
 
 
 class Saved:
-    """The source of the module for a program, and the arrays that are stored beside it.
+    """The source of the module for a program, and what is stored beside it.
 
     Args:
         entry: the program, with its guards.
@@ -131,46 +110,44 @@ class Saved:
 
     Attributes:
         text: the source of the module.
-        arrays: the arrays that are stored beside the module, by name.
+        arrays: the arrays that are stored beside the module, by name; `files` are the modules of kernels, by path.
         arguments: by name of each argument of `step`, its shape and dtype, and whether it is contiguous.
-        definitions: the definitions that the module contains.
 
     Raises:
-        NotSaved: the program needs an object that cannot be written as a function of arrays.
+        NotSaved: the program needs an object that cannot be written without the framework.
     """
 
     def __init__(self, entry: Entry, name: str) -> None:
         self.arrays: dict[str, Any] = {}
         self.arguments: dict[str, tuple[Any, Any, bool]] = {}
-        self._entry, self._name = entry, name
-        self._program = Text(entry.programs[0].source)
-        bind: Any = self._program.tree.body[0]
-        self._bind: ast.FunctionDef = bind
-        self._step = next(each for each in self._bind.body if isinstance(each, ast.FunctionDef))
-        self._scope = entry.step.__globals__
-        self._names = self._input_names()
-        named = {each.id for each in ast.walk(self._program.tree) if isinstance(each, ast.Name)}
-        own = {each for each in named if each not in self._scope} | {each.arg for each in self._step.args.args}
-        self.definitions = Definitions({*own, *self._names, *_OWN})
-        self._tensors = {key: x for key, x in self._scope.items() if isinstance(x, Tensor)}
-        self._stay: dict[str, Tensor] = {}  # tensors whose arrays are stored beside the module, by name
-        self._grads: dict[str, str] = {}  # maps the name of each gradient that is read to the name of its tensor
+        self._entry, program = entry, entry.programs[0]
+        self._layout, self._scope = program.layout, entry.step.__globals__
+        self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by the names of their arrays
+        self._grads: dict[str, str] = {}  # by name of an input that is a gradient, the name of its tensor's array
+        self._modules = {f"{KERNELS}parallel", f"{KERNELS}dtypes"}  # modules of kernels that are imported
+        self._lines: list[str] = []  # the lines that define the objects which the program names
+        self._known: dict[int, str] = {}  # the names of these objects, by id
         self._sort()
-        self.text = self._module()
+        body = self._program(program.source.splitlines())
+        before = [*self._parameters(), *self._gradients(), _title("Kernels"), *self._objects()]
+        package, self.files = _package(self._modules)
+        given = [f"    {each}: an array of shape {of[0]}, {of[1].name}." for each, of in self.arguments.items()]
+        listed = "\n".join(["", f"`step({', '.join(self.arguments)})` takes:", *given, ""]) if given else ""
+        head = _HEAD.format(
+            name=name, arguments=listed, package=package, threads=parallel.get_threads(),
+            dtype=dtypes.get_default_dtype().name,
+        )  # fmt: skip
+        checks = _CHECKED if self.arguments else ""
+        text = "\n".join([head, *before, checks, _title("The program"), *body, "", *self._step(name)])
+        self.text = re.sub(r"\n{4,}", "\n\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
 
-    # Arguments and stored tensors -----------------------------------------------------------------
-
-    def _input_names(self) -> list[str]:
-        """Return the names of the inputs, in order."""
-        stays = iter([each.arg for each in self._bind.args.args])
-        comes = iter([each.arg for each in self._step.args.args])
-        return [next(stays if each.stays else comes) for each in self._entry.inputs]
+    # Inputs ---------------------------------------------------------------------------------------
 
     def _sort(self) -> None:
         """Separate the inputs that are arguments of each call from those that the function finds elsewhere."""
         scope = self._entry.enter.__globals__
         places: dict[str, str] = {}
-        for k, (name, each) in enumerate(zip(self._names, self._entry.inputs, strict=True)):
+        for k, (name, each) in enumerate(zip(self._layout.inputs, self._entry.inputs, strict=True)):
             places[each.where] = name
             of = each.where.removesuffix("._grad")
             if of != each.where and of in places:
@@ -181,317 +158,214 @@ class Saved:
                 found = scope[f"t{k}"] if each.stays else eval(each.where, scope)
                 if found._array.shape != each.shape or found._array.dtype != each.dtype:
                     raise NotSaved(f"{name} has another shape or dtype now than when the program was made")
-                self._stay[name] = found
+                self._tensors[name] = found
 
-    def _leaves(self) -> dict[str, str]:
-        """Return a dictionary from the name of each tensor in the program to the name of its array."""
-        names = {id(x): name for name, x in self._stay.items()}
-        found = {key: names[id(x)] for key, x in self._tensors.items() if id(x) in names}
-        for each in self._step.args.args:
-            name = each.arg.removesuffix("_tensor")
-            if name != each.arg and name in self._names:
-                found[each.arg] = name
-        return found
+    def _input(self, name: str) -> str:
+        """Return the expression of an input in `step`, or where `bind` is called."""
+        if name in self._grads:
+            return f'gradients["{self._grads[name]}"]'
+        return f'parameters["{name}"]' if name in self._tensors else name
 
-    # The module -----------------------------------------------------------------------------------
+    def _leaf(self, name: str) -> str:
+        """Return the name of the array of a tensor whose `.grad` the program sets."""
+        tensor = self._scope.get(name)
+        names = [each for each, x in self._tensors.items() if x is tensor]
+        return names[0] if names else name.removesuffix("_tensor")
 
-    def _module(self) -> str:
-        leaves = self._leaves()
-        edits = _Step(self._program, self._look_up, self.definitions, leaves)
-        before = self._before(edits)
-        edits.visit(self._step)
-        last: Any = self._step.body[-1]
-        start = self._program.after_line(self._program.start(self._step))
-        lines = self._program.parts(start, self._program.of_line(self._program.start(last)), edits.found)
-        results = [ast.unparse(each) for each in last.value.elts]
-        returned = self._returned(ast.parse(self._entry.returned, mode="eval").body, results)
-        optimizers = self._optimizers(edits)
-        starts = self._starting_gradients(edits)
-        self.definitions.name_all()
-        self.arrays.update({each.name: each.array for each in self.definitions.all if each.array is not None})
-        self.package, self.kernels = _package(self.definitions.modules)
-        body = textwrap.indent(textwrap.dedent(_text(lines)), "    ").rstrip()
-        parts = [
-            self._head(), *self._imports(), *self._beside(), *starts, _title("Kernels"), self._shared(),
-            _text(optimizers), _title("The program"), _text(before), self._function(body, returned),
-        ]  # fmt: skip
-        return _spaced("\n".join(parts))
-
-    def _look_up(self, name: str) -> tuple[Any, Any]:
-        value = self._scope.get(name, NOTHING)
-        if value is NOTHING or name in ("np", "__builtins__", "bind") or isinstance(value, Tensor):
-            return NOTHING, None
-        if callable(value) and isinstance(_owner(value), Optimizer | LRScheduler):
-            return NOTHING, None
-        if isinstance(value, Formula):
-            return value, lambda found: self._formula(value, name)
-        wish = getattr(value, "__name__", name)
-        return value, lambda found: found.take(value, name if wish in ("<lambda>", "call", "kernel", "work") else wish)
-
-    def _formula(self, formula: Formula, name: str) -> Definition:
-        """Return the definition of a node's formula as a function of arrays."""
-        calls = [each for each in ast.walk(self._step) if isinstance(each, ast.Call) and ast.unparse(each.func) == name]
-        items: Any = calls[0].args[1]
-        none = [isinstance(each, ast.Constant) and each.value is None for each in items.elts]
-        texts = []
-        for rule, needs, indices in formula.rules():
-            arguments = [*inspect.signature(rule).parameters][-len(indices) :] if indices else []
-            known = dict(zip(arguments, [none[k] for k in indices], strict=True))
-            made = self.definitions.rule(rule, known)
-            given = ["g", *([repr(needs)] if needs is not None else []), *[f"items[{k}]" for k in indices]]
-            texts.append([made, f"({', '.join(given)})"])
-        return self.definitions.formula(name, texts, formula.plan.joint or formula.plan.many)
-
-    def _head(self) -> str:
-        """Return the docstring of the module."""
-        given = [f"    {name}: {_said(*of)}" for name, of in self.arguments.items()]
-        lines = [
-            f'"""`{self._name}` as a program of NumPy calls, which `torch.compile` has made and `save` has written.',
-            "",
-            "It needs NumPy, and the `.npz` file beside it, which has its arrays and kernels. Buffers are used again:",
-            "one call at a time.",
-            *(["", f"`step({', '.join(self.arguments)})` takes:", *given] if given else []),
-            "",
-            "The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the compiled function gives",
-            "the same, bit for bit; its native kernels may round otherwise.",
-            '"""',
-        ]
-        return "\n".join(lines) + "\n"
-
-    def _imports(self) -> list[str]:
-        found = {each.text for each in self.definitions.all if each.kind == "import"}
-        plain = sorted(each for each in found if each.startswith("import "))
-        others = sorted([*[each for each in found if each.startswith("from ")], "from pathlib import Path"])
-        plain = sorted({*plain, "import importlib", "import sys", "import types", "import warnings"})
-        return ["from __future__ import annotations\n", *plain, *others, "", "import numpy as np\n"]
-
-    def _beside(self) -> list[str]:
-        """Return the lines that read the stored arrays."""
-        lines = [_LOADING.format(self.package, parallel.get_threads(), dtypes.get_default_dtype().name)]
-        if self._stay:
-            texts = {name: self.stored(name, x._array) for name, x in self._stay.items()}
-            lines.append("#: What was there before the calls, by name; training changes these arrays.")
-            lines += ["parameters = {", *[f'    "{name}": {text},' for name, text in texts.items()], "}"]
-            lines += [f'{name} = parameters["{name}"]' for name in self._stay]
-        return lines
-
-    def stored(self, name: str, array: Any) -> str:
-        """Store an array beside the module, and return the expression that restores it with its memory layout."""
-        self.arrays[name], after = laid_down(array)
-        return "".join(after(f'arrays["{name}"]'))
-
-    def _shared(self) -> str:
-        """Return the definitions: constants first, then functions, each after the definitions that it uses."""
-        needed = [each for each in self.definitions.all if each.kind != "import"]
-        plain = [each for each in needed if each.is_plain()]
-        texts = [each.text for each in plain] + [_GIVEN] * bool(self.arguments)
-        for each in needed:
-            if each not in plain:
-                texts.append(each.text if each.kind == "value" else f"\n\n{each.text}\n\n")
-        return "\n".join(texts)
-
-    def _function(self, body: str, returned: str) -> str:
-        lines = [f"def step({', '.join(self.arguments)}):", f'    """Do what `{self._name}` does."""']
-        for name, (shape, dtype, contiguous) in self.arguments.items():
-            order = "" if contiguous else ", None"
-            lines.append(f'    {name} = given("{name}", {name}, {shape}, {dtype_name(dtype)}{order})')
-        lines += [f'    {name} = gradients["{of}"]' for name, of in self._grads.items()]
-        return "\n".join(["\n", '@np.errstate(all="ignore")', *lines, body, f"    return {returned}", ""])
-
-    def _returned(self, node: Any, results: list[str]) -> str:
-        """Return the expression of a result, with arrays in the places of tensors."""
-        if isinstance(node, ast.Name):
-            kind, number = node.id[0], int(node.id[1:])
-            return results[number] if kind == "r" else self._names[number]
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-                return f"{self._returned(node.func.value, results)}.item()"
-            name = ast.unparse(node.func)
-            if name in ("wrap", "written", "viewed", "spent", "node.output"):
-                return self._returned(node.args[0], results)
-            return self._listed(node.args, results)  # a named tuple
-        if isinstance(node, ast.Tuple):
-            return self._listed(node.elts, results)
-        if isinstance(node, ast.List):
-            return f"[{', '.join([self._returned(each, results) for each in node.elts])}]"
-        if isinstance(node, ast.Dict):
-            values = [self._returned(each, results) for each in node.values]
-            keys = [ast.unparse(each) for each in node.keys if each is not None]
-            return "{" + ", ".join([f"{key}: {value}" for key, value in zip(keys, values, strict=True)]) + "}"
-        return ast.unparse(node)
-
-    def _listed(self, nodes: list[Any], results: list[str]) -> str:
-        texts = [self._returned(each, results) for each in nodes]
-        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
-
-    # The statements of `bind` ---------------------------------------------------------------------
-
-    def _before(self, edits: _Step) -> list[Any]:
-        """Return the statements that run before the first call: buffers, views, and results computed from constants."""
-        cells = dict(zip(self._entry.step.__code__.co_freevars, self._entry.step.__closure__ or (), strict=True))
-        lost: set[str] = set()  # constants that have been freed, since only other constants were computed from them
-        lines: list[Any] = []
-
-        def keep(name: str) -> None:
-            if name in cells:
-                lines.append(self._constant(name, cells[name].cell_contents))
-            else:
-                lost.add(name)
-
-        for each in self._bind.args.args:
-            if each.arg not in self._names:
-                keep(each.arg)
-        for node in self._bind.body:
-            if isinstance(node, ast.Assign):
-                if lost.isdisjoint(each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)):
-                    edits.visit(node)
-                    start, end = self._program.start(node), self._program.end(node)
-                    lines += [*self._program.parts(start, end, edits.found), "\n"]
-                else:  # the constants that were computed from it are stored where they are needed
-                    for target in ast.walk(node.targets[0]):
-                        if isinstance(target, ast.Name):
-                            keep(target.id)
-        return lines
-
-    def _constant(self, name: str, array: Any) -> str:
-        text = literal(array)
-        return f"{name} = {self.stored(name, array) if text is None else text}\n"
-
-    # Training -------------------------------------------------------------------------------------
-
-    def _starting_gradients(self, edits: _Step) -> list[str]:
-        """Return the lines that define the gradients that exist before the first call."""
-        if not (edits.sets or self._grads):
+    def _parameters(self) -> list[str]:
+        if not self._tensors:
             return []
+        texts = [f'    "{name}": {self.stored(name, x._array)},' for name, x in self._tensors.items()]
+        return [
+            "", "#: What was there before the calls, by name; training changes these arrays.", "parameters = {", *texts,
+            "}",
+        ]  # fmt: skip
+
+    def _gradients(self) -> list[str]:
+        """Return the lines that define the gradients that exist before the first call."""
+        leaves = [self._leaf(leaf) for leaf, _ in self._layout.gradients.values()]
+        names = dict.fromkeys([*self._grads.values(), *leaves])
         entries = []
-        for name in dict.fromkeys([*self._grads.values(), *edits.sets]):
-            leaf = self._stay.get(name)
+        for name in names:
+            leaf = self._tensors.get(name)
             if leaf is not None and leaf._grad is not None:
                 entries.append(f'    "{name}": {self.stored(f"{name}.grad", leaf._grad._array)},')
             elif name in self._grads.values():
                 raise NotSaved(f"the program adds to the gradient of {name}, which has none now")
-        lines = ["", "#: By name, as they are after the last call."]
-        return [*lines, *(["gradients = {", *entries, "}"] if entries else ["gradients = {}"])]
+        texts = ["gradients = {", *entries, "}"] if entries else ["gradients = {}"]
+        return ["", "#: By name, as they are after the last call.", *texts] if names else []
 
-    def _optimizers(self, edits: _Step) -> list[Any]:
-        """Return the source of the optimizers' steps."""
-        found: list[Any] = []
-        for node in ast.walk(self._step):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                owner = _owner(self._scope.get(node.func.id))
-                if isinstance(owner, LRScheduler):
-                    kind = type(owner).__name__
-                    raise NotSaved(
-                        f"the step of a scheduler, {kind}, is no function of arrays: call it outside of what is "
-                        "compiled, and set the options of the optimizer in the module"
-                    )
-                if isinstance(owner, Optimizer):
-                    found += _Update(self, owner, node.func.id).parts()
-        return found
+    # The program ----------------------------------------------------------------------------------
 
-    def name_of(self, p: Tensor) -> str | None:
-        """Return the name of a parameter's array."""
-        return next((name for name, x in self._stay.items() if x is p), None)
-
-
-class _Update:
-    """The source of an optimizer's step.
-
-    Args:
-        saved: the module that the step is written into.
-        optimizer: the optimizer.
-        name: the name of the step in the program.
-
-    Raises:
-        NotSaved: the step cannot be written as a function of arrays.
-    """
-
-    def __init__(self, saved: Saved, optimizer: Optimizer, name: str) -> None:
-        self._saved, self._optimizer, self._name = saved, optimizer, name
-        self._short = name.removesuffix("_step")
-        kind = type(optimizer)
-        if kind.step is not Optimizer.step or kind._update is Optimizer._update:
-            raise NotSaved(f"{kind.__name__} has a step of its own, which cannot be written without the framework")
-
-    def parts(self) -> list[Any]:
-        """Return the source, with definitions in the places of names."""
-        update = _Methods(self._saved.definitions, self._optimizer, self._short).take("_update")
-        groups, state = self._groups(), self._state()
-        short = self._short
-        return [
-            "\n".join([
-                "", f"#: The options of {type(self._optimizer).__name__}, by group, and what it keeps, by parameter.",
-                f"{short}_groups = [", *groups, "]", f"{short}_state = {{", *state, "}", "", "",
-                f"def {self._name}():",
-                f'    """Update the parameters that have gradients, as {type(self._optimizer).__name__} does."""',
-                f"    for group in {short}_groups:",
-                '        for name in group["params"]:',
-                "            if gradients.get(name) is not None:",
-                "                ",
-            ]),
-            update, f"(parameters[name], gradients[name], {short}_state[name], group)\n\n",
-        ]  # fmt: skip
-
-    def _groups(self) -> list[str]:
-        lines = []
-        for group in self._optimizer.param_groups:
-            names = [f'"{name}"' for name in map(self._saved.name_of, group["params"]) if name is not None]
-            if group.get("capturable"):
-                raise NotSaved("capturable is for accelerators")
-            lines += ["    {", *_filled('        "params": [', names, "],")]
-            for key, value in group.items():
-                if key not in ("params", "param_names", "foreach", "fused", "differentiable", "capturable"):
-                    lines.append(f'        "{key}": {self._option(key, value)},')
-            lines.append("    },")
+    def _program(self, lines: list[str]) -> list[str]:
+        """Return the lines of the program, with gradients in a dictionary."""
+        for k, (leaf, gradient) in self._layout.gradients.items():
+            indent = lines[k][: len(lines[k]) - len(lines[k].lstrip())]
+            lines[k] = f'{indent}gradients["{self._leaf(leaf)}"] = {gradient}'
         return lines
 
-    def _option(self, key: str, value: Any) -> str:
+    def _step(self, name: str) -> list[str]:
+        """Return the lines that call `bind`, and those of `step`."""
+        layout = self._layout
+        pairs = list(zip(layout.inputs, self._entry.inputs, strict=True))
+        bound = [self._input(each) for each, given in pairs if given.stays]
+        bound += [self.value(array, key) for key, array in layout.constants.items()]
+        given = [self._input(each) for each, given in pairs if not given.stays] + ["None"] * len(layout.tensors)
+        results = [f"result_{k}" for k in range(len(layout.results))]
+        inputs = [self._input(each) for each in layout.inputs]
+        checks = []
+        for argument, (shape, dtype, contiguous) in self.arguments.items():
+            order = "" if contiguous else ", None"
+            checks.append(
+                f'    {argument} = checked("{argument}", {argument}, {shape}, {self.value(dtype, "dtype")}{order})'
+            )
+        return [
+            "", *_filled("program = bind(", bound, ")"), "", "", '@np.errstate(all="ignore")',
+            f"def step({', '.join(self.arguments)}):", f'    """Do what `{name}` does."""', *checks,
+            f"    {''.join([f'{each}, ' for each in results])}{'= ' if results else ''}program({', '.join(given)})",
+            f"    return {self._entry.returned.format(r=results, t=inputs)}", "",
+        ]  # fmt: skip
+
+    def _objects(self) -> list[str]:
+        """Return the lines that define the objects which the program names."""
+        used = set(re.findall(r"\w+", re.sub(r"#.*", "", self._entry.programs[0].source)))
+        for name, value in self._scope.items():
+            if name in used and name not in ("np", "bind", "wrap", "written") and not isinstance(value, Tensor):
+                owner = _owner(value)
+                if isinstance(owner, LRScheduler):
+                    raise NotSaved(
+                        f"the step of a scheduler, {type(owner).__name__}, is no function of arrays: call it outside "
+                        "of what is compiled, and set the options of the optimizer in the module"
+                    )
+                if isinstance(owner, Optimizer):
+                    self._lines += self._updates(owner, name)
+                elif id(value) in self._known:
+                    self._lines.append(f"{name} = {self._known[id(value)]}")
+                else:
+                    self._define(name, value)
+        return self._lines
+
+    # Optimizers -----------------------------------------------------------------------------------
+
+    def _updates(self, optimizer: Optimizer, name: str) -> list[str]:
+        """Return the lines that define an optimizer's step: its options, by group, and its state, by parameter."""
+        kind, short = type(optimizer).__name__, name.removesuffix("_step")
+        update = _home_of(optimizer._update)
+        if type(optimizer).step is not Optimizer.step or update is None:
+            raise NotSaved(f"{kind} has a step of its own, which cannot be written without the framework")
+        groups, states = [], []
+        for group in optimizer.param_groups:
+            if group.get("capturable"):
+                raise NotSaved("capturable is for accelerators")
+            named = {id(x): key for key, x in self._tensors.items()}
+            params = [(named[id(p)], p) for p in group["params"] if id(p) in named]
+            left_out = ("params", "param_names", "foreach", "fused", "differentiable", "capturable")
+            options = {key: self._option(kind, key, value) for key, value in group.items() if key not in left_out}
+            groups += ["    {", *_filled('        "params": [', [f'"{key}"' for key, _ in params], "],")]
+            groups += [*[f'        "{key}": {text},' for key, text in options.items()], "    },"]
+            for key, p in params:
+                state = optimizer.state.get(p) or optimizer._new_state(p, group)
+                texts = [
+                    f'"{part}": '
+                    + (self.stored(f"{key}.{part}", x._array) if isinstance(x, Tensor) else self._option(kind, part, x))
+                    for part, x in state.items()
+                ]
+                states += _filled(f'    "{key}": {{', texts, "},")
+        return [
+            "", f"#: The options of {kind}, by group, and what it keeps, by parameter.",
+            f"{short}_groups = [", *groups, "]", f"{short}_state = {{", *states, "}",
+            f"{short}_update = {self._kernel(update)}", _UPDATES.format(name=name, kind=kind, short=short),
+        ]  # fmt: skip
+
+    def _option(self, kind: str, key: str, value: Any) -> str:
         if isinstance(value, Tensor):
             return repr(float(value))
         if isinstance(value, tuple | list):
-            texts = [self._option(key, each) for each in value]
-            return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+            return _tuple([self._option(kind, key, each) for each in value])
         if value is None or isinstance(value, bool | int | float | str):
             return repr(value)
-        raise NotSaved(f"the option {key} of {type(self._optimizer).__name__} is a {type(value).__name__}")
+        raise NotSaved(f"the option {key} of {kind} is a {type(value).__name__}")
 
-    def _state(self) -> list[str]:
-        lines = []
-        for group in self._optimizer.param_groups:
-            for p in group["params"]:
-                name = self._saved.name_of(p)
-                kept: dict[Any, Any] = self._optimizer.state.get(p) or self._optimizer._new_state(p, group)
-                texts = [f'"{key}": {self._kept(f"{name}.{key}", value)}' for key, value in kept.items()]
-                if name is not None:
-                    lines += _filled(f'    "{name}": {{', texts, "},")
-        return lines
+    # Objects --------------------------------------------------------------------------------------
 
-    def _kept(self, name: str, value: Any) -> str:
-        if isinstance(value, Tensor):
-            return self._saved.stored(name, value._array)
-        return self._option(name, value)
+    def _define(self, name: str, value: Any) -> None:
+        """Add the lines that define an object under a name."""
+        if isinstance(value, Source):  # a generator of random numbers goes on where it is now
+            self._lines += [
+                f"{name} = {self.value(Source, name)}({value.seed})",
+                f"{name}.set_state({self.stored(f'{name}_state', value.state())})",
+            ]
+        else:
+            self._lines.append(f"{name} = {self.value(value, name)}")
+        self._known[id(value)] = name
 
+    def value(self, value: Any, name: str) -> str:
+        """Return the expression of a value; `name` is the preferred name of an array that is stored.
 
-class _Methods:
-    """The methods of an optimizer, written as functions.
+        Raises:
+            NotSaved: the value has no expression without the framework.
+        """
+        if id(value) in self._known:
+            return self._known[id(value)]
+        home = _home_of(value)
+        if home is not None:
+            return self._kernel(home)
+        if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes, range):
+            return "..." if value is Ellipsis else repr(value)
+        if type(value) is float:
+            return repr(value) if math.isfinite(value) else f'float("{value!r}")'
+        if type(value) is slice:
+            return f"slice{_tuple([self.value(each, name) for each in (value.start, value.stop, value.step)])}"
+        if isinstance(value, tuple | list | set | frozenset):
+            texts = [self.value(each, name) for each in value]
+            if isinstance(value, tuple):
+                return _tuple(texts) if type(value) is tuple else f"{self.value(type(value), name)}{_tuple(texts)}"
+            return f"[{', '.join(texts)}]" if type(value) is list else f"{type(value).__name__}([{', '.join(texts)}])"
+        if type(value) is dict:
+            texts = [f"{self.value(key, name)}: {self.value(each, name)}" for key, each in value.items()]
+            return f"{{{', '.join(texts)}}}"
+        if isinstance(value, functools.partial):
+            texts = [self.value(each, name) for each in (value.func, *value.args)]
+            texts += [f"{key}={self.value(each, key)}" for key, each in value.keywords.items()]
+            return f'importlib.import_module("functools").partial({", ".join(texts)})'
+        if isinstance(value, np.ndarray):
+            return literal(value) or self.stored(name, value)
+        if isinstance(value, np.dtype):
+            return dtype_name(value) if value.names is None else f"np.dtype({value.descr!r})"
+        if isinstance(value, np.generic):
+            return f"np.{type(value).__name__}({self.value(value.item(), name)})"
+        return self._by_name(value, name)
 
-    Args:
-        definitions: the definitions of the module, to which the functions are added.
-        optimizer: the optimizer.
-        prefix: the prefix of the functions' names.
-    """
+    def _kernel(self, home: str) -> str:
+        """Return the expression of a member of `kernels/`, whose module is copied."""
+        self._modules.add(KERNELS + home.rpartition(".")[0])
+        return f'kernel("{home}")'
 
-    def __init__(self, definitions: Definitions, optimizer: Optimizer, prefix: str) -> None:
-        self._definitions, self._optimizer, self._prefix = definitions, optimizer, prefix
+    def _by_name(self, value: Any, name: str) -> str:
+        """Return the qualified name of an object of NumPy or of the standard library."""
+        own, module = getattr(value, "__name__", ""), getattr(value, "__module__", None) or "numpy"
+        owner = getattr(value, "__self__", None) or getattr(value, "__objclass__", None)
+        if owner is not None and not isinstance(owner, types.ModuleType) and hasattr(owner, own):
+            return f"{self.value(owner, name)}.{own}"
+        if getattr(builtins, own, None) is value:
+            return own
+        for where in dict.fromkeys(["numpy", "numpy.linalg", module]):
+            known = where.partition(".")[0] in {"numpy", *sys.stdlib_module_names}
+            if known and getattr(importlib.import_module(where), own, None) is value:
+                return f'importlib.import_module("{where}").{own}' if where[:5] != "numpy" else f"np{where[5:]}.{own}"
+        if isinstance(value, type(threading.Lock()) | type(threading.RLock())):
+            return f'importlib.import_module("threading").{type(value).__name__.strip("_").capitalize()}()'
+        what = getattr(value, "__qualname__", type(value).__qualname__)
+        raise NotSaved(f"{module}.{what} is no function of arrays in `kernels/`, and cannot be written")
 
-    def take(self, name: str) -> Definition:
-        """Return the definition of a method as a function without `self`."""
-        found = getattr(self._optimizer, name)
-        function = getattr(found, "__func__", found)
-        if not isinstance(function, types.FunctionType):
-            return self._definitions.take(found, name)
-        wish = f"{self._prefix}_{name.strip('_')}"
-        return self._definitions.method(function, wish, self.take if found is not function else None)
+    def stored(self, name: str, array: Any) -> str:
+        """Store an array beside the module, and return the expression that restores it with its memory layout."""
+        key, count = name, 1
+        while key in self.arrays:
+            count += 1
+            key = f"{name}_{count}"
+        self.arrays[key], before, after = laid_down(array)
+        return f'{before}arrays["{key}"]{after}'
 
 
 def _owner(function: Any) -> Any:
@@ -502,12 +376,71 @@ def _owner(function: Any) -> Any:
     return getattr(function, "__self__", None)
 
 
-def _text(parts: list[Any]) -> str:
-    return "".join([each if isinstance(each, str) else each.shown for each in parts])
+def _home_of(value: Any) -> str | None:
+    """Return the module and name by which `kernels/` has a function, class or other object of its own, or None."""
+    if value is None or isinstance(value, bool | int | float | str | tuple | np.dtype | np.ufunc | types.ModuleType):
+        return None
+    first = getattr(value, "__module__", None) or ""
+    modules = sorted([each for each in sys.modules if each.startswith(KERNELS)], key=lambda each: each != first)
+    for module in modules:
+        for name, member in vars(sys.modules[module]).items():
+            if member is value and not name.startswith("__"):
+                return f"{module.removeprefix(KERNELS)}.{name}"
+    return None
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the expression of a NumPy dtype.
+
+    Raises:
+        NotSaved: the dtype is not built into NumPy.
+    """
+    if dtype.isbuiltin != 1:
+        raise NotSaved(f"there are arrays of {dtype}, which NumPy has not: convert them to float32 before")
+    return f'np.dtype("{dtype.name}")'
+
+
+def literal(array: Any) -> str | None:
+    """Return the expression of an array that is short, or filled with one number; else None."""
+    kind = dtype_name(array.dtype)
+    if not array.flags.c_contiguous or not array.size or not np.isfinite(array).all():
+        return None
+    if array.size <= SHORT:
+        return f"np.array({array.tolist()!r}, {kind})"
+    flat = array.reshape(-1).view(f"V{array.itemsize}")
+    if (flat == flat[0]).all():
+        number = array.reshape(-1)[0].item()
+        is_zero = not number and not str(number).startswith("-")
+        return f"np.zeros({array.shape}, {kind})" if is_zero else f"np.full({array.shape}, {number!r}, {kind})"
+    return None
+
+
+def laid_down(array: Any) -> tuple[Any, str, str]:
+    """Return an array that a file can store, and the text before and after it that restores the original strides.
+
+    Raises:
+        NotSaved: the dtype is not built into NumPy.
+    """
+    kind = dtype_name(array.dtype)
+    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # of dimensions in memory
+    if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
+        return array, "", ""
+    if array.transpose(order).flags.c_contiguous:
+        back = [order.index(dim) for dim in range(array.ndim)]
+        return array.transpose(order), "", f".transpose({', '.join(map(str, back))})"
+    if min(array.strides) < 0 or any(step % array.itemsize for step in array.strides):
+        return array, "", ""
+    length = 1 + sum((n - 1) * (step // array.itemsize) for n, step in zip(array.shape, array.strides, strict=True))
+    memory = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,)).copy()
+    return memory, f"np.ndarray({array.shape}, {kind}, ", f", 0, {array.strides})"
 
 
 def _title(words: str) -> str:
     return f"\n# {words} {'-' * (WIDTH - 20 - len(words) - 3)}\n"
+
+
+def _tuple(texts: list[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
 def _filled(before: str, texts: list[str], after: str) -> list[str]:
@@ -519,55 +452,34 @@ def _filled(before: str, texts: list[str], after: str) -> list[str]:
     return [before, *[f"{indent}    {each}," for each in texts], f"{indent}{after}"]
 
 
-def _said(shape: tuple[int, ...], dtype: Any, contiguous: bool) -> str:
-    return f"an array of shape {shape}, {dtype.name}."
-
-
-def _spaced(text: str) -> str:
-    """Return source with two blank lines around definitions, and their parameters in one line where they fit."""
-
-    def joined(found: re.Match[str]) -> str:
-        line = f"{found[1]}{' '.join(found[2].split()).rstrip(',')}):"
-        return line if len(line) <= WIDTH else found[0]
-
-    text = re.sub(r"^( *def \w+\()\n([^()#]*?)\n *\):$", joined, text, flags=re.MULTILINE)
-    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\n{4,}", "\n\n\n", text)
-    text = re.sub(r"\n\n\n+(?=[A-Za-z_#])(?!def |class |@)", "\n\n\n", text)
-    return text.strip("\n") + "\n"
-
-
 def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
     """Return the name of a package of kernels, and its modules' source by path: copies, with all that they import.
 
     The name is a hash of the sources and the settings, so that programs with the same kernels share the package.
     """
     texts: dict[str, str] = {}
-    names = {"tinytorch.kernels.parallel", "tinytorch.kernels.dtypes", *modules}
-    waiting = list(names)
+    waiting = sorted(modules)
     for name in waiting:  # grows
-        file = inspect.getsourcefile(sys.modules[name]) or ""
-        texts[name] = Path(file).read_text("utf-8")
+        texts[name] = Path(sys.modules[name].__file__ or "").read_text("utf-8")
         for node in ast.walk(ast.parse(texts[name])):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tinytorch.kernels"):
+            if isinstance(node, ast.ImportFrom):
                 imported = [node.module or "", *[f"{node.module}.{each.name}" for each in node.names]]
-                found = {each for each in imported if each in sys.modules and each != "tinytorch.kernels"} - names
-                found = {each for each in found if (getattr(sys.modules[each], "__file__", "") or "").endswith(".py")}
-                names |= found
-                waiting += sorted(found)
+                known = [sys.modules[each] for each in imported if each.startswith(KERNELS) and each in sys.modules]
+                sources = [each.__name__ for each in known if (each.__file__ or "").endswith(".py")]
+                waiting += [each for each in sources if each not in waiting]
     settings = f"{parallel.get_threads()} {dtypes.get_default_dtype()}"
     digest = hashlib.sha256("".join([settings, *[texts[name] for name in sorted(texts)]]).encode())
     package = f"kernels_{digest.hexdigest()[:12]}"
     files = {}
     for name, text in texts.items():
         is_package = hasattr(sys.modules[name], "__path__")
-        path = name.removeprefix("tinytorch.kernels.").replace(".", "/") + ("/__init__" if is_package else "")
+        path = name.removeprefix(KERNELS).replace(".", "/") + ("/__init__" if is_package else "")
         files[f"{package}/{path}.py"] = text.replace("tinytorch.kernels", package)
     return package, files
 
 
 def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
-    """Write a program to a file, and its arrays to an `.npz` file beside it.
+    """Write a program to a file, and its arrays and kernels to an `.npz` file beside it.
 
     Args:
         entry: the program.
@@ -585,7 +497,7 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         trial = Path(folder) / target.name
         trial.write_text(saved.text, "utf-8")
-        _write(trial.with_suffix(".npz"), saved.arrays, saved.kernels)
+        _write(trial.with_suffix(".npz"), saved.arrays, saved.files)
         _try(trial, saved.arguments)
         for each in (trial.with_suffix(".npz"), trial):
             os.replace(each, target.parent / each.name)
@@ -602,7 +514,7 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
 
 
 def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
-    """Run a saved program on zeros, so that missing definitions raise an error now rather than at the first use."""
+    """Run a saved program on zeros, so that missing objects raise an error now rather than at the first use."""
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:
@@ -615,4 +527,4 @@ def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
         return
 
 
-__all__ = ["Saved", "save"]
+__all__ = ["NotSaved", "Saved", "save"]

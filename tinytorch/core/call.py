@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.core import inplace
-from tinytorch.core.declaration import MISSING, NUMBERS, Op, as_array
+from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import leaf_edge, numbers
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
@@ -48,6 +48,7 @@ from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, get_default_dtype, number
+from tinytorch.kernels.programs import as_array
 
 _F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _PLAIN_NUMBERS = frozenset((float, int, bool))

@@ -425,11 +425,6 @@ def signature(kernel: Any) -> tuple[tuple[str, ...], tuple[Any, ...], int]:
     return names, (*missing, *defaults, *[by_name.get(name, MISSING) for name in names[positional:]]), positional
 
 
-def as_array(result: Any) -> Any:
-    """Return a kernel's result as an array: ufuncs on 0-d arrays return scalars."""
-    return np.asarray(result) if isinstance(result, np.generic) else result
-
-
 def is_wide_unsigned(x: Any) -> bool:
     """Return whether `x` is an array of unsigned integers wider than a byte."""
     return isinstance(x, np.ndarray) and x.dtype.kind == "u" and x.dtype.itemsize > 1

@@ -7,21 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
 from tinytorch.kernels.places import is_dense
 
-__all__ = [
-    "Left",
-    "category",
-    "checked",
-    "copy_into",
-    "fill",
-    "holds",
-    "laid_out",
-    "out_of_place",
-    "promoted",
-    "result_dtype",
-]
+__all__ = ["Left", "as_array", "copy_into", "fill", "holds", "laid_out", "out_of_place"]
+
+
+def as_array(result: Any) -> Any:
+    """Return a kernel's result as an array: ufuncs on 0-d arrays return scalars."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
 
 
 class Left(Exception):
@@ -58,26 +51,3 @@ def laid_out(g: Any, leaf: Any) -> Any:
     copy = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
     copy[...] = g
     return copy
-
-
-# Promotion of NumPy's dtypes, in saved programs -------------------------------------------------------
-
-
-def checked(name: str, argument: str, position: int, dtype: Any) -> Any:
-    """Return an argument that is a dtype, or Python's class of numbers, as NumPy's dtype."""
-    return np.dtype(dtype)
-
-
-def category(dtype: Any) -> int:
-    """Return the category of a NumPy dtype in promotion: 0 for booleans, 1 for integers, 2 for floats."""
-    return dtypes.from_numpy_dtype(dtype).category
-
-
-def promoted(a: Any, b: Any) -> Any:
-    """Return `dtypes.promote_types` of NumPy's dtypes."""
-    return dtypes.promote_types(dtypes.from_numpy_dtype(a), dtypes.from_numpy_dtype(b)).numpy
-
-
-def result_dtype(*operands: tuple[Any, int]) -> Any:
-    """Return `dtypes.result_dtype` of NumPy's dtypes."""
-    return dtypes.result_dtype(*[(dtypes.from_numpy_dtype(dtype), rank) for dtype, rank in operands]).numpy

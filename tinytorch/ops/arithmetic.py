@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.call import refuse_booleans, translated
-from tinytorch.core.declaration import as_array
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import activation, arithmetic, dtypes, limits, parallel
 from tinytorch.kernels.checks import LARGE, check_fits, plain, refused
 from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.programs import as_array
 from tinytorch.ops.arguments import also_by, elementwise, not_implemented, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public

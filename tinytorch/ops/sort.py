@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.declaration import as_array
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
+from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import (

@@ -1,4 +1,4 @@
-"""`TINYTORCH_COMPILE=check`: a call runs the program and the function itself, and compares their visible effects."""
+"""A compiled function whose every call runs the program and the function itself, and compares their visible effects."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tests.compiler.visible import Unseen, Visible, described, difference
 from tinytorch.autograd.api import grad
 from tinytorch.compiler.backward import Spent
 from tinytorch.compiler.compiled import Compiled, recording, stance
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.recorder import tensors_of
-from tinytorch.compiler.visible import Unseen, Visible, described, difference
 from tinytorch.core.graph import FREED
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
@@ -65,7 +65,7 @@ class Checked(Compiled):
         if differences:
             shown = "; ".join(differences[:5]) + ("; and more" if len(differences) > 5 else "")
             raise CheckError(
-                f"TINYTORCH_COMPILE=check: the program of {self._name()} does not do what the function does: {shown}"
+                f"the program of {self._name()} does not do what the function does: {shown}"
             ) from expected.error
         if expected.error is not None:
             raise expected.error
