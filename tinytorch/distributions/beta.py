@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.dirichlet import Dirichlet
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, formula
 from tinytorch.ops.create import tensor
 from tinytorch.ops.join import stack
 
@@ -37,13 +37,8 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(concentration, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self._dirichlet.mode[..., 0]
+    mean = formula(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = formula(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Tensor:

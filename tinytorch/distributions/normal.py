@@ -9,7 +9,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all, formula
 from tinytorch.ops.random import normal
 
 __all__ = ["Normal"]
@@ -35,10 +35,7 @@ class Normal(ExponentialFamily):
 
     mean = mode = alias("loc")
     stddev = alias("scale")
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    variance = formula(lambda self: self.stddev.pow(2))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
