@@ -58,9 +58,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._shape_support(arange(2, dtype=self._param.dtype), expand)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.probs.logit(),)
+    _natural_params: Any = formula(lambda self: (self.probs.logit(),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp().log1p()

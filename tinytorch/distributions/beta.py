@@ -65,9 +65,7 @@ class Beta(ExponentialFamily):
         """The exponent of 1 - x, plus one."""
         return self._dirichlet.concentration[..., 1]
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return self.concentration1, self.concentration0
+    _natural_params: Any = formula(lambda self: (self.concentration1, self.concentration0))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()

@@ -81,9 +81,7 @@ class Dirichlet(ExponentialFamily):
         total_term = (c.size(-1) - total) * total.digamma()
         return c.lgamma().sum(-1) - total.lgamma() - total_term - ((c - 1.0) * c.digamma()).sum(-1)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.concentration,)
+    _natural_params: Any = formula(lambda self: (self.concentration,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.lgamma().sum(-1) - x.sum(-1).lgamma()

@@ -56,9 +56,7 @@ class Gamma(ExponentialFamily):
         self._check_sample(value)
         return self.concentration.igamma(self.rate * value)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return self.concentration - 1, -self.rate
+    _natural_params: Any = formula(lambda self: (self.concentration - 1, -self.rate))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log()
