@@ -55,15 +55,8 @@ class Beta(ExponentialFamily):
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
-    @property
-    def concentration1(self) -> Tensor:
-        """The exponent of x, plus one."""
-        return self._dirichlet.concentration[..., 0]
-
-    @property
-    def concentration0(self) -> Tensor:
-        """The exponent of 1 - x, plus one."""
-        return self._dirichlet.concentration[..., 1]
+    concentration1 = formula(lambda self: self._dirichlet.concentration[..., 0], "The exponent of x, plus one.")
+    concentration0 = formula(lambda self: self._dirichlet.concentration[..., 1], "The exponent of 1 - x, plus one.")
 
     _natural_params: Any = formula(lambda self: (self.concentration1, self.concentration0))
 

@@ -122,9 +122,9 @@ def alias(name: str, doc: str | None = None) -> Tensor:
     return cast(Tensor, property(attrgetter(name), doc=doc))
 
 
-def formula(compute: Callable[[Any], Any]) -> Tensor:
+def formula(compute: Callable[[Any], Any], doc: str | None = None) -> Tensor:
     """Return a property that is computed by a function of the object."""
-    return cast(Tensor, property(compute))
+    return cast(Tensor, property(compute, doc=doc))
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
