@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
@@ -528,9 +527,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-@op(name="Dist", x=_dist_x, y=_dist_y, broadcasts=True)
-def _dist(x: Any, y: Any, p: float) -> Any:
-    return reduce._norm.op.kernel(x - y, p, None, False)
+_dist = op_of(distances.dist, x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)
@@ -630,17 +627,11 @@ def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -
     return reduce._norm_x(g, differences, out, p, (differences.ndim - 1,))
 
 
-@op(
-    name="Cdist", broadcasts=True,
+_cdist = op_of(
+    distances.cdist, broadcasts=True,
     x=lambda g, x, y, out, p: _cdist_differences(g, x, y, out, p).sum(-2),
     y=lambda g, x, y, out, p: -_cdist_differences(g, x, y, out, p).sum(-3),
 )  # fmt: skip
-def _cdist(x: Any, y: Any, p: float) -> Any:
-    differences = x[..., :, None, :] - y[..., None, :, :]
-    if not differences.size:
-        return np.zeros_like(differences, shape=differences.shape[:-1])
-    return reduce._norm.op.kernel(differences, p, (differences.ndim - 1,), False)
-
 
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
