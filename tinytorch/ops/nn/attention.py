@@ -14,10 +14,10 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, check_tensors
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.rearrange import constant_pad
@@ -148,11 +148,11 @@ def scaled_dot_product_attention(
     q, k, v = query._array, key._array, value._array
     batch = q.shape[:-2]
     if not batch == k.shape[:-2] == v.shape[:-2] or q.shape[-1] != k.shape[-1]:
-        _check_bmm(q, k.swapaxes(-1, -2), same_batch=False)
+        check_bmm(q, k.swapaxes(-1, -2), same_batch=False)
         batch = np.broadcast_shapes(batch, k.shape[:-2])
     shape = (*batch, q.shape[-2], k.shape[-2])
     if v.shape[:-2] != batch or v.shape[-2] != k.shape[-2]:
-        _check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
+        check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
     if attn_mask is not None:
         _check_mask(attn_mask, shape)
         attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)
