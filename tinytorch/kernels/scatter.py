@@ -90,7 +90,7 @@ def prod_grad(
 ) -> tuple[Array, Array]:
     """Return the gradients of `x` and `src` for products: product / factor, or of the other factors if one is zero."""
     whole = np.zeros(src.shape, src.dtype, like=src)
-    used = () if src.shape == index.shape else tuple([slice(n) for n in index.shape])
+    used = tuple([slice(n) for n in index.shape[: src.ndim]])
     src = src[used]
     if src.all() and (not include_self or x.all()):
         share = g * out
@@ -100,7 +100,7 @@ def prod_grad(
         to_x, to_src = _products_of_others(g, x, dim, index, src, include_self)
     if not include_self:
         indexing.scatter(to_x, dim, index, 0, "put")
-    whole[used] = to_src
+    whole[used] = to_src.reshape(src.shape)
     return to_x, whole
 
 
