@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.activation import fill as fill_where
+from tinytorch.kernels.checks import fitting, refused
+from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.limits import fits
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axis_of, total
 
 Array = Any
 Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
@@ -36,6 +40,28 @@ def add_at(out: Array, positions: Array, values: Array) -> None:
 def name_of(x: Array) -> str:
     """Return the name of the dtype in PyTorch's messages."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name
+
+
+# Whole arrays -------------------------------------------------------------------------------------
+
+
+def copy(x: Array, y: Any) -> None:
+    """Write `y`, broadcast and cast, into `x`."""
+    try:
+        x[...] = y
+    except ValueError:
+        np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
+        raise
+
+
+def fill(x: Array, value: Any) -> None:
+    """Fill `x` with a number, or with the number in a 0-d array."""
+    x[...] = fitting(value, x)
+
+
+def copy_in_order(x: Array, *_: Any) -> Array:
+    """Return a copy that keeps the order of the dimensions in memory, as PyTorch's `clone` does."""
+    return x.copy("C" if 0 in x.strides else "K")
 
 
 # Indexing as `x[...]` does, with index arrays and masks -------------------------------------------
@@ -232,21 +258,59 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     add_at(x, positions(x.shape, indices, x), values)
 
 
-def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
-    """Return zeros of `shape` with the values added at `indices`: the gradient of `take`."""
-    out = np.zeros(shape, values.dtype, like=values)
-    if not values.size:
+def fitting_item(value: Any, x: Array, indices: Indices = ()) -> Any:
+    """Return the number to write for `x[...] = value`; in float16 and bfloat16 it may overflow to infinity."""
+    dtype = x.dtype
+    if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
+        return value
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if dtype.kind in FLOATS and dtype.itemsize < 4:
+        return value
+    if indices:
+        _check_kernel(x, is_mask(indices))
+    return fits(value, dtypes.from_numpy_dtype(dtype))
+
+
+def _check_kernel(x: Array, is_fill: bool) -> None:
+    """Raise PyTorch's error for dtypes that its indexed writes do not support."""
+    if x.dtype.kind == "u" and x.dtype.char in RARE:
+        raise refused("masked_fill" if is_fill else "index_put", x)
+
+
+def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> None:
+    """Raise PyTorch's error unless `y` may be written to `x`; one element written to a mask is cast."""
+    if y.dtype != x.dtype and (accumulate or y.size != 1 or not is_mask(indices)):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {name_of(x)} for the "
+            f"destination and {name_of(y)} for the source."
+        )
+    if x.dtype.kind not in FLOATS:
+        _check_kernel(x, y.size == 1 and not accumulate and is_mask(indices))
+
+
+def index_put(x: Array, indices: Indices, y: Array, accumulate: bool) -> None:
+    """Write `y`, of the same dtype, into `x` at `indices`, or add it there."""
+    check_same_dtype(x, y, indices, accumulate)
+    put(x, indices, y, accumulate)
+
+
+def put_back(x: Array, shape: tuple[int, ...], indices: Indices) -> Array:
+    """Return zeros of `shape` with `x` added at `indices`: the gradient of `take`."""
+    out = np.zeros(shape, x.dtype, like=x)
+    if not x.size:
         return out
     if is_mask(indices):
-        out[key_of(indices)] = values
+        out[key_of(indices)] = x
         return out
     single = _single(indices)
     if single is not None:
         dim, index = single
-        add_rows(out, dim, np.where(index < 0, index + shape[dim], index) if index.size and index.min() < 0 else index,
-                 values)  # fmt: skip
+        if index.size and index.min() < 0:
+            index = np.where(index < 0, index + shape[dim], index)
+        add_rows(out, dim, index, x)
     else:
-        add_at(out, positions(shape, indices, values), values)
+        add_at(out, positions(shape, indices, x), x)
     return out
 
 
@@ -325,6 +389,129 @@ def take_rows(x: Array, dim: int, index: Array) -> Array:
 def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
     """Return the index tuple of the rows at `index` along `dim`."""
     return (_ALL,) * dim + (flat(index),)
+
+
+def rows_back(x: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
+    """Return zeros of `shape` with the rows of `x` added at `index`: the gradient of `select_rows`."""
+    if not shape:
+        return x.copy()
+    out = np.zeros(shape, x.dtype, like=x)
+    add_rows(out, dim % len(shape), index, x)
+    return out
+
+
+def rows_of(name: str, x: Array, dim: int, index: Array, source: Array) -> int:
+    """Check the arguments of an `index_...` op and return the non-negative dimension."""
+    axis = axis_of(dim, x.ndim, name)
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{name_of(index)} and size: {list(index.shape)}"
+        )
+    if index.dtype != _INT64 and index.dtype != np.int32:
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}_(): self ({name_of(x)}) and source ({name_of(source)}) must have the same scalar type"
+        )
+    return axis
+
+
+def check_rows(name: str, x: Array, axis: int, index: Array, source: Array) -> None:
+    """Raise PyTorch's error unless `source` has one row per index, each of the shape of the rows of `x`."""
+    if not source.ndim and index.size > 1:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if source.ndim != x.ndim or any(
+        n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    if not source.ndim and not index.size:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    rows = source.shape[axis] if source.ndim else 1
+    if index.size != rows:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
+            f"{axis}"
+        )
+
+
+def index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any) -> None:
+    """Add `alpha * source` to the rows of `x` at `index` along `dim`."""
+    axis = rows_of("index_add", x, dim, index, source)
+    check_rows("index_add", x, axis, index, source)
+    check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
+    if alpha != 1:
+        source = source * np.asarray(alpha).astype(source.dtype)
+    if x.ndim:
+        add_rows(x, axis, index, source)
+    else:
+        x[...] += source
+
+
+def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
+    """Write the rows of `source` to the rows of `x` at `index` along `dim`."""
+    axis = axis_of(dim, x.ndim, "index_copy")
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != x.ndim and source.ndim and x.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    if index.dtype != _INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {name_of(x)} and "
+            f"(source) {name_of(source)}"
+        )
+    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
+    if slices[0] != slices[1]:
+        mine, theirs = (" ".join(map(str, each)) for each in slices)
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{mine} at dimension {axis} and source slice shape: {theirs} at dimension 0."
+        )
+    if source.ndim and index.size != source.shape[axis]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+            f"({source.shape[axis]})"
+        )
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < 0) | (index >= length)]
+    if bad.size:
+        raise IndexError(
+            f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
+        )
+    if x.ndim:
+        x[at_rows(axis, index)] = source
+    else:
+        x[...] = source.reshape(())
+
+
+def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
+    """Fill the rows of `x` at `index` along `dim` with a number, or with the number in a 0-d array."""
+    axis = axis_of(dim, x.ndim, "index_fill")
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < -length) | (index >= length)]
+    if bad.size:
+        raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
+    if x.ndim or index.size:
+        x[at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
+
+
+def filled_sum(x: Array, dim: int, index: Array) -> Array:
+    """Return the sum of the rows that `index_fill` fills, each counted once: the gradient of the value."""
+    return total(take_rows(x, dim % x.ndim, np.unique(index % (x.shape[dim] or 1))))
 
 
 # Gather and scatter -------------------------------------------------------------------------------
@@ -483,3 +670,66 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
         return x, mask
     shape = np.broadcast_shapes(x.shape, mask.shape)
     return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
+
+
+def wide_copy(x: Array, mask: Array, *_: Any) -> Array:
+    """Return a contiguous copy of `x`, broadcast with the mask."""
+    return broadcast(x, mask)[0].copy("C")
+
+
+def _check_fit(x: Array, mask: Array) -> None:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    if shape != x.shape:
+        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
+
+
+_C_NAMES = dtypes.C_NAMES | {"int16": "short"}
+
+
+def masked_fill(x: Array, mask: Array, value: Any) -> None:
+    """Write a number, or the number in a 0-d array, into `x` where the mask is true."""
+    if mask.dtype.kind != "b":
+        kind = _C_NAMES.get(mask.dtype.name, "unknown")
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
+    if mask.shape != x.shape:
+        _check_fit(x, mask)
+    fill_where(x, mask, fitting(value, x))
+
+
+def masked_select(x: Array, mask: Array) -> Array:
+    """Return the elements where the mask is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = broadcast(x, mask)
+    return x[mask]
+
+
+def unmasked(x: Array, shape: tuple[int, ...], mask: Array) -> Array:
+    """Return zeros with `x` where the mask is true; `shape` is the shape of the masked array before broadcasting."""
+    out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
+    out[np.broadcast_to(mask, out.shape)] = x
+    return out
+
+
+def masked_scatter(x: Array, mask: Array, source: Array) -> None:
+    """Write the first elements of `source`, in order, into `x` where the mask is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {name_of(x)} and {name_of(source)}"
+        )
+    _check_fit(x, mask)
+    wide = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(wide))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[wide] = flat(source)[:count]
+
+
+def masked_source(x: Array, mask: Array, shape: tuple[int, ...]) -> Array:
+    """Return zeros of `shape` with the elements of `x` where the mask is true first: the gradient of the source."""
+    out = np.zeros(shape, x.dtype, like=x)
+    taken = masked_select(x, mask)
+    flat(out)[: taken.size] = taken
+    return out

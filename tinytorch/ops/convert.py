@@ -11,9 +11,10 @@ from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import members, pointwise, public
-from tinytorch.ops.shape import _copier, _laid_out, suggested_format
+from tinytorch.ops.shape import _copier
 
 
 @functools.cache
@@ -22,7 +23,7 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     kind = dtype.numpy
 
     def kernel(x: Any) -> Any:
-        return _laid_out(x, kind, memory_format)
+        return kernels.converted(x, kind, memory_format)
 
     if memory_format == "torch.preserve_format":
         return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
@@ -55,7 +56,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
     """Return `input` in a dtype and memory format; `input` itself if it has both, unless `copy`."""
     _copier(memory_format)  # (raises for an invalid format)
     name = str(memory_format)
-    same = name == "torch.preserve_format" or name == suggested_format(input._array)
+    same = name == "torch.preserve_format" or name == kernels.suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
     return _converter(dtype, name)(input)
