@@ -440,8 +440,8 @@ def contiguous(x: Array) -> Array:
 _RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
 
-def converted(x: Array, kind: Any, memory_format: str) -> Array:
-    """Return a copy with the given dtype and memory format."""
+def converted(kind: Any, memory_format: str, x: Array) -> Array:
+    """Return a copy of an array with the given dtype and memory format."""
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
@@ -453,7 +453,7 @@ def converted(x: Array, kind: Any, memory_format: str) -> Array:
 
 def clone_in(x: Array, memory_format: str) -> Array:
     """Return a copy in a memory format."""
-    return converted(x, x.dtype, memory_format)
+    return converted(x.dtype, memory_format, x)
 
 
 def suggested_format(x: Array) -> str:

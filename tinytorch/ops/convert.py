@@ -20,14 +20,15 @@ from tinytorch.ops.shape import _copier
 @functools.cache
 def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Any:
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
-    kind = dtype.numpy
-
-    def kernel(x: Any) -> Any:
-        return kernels.converted(x, kind, memory_format)
-
+    kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
         return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
-    return op(name="ToCopy", x=lambda g: g)(kernel)
+
+    @op(kernel, name="ToCopy", x=lambda g: g)
+    def to_copy(x: Any) -> Any:
+        """Return a copy in the dtype and memory format."""
+
+    return to_copy
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
