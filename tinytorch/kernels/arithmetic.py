@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels.activation import keep
-from tinytorch.kernels.checks import LARGE, check_fits, refused, refusing
+from tinytorch.kernels.checks import LARGE, check_fits, refused
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import elementwise, threaded
@@ -170,22 +170,24 @@ def negative(a: Array) -> Array:
 negative.ufunc = np.negative  # type: ignore[attr-defined]
 
 
-def _but(kinds: str, name: str, function: Callable[[Array], Array]) -> Any:
-    """Return a function that raises PyTorch's error for NumPy's dtype kinds `kinds`; floats need no check."""
-    kernel: Any = functools.partial(refusing, function, name, kinds)
-    kernel.ufunc = function
-    return kernel
+def _but(kinds: str, name: str, function: Callable[[Array], Array], a: Array) -> Array:
+    """Return `function(a)`; raise PyTorch's error for NumPy's dtype kinds `kinds`."""
+    if a.dtype.kind in kinds:
+        raise refused(name, a)
+    return function(a)
 
 
 def _fraction(a: Array) -> Array:
     return a - np.trunc(a)
 
 
-absolute = _but("b", "abs_cpu", np.abs)
-floor = _but("b", "floor_vml_cpu", np.floor)
-ceil = _but("b", "ceil_vml_cpu", np.ceil)
-trunc = _but("b", "trunc_vml_cpu", np.trunc)
-frac = _but("biu", "frac_cpu", _fraction)
+absolute: Any = functools.partial(_but, "b", "abs_cpu", np.abs)
+floor: Any = functools.partial(_but, "b", "floor_vml_cpu", np.floor)
+ceil: Any = functools.partial(_but, "b", "ceil_vml_cpu", np.ceil)
+trunc: Any = functools.partial(_but, "b", "trunc_vml_cpu", np.trunc)
+frac: Any = functools.partial(_but, "biu", "frac_cpu", _fraction)
+for _kernel in (absolute, floor, ceil, trunc, frac):
+    _kernel.ufunc = _kernel.args[2]  # (floats need no check)
 
 
 def sign(a: Array) -> Array:
@@ -280,12 +282,12 @@ def nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None
 # Bits ---------------------------------------------------------------------------------------------
 
 
-def _of_bits(ufunc: Any, name: str, *operands: Any) -> Array:
-    """Return `ufunc(*operands)` of integers and booleans, with PyTorch's error for other dtypes."""
+def _of_bits(ufunc: Any, name: str, x: Any, y: Any) -> Array:
+    """Return `ufunc(x, y)` of integers and booleans, with PyTorch's error for other dtypes."""
     try:
-        return ufunc(*operands)
+        return ufunc(x, y)
     except TypeError:
-        raise refused(name, next(each for each in operands if getattr(each, "dtype", None) is not None)) from None
+        raise refused(name, x if hasattr(x, "dtype") else y) from None
 
 
 def _shifted(ufunc: Any, name: str, x: Any, y: Any) -> Array:
@@ -294,9 +296,16 @@ def _shifted(ufunc: Any, name: str, x: Any, y: Any) -> Array:
     return _of_bits(ufunc, name, x, y)
 
 
+def bitwise_not(x: Array) -> Array:
+    """Return `~x` of integers and booleans, with PyTorch's error for other dtypes."""
+    try:
+        return np.invert(x)
+    except TypeError:
+        raise refused("bitwise_not_cpu", x) from None
+
+
 bitwise_and = functools.partial(_of_bits, np.bitwise_and, "bitwise_and_cpu")
 bitwise_or = functools.partial(_of_bits, np.bitwise_or, "bitwise_or_cpu")
 bitwise_xor = functools.partial(_of_bits, np.bitwise_xor, "bitwise_xor_cpu")
-bitwise_not = functools.partial(_of_bits, np.invert, "bitwise_not_cpu")
 left_shift = functools.partial(_shifted, np.left_shift, "lshift_cpu")
 right_shift = functools.partial(_shifted, np.right_shift, "rshift_cpu")
