@@ -137,7 +137,7 @@ def _lstm_rule(
 
 
 _lstm_grad = op_of(
-    kernels.lstm_grad, outputs=8, g_c=None, w_hr=None, gates=None, before=None, squashed=None, bounds=None,
+    kernels.lstm_grad, name="MkldnnRnnLayerBackward", outputs=8, g_c=None, w_hr=None, gates=None, before=None, squashed=None, bounds=None,
     **_OF_GRADIENTS,
 )  # fmt: skip
 _lstm, _lstm_packed = _layer_ops(
