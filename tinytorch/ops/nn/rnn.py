@@ -137,8 +137,8 @@ def _lstm_rule(
 
 
 _lstm_grad = op_of(
-    kernels.lstm_grad, name="MkldnnRnnLayerBackward", outputs=8, g_c=None, w_hr=None, gates=None, before=None, squashed=None, bounds=None,
-    **_OF_GRADIENTS,
+    kernels.lstm_grad, name="MkldnnRnnLayerBackward", outputs=8, g_c=None, w_hr=None, gates=None, before=None,
+    squashed=None, bounds=None, **_OF_GRADIENTS,
 )  # fmt: skip
 _lstm, _lstm_packed = _layer_ops(
     kernels.lstm_layer,
