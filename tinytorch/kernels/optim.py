@@ -142,6 +142,13 @@ def rmsprop(
 # The steps of the classes ------------------------------------------------------------------------
 
 
+def _counted(state: dict[str, Any]) -> float:
+    """Return the number of the step, after counting it."""
+    step = state["step"]
+    step += 1
+    return float(step)
+
+
 def sgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
     """Make a step of SGD."""
     lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
@@ -156,9 +163,7 @@ def adam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]
     """Make a step of Adam and AdamW, by the group's options."""
     lr, eps = float(group["lr"]), float(group["eps"])
     beta1, beta2 = map(float, group["betas"])
-    step = state["step"]
-    step += 1
-    t = float(step)
+    t = _counted(state)
     # Both bias corrections are folded into two scalars, which saves a pass over the arrays: with
     # c = sqrt(1 - beta2**t),  lr * m' / (sqrt(v') + eps)  =
     # lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c).
@@ -174,9 +179,7 @@ def adamax_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, An
     """Make a step of Adamax."""
     lr, eps = float(group["lr"]), float(group["eps"])
     beta1, beta2 = map(float, group["betas"])
-    step = state["step"]
-    step += 1
-    scale = lr / (1 - beta1 ** float(step))
+    scale = lr / (1 - beta1 ** _counted(state))
     arrays = p, g, state["exp_avg"], state["exp_inf"]
     for p, g, m, u, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
         # `s` holds intermediate results.
@@ -191,9 +194,7 @@ def nadam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
     """Make a step of NAdam."""
     lr, eps = float(group["lr"]), float(group["eps"])
     beta1, beta2 = map(float, group["betas"])
-    step, product = state["step"], state["mu_product"]
-    step += 1
-    t = float(step)
+    t, product = _counted(state), state["mu_product"]
 
     def momentum(t: float) -> float:
         return beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
@@ -234,9 +235,7 @@ def radam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
     """Make a step of RAdam."""
     lr, eps = float(group["lr"]), float(group["eps"])
     beta1, beta2 = map(float, group["betas"])
-    step = state["step"]
-    step += 1
-    t = float(step)
+    t = _counted(state)
     scale, factor = rectification(t, beta1, beta2)
     scale *= lr
     if factor is not None:
@@ -258,10 +257,8 @@ def radam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
 
 def adadelta_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
     """Make a step of Adadelta."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    rho = float(group["rho"])
-    step = state["step"]
-    step += 1
+    lr, eps, rho = float(group["lr"]), float(group["eps"]), float(group["rho"])
+    _counted(state)
     arrays = p, g, state["square_avg"], state["acc_delta"]
     for p, g, v, a, d, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
         # `g` may be the same array as `d`; `s` holds intermediate results.
@@ -277,9 +274,7 @@ def adadelta_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, 
 def adagrad_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
     """Make a step of Adagrad."""
     lr, eps = float(group["lr"]), float(group["eps"])
-    step = state["step"]
-    step += 1
-    scale = lr / (1 + (float(step) - 1) * group["lr_decay"])
+    scale = lr / (1 + (_counted(state) - 1) * group["lr_decay"])
     arrays = p, g, state["sum"]
     for p, g, total, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
         # `s` holds intermediate results.
@@ -292,8 +287,7 @@ def rmsprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, A
     """Make a step of RMSprop."""
     lr, eps = float(group["lr"]), float(group["eps"])
     alpha, momentum = float(group["alpha"]), float(group["momentum"])
-    step = state["step"]
-    step += 1
+    _counted(state)
     m = state["grad_avg"] if group["centered"] else None
     b = state["momentum_buffer"] if momentum > 0 else None
     rmsprop(p, g, state["square_avg"], m, b, *decay_rule(group), lr, alpha, 1 - alpha, eps, momentum)
@@ -303,8 +297,7 @@ def rprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
     """Make a step of Rprop."""
     (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
     maximize = group["maximize"]
-    step = state["step"]
-    step += 1
+    _counted(state)
     arrays = p, g, state["prev"], state["step_size"]
     for p, g, last, size, s in blocks(*arrays, scratch=1):
         # `s` holds the signs, then the factors; NaNs are kept.
@@ -328,9 +321,8 @@ def rprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
 def asgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
     """Make a step of ASGD."""
     lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
-    step, eta, mu = (state[name] for name in ("step", "eta", "mu"))
-    step += 1
-    t, rate, share = float(step), float(eta), float(mu)
+    eta, mu = state["eta"], state["mu"]
+    t, rate, share = _counted(state), float(eta), float(mu)
     arrays = p, g, state["ax"]
     for p, g, average, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
         # `s` holds intermediate results.
@@ -351,9 +343,7 @@ def adafactor_update(p: Array, g: Array, state: dict[str, Any], group: dict[str,
     least, smallest = group["eps"]
     if least is None:
         least = finfo(from_numpy_dtype(p.dtype)).eps
-    step = state["step"]
-    step += 1
-    t = float(step)
+    t = _counted(state)
     weight = t ** group["beta2_decay"]
     # Squares of half precision overflow: they are computed in float32, as in PyTorch.
     wide = np.result_type(p.dtype, np.float32) if p.dtype.kind == "f" else np.dtype(np.float32)
@@ -388,8 +378,7 @@ def muon_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]
     """Make a step of Muon."""
     if g.ndim != 2:
         raise ValueError("Param gradient must be a 2D matrix")
-    lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
-    momentum = float(group["momentum"])
+    lr, weight_decay, momentum = float(group["lr"]), float(group["weight_decay"]), float(group["momentum"])
     b = state["momentum_buffer"]
     b += (g - b) * (1 - momentum)
     # As in PyTorch's lerp, the interpolation starts from the nearer end.
