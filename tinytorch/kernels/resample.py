@@ -19,6 +19,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.parallel import blocks
+from tinytorch.kernels.shape import formatted
 
 Array = Any
 _DENSE = 128  # length of an axis up to which the product is one with the dense matrix
@@ -265,8 +266,20 @@ def averages(length: int, count: int) -> Map:
 # Their application --------------------------------------------------------------------------------
 
 
-def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
-    """Return planes (planes, *spatial) mapped along their axes; None leaves an axis as it is."""
+def resample(x: Array, maps: tuple[Map | None, ...], keeps_format: bool = False) -> Array:
+    """Return `x` with a linear map applied along each of its last axes; None leaves an axis as it is.
+
+    With `keeps_format`, the channels are last in the memory of the result if they are last in that of `x`.
+    """
+    n = len(maps)
+    planes = x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+    out = _mapped(planes, maps)
+    out = out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+    return formatted(out, x) if keeps_format else out
+
+
+def _mapped(x: Array, maps: tuple[Map | None, ...]) -> Array:
+    """Return planes (planes, *spatial) mapped along their axes."""
     counts = tuple([n if axis is None else axis.shape[0] for n, axis in zip(x.shape[1:], maps, strict=True)])
     if all(axis is None or axis.pick is not None for axis in maps):
         return _pick(x, maps, counts)
