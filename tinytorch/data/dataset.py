@@ -174,12 +174,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the cumulative sums of the lengths.
-
-        Example:
-            >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
-            [2, 3]
-        """
+        """Return the cumulative sums of the lengths."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __init__(self, datasets: Iterable[Any]) -> None:

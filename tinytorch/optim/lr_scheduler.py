@@ -727,14 +727,6 @@ class ReduceLROnPlateau(LRScheduler):
         """Record an epoch's metric, a number or a one-element tensor; reduce the rates if it has stopped improving.
 
         The argument `epoch` is deprecated.
-
-        Example:
-            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-            >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
-            >>> for loss in (3.0, 2.0, 2.0):
-            ...     scheduler.step(loss)
-            >>> scheduler.get_last_lr()
-            [0.5]
         """
         current = float(metrics)
         if epoch is not None:

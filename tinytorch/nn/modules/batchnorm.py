@@ -107,26 +107,13 @@ class _NormBase(DimensionalLayer):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        version = local_metadata.get("version")
+    def _convert_earlier(self, state_dict: Any, prefix: str, version: int | None, error_msgs: list[str]) -> None:
         key = f"{prefix}num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             # Version 1 did not count batches.
             state_dict[key] = (
                 tensor(0, dtype=dtypes.int64) if self.num_batches_tracked is None else self.num_batches_tracked
             )
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
 
 
 class _BatchNorm(_NormBase):

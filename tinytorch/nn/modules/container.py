@@ -37,6 +37,8 @@ class _ModuleSequence(Module):
     """The base of `Sequential` and `ModuleList`: what both do in the same way."""
 
     _modules: dict[str, Any]
+    __getitem__: Any
+    __delitem__: Any
 
     def __len__(self) -> int:
         return len(self._modules)

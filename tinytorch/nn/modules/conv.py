@@ -91,15 +91,7 @@ class _ConvNd(DimensionalLayer):
         return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
     def reset_parameters(self) -> None:
-        """Draw the parameters again.
-
-        Example:
-            >>> layer = torch.nn.Conv1d(2, 1, 3)
-            >>> before = layer.weight.detach().clone()
-            >>> layer.reset_parameters()
-            >>> torch.equal(before, layer.weight)
-            False
-        """
+        """Draw the parameters again."""
         # With a = sqrt(5) the bound of the weight is 1 / sqrt(fan_in), as that of the bias.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:

@@ -38,17 +38,8 @@ class _InstanceNorm(_NormBase):
     def _get_no_batch_dim(self) -> int:
         return self._input_dims[0]
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        if local_metadata.get("version") is None and not self.track_running_stats:
+    def _convert_earlier(self, state_dict: Any, prefix: str, version: int | None, error_msgs: list[str]) -> None:
+        if version is None and not self.track_running_stats:
             # Running statistics were the default in early versions.
             names = ("running_mean", "running_var")
             unexpected = [prefix + name for name in names if prefix + name in state_dict]
@@ -63,9 +54,7 @@ class _InstanceNorm(_NormBase):
                 )
                 for key in unexpected:
                     state_dict.pop(key)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._convert_earlier(state_dict, prefix, version, error_msgs)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input; in training, running statistics, if any, are updated."""

@@ -54,10 +54,6 @@ class BasePruningMethod:
 
         Raises:
             NotImplementedError: the subclass does not define it.
-
-        Example:
-            >>> torch.nn.utils.prune.L1Unstructured(1).compute_mask(torch.tensor([3.0, 1.0, 2.0]), torch.ones(3))
-            tensor([1., 0., 1.])
         """
         raise NotImplementedError
 
@@ -66,13 +62,6 @@ class BasePruningMethod:
 
         Raises:
             AssertionError: the module's tensor is not pruned.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> layer = torch.nn.Linear(4, 1)
-            >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
-            >>> int((method.apply_mask(layer) == 0).sum())
-            3
         """
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
