@@ -31,9 +31,6 @@ class _NormBase(DimensionalLayer):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
 
-    #: The numbers of dimensions that an input may have.
-    _input_dims: tuple[int, ...] = ()
-
     num_features: int
     eps: float
     momentum: float | None
@@ -241,22 +238,13 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNormBase, _BatchNorm, dims=1):
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm, dims=1, becomes=BatchNorm1d):
     """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same."""
 
-    cls_to_become = BatchNorm1d
-    _input_dims = BatchNorm1d._input_dims
 
-
-class LazyBatchNorm2d(_LazyNormBase, _BatchNorm, dims=2):
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm, dims=2, becomes=BatchNorm2d):
     """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same."""
 
-    cls_to_become = BatchNorm2d
-    _input_dims = BatchNorm2d._input_dims
 
-
-class LazyBatchNorm3d(_LazyNormBase, _BatchNorm, dims=3):
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm, dims=3, becomes=BatchNorm3d):
     """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same."""
-
-    cls_to_become = BatchNorm3d
-    _input_dims = BatchNorm3d._input_dims

@@ -384,22 +384,16 @@ class _LazyConv(_LazyConvXdMixin):
         self._register_uninitialized(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d, dims=1):
+class LazyConv1d(_LazyConv, Conv1d, dims=1, becomes=Conv1d):
     """A `Conv1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv1d
 
-
-class LazyConv2d(_LazyConv, Conv2d, dims=2):
+class LazyConv2d(_LazyConv, Conv2d, dims=2, becomes=Conv2d):
     """A `Conv2d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv2d
 
-
-class LazyConv3d(_LazyConv, Conv3d, dims=3):
+class LazyConv3d(_LazyConv, Conv3d, dims=3, becomes=Conv3d):
     """A `Conv3d` that takes `in_channels` from its first input."""
-
-    cls_to_become = Conv3d
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
@@ -421,19 +415,13 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         self._register_uninitialized(out_channels, bias, device, dtype)
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d, dims=1):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d, dims=1, becomes=ConvTranspose1d):
     """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose1d
 
-
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d, dims=2):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d, dims=2, becomes=ConvTranspose2d):
     """A `ConvTranspose2d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose2d
 
-
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d, dims=3):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d, dims=3, becomes=ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input."""
-
-    cls_to_become = ConvTranspose3d

@@ -118,31 +118,16 @@ class InstanceNorm3d(_InstanceNorm, dims=3):
     _input_dims = (4, 5)
 
 
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm, dims=1):
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm, dims=1, becomes=InstanceNorm1d):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
     """
 
-    cls_to_become = InstanceNorm1d
-    _input_dims = InstanceNorm1d._input_dims
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm, dims=2, becomes=InstanceNorm2d):
+    """An `InstanceNorm2d` that takes `num_features` from its first input; the others as for `LazyInstanceNorm1d`."""
 
 
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm, dims=2):
-    """An `InstanceNorm2d` that takes `num_features` from its first input.
-
-    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-    """
-
-    cls_to_become = InstanceNorm2d
-    _input_dims = InstanceNorm2d._input_dims
-
-
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm, dims=3):
-    """An `InstanceNorm3d` that takes `num_features` from its first input.
-
-    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-    """
-
-    cls_to_become = InstanceNorm3d
-    _input_dims = InstanceNorm3d._input_dims
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm, dims=3, becomes=InstanceNorm3d):
+    """An `InstanceNorm3d` that takes `num_features` from its first input; the others as for `LazyInstanceNorm1d`."""
