@@ -17,12 +17,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 def _normalized_index(index: SupportsIndex, size: int) -> int:
-    """Return the index as a non-negative int.
-
-    Raises:
-        IndexError: the index is out of range.
-        TypeError: it is not an integer.
-    """
+    """Return the index as a non-negative int; raise IndexError if it is out of range."""
     number = operator.index(index)
     if not -size <= number < size:
         raise IndexError(f"index {number} is out of range")

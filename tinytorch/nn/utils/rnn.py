@@ -145,11 +145,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _steps_and_sequences(lengths: Any) -> tuple[Any, Any, Any]:
-    """Return the number of sequences at each step, and the step and the sequence of every element, step by step.
-
-    Args:
-        lengths: the lengths of the sequences, in decreasing order.
-    """
+    """Return the number of sequences at each step, and each element's step and sequence; `lengths` decrease."""
     present = np.arange(lengths[0])[:, None] < lengths
     steps, sequences = np.nonzero(present)
     return present.sum(1), steps, sequences
