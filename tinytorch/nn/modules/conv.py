@@ -197,18 +197,6 @@ class _ConvTransposeNd(_ConvNd):
 
     padding: tuple[int, ...]
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
-        padding: tuple[int, ...], dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...],
-        groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
     def _output_padding(
         self, input: Tensor, output_size: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int],
         kernel_size: Sequence[int], num_spatial_dims: int, dilation: Sequence[int] | None = None,
@@ -254,6 +242,8 @@ class _ConvTransposeLayer(_ConvTransposeNd):
         padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
         dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         as_tuple = _ntuple(self._dims)
         super().__init__(
             in_channels, out_channels, as_tuple(kernel_size), as_tuple(stride), as_tuple(padding),
