@@ -110,9 +110,7 @@ class LRScheduler:
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
 
-    optimizer: Optimizer
     base_lrs: list[Rate]
-    last_epoch: int
     _last_lr: list[Rate]
     _step_count: int
 

@@ -31,11 +31,6 @@ class _NormBase(DimensionalLayer):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
 
-    num_features: int
-    eps: float
-    momentum: float | None
-    affine: bool
-    track_running_stats: bool
     weight: Tensor | None
     bias: Tensor | None
     running_mean: Tensor | None

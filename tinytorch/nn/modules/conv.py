@@ -32,16 +32,7 @@ class _ConvNd(DimensionalLayer):
         "kernel_size",
     ]  # fmt: skip
 
-    in_channels: int
-    out_channels: int
-    kernel_size: tuple[int, ...]
-    stride: tuple[int, ...]
     padding: str | tuple[int, ...]
-    dilation: tuple[int, ...]
-    transposed: bool
-    output_padding: tuple[int, ...]
-    groups: int
-    padding_mode: str
     weight: Tensor
     bias: Tensor | None
     _reversed_padding_repeated_twice: Sequence[int]

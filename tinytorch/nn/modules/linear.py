@@ -54,8 +54,6 @@ class Linear(Module):
         torch.Size([128, 30])
     """
 
-    in_features: int
-    out_features: int
     weight: Tensor
     bias: Tensor | None
 

@@ -64,14 +64,6 @@ class RNNBase(_Recurrent):
         True
     """
 
-    mode: str
-    input_size: int
-    num_layers: int
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-    proj_size: int
     _flat_weights_names: list[str]
     _all_weights: list[list[str]]
 
@@ -298,8 +290,6 @@ class RNN(RNNBase):
         (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
-    nonlinearity: str
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         if len(args) > 3:
@@ -429,8 +419,6 @@ class RNNCellBase(_Recurrent):
         True
     """
 
-    input_size: int
-    bias: bool
     weight_ih: Tensor
     weight_hh: Tensor
 
@@ -503,8 +491,6 @@ class RNNCell(RNNCellBase):
         >>> cell(torch.ones(3, 10)).shape
         torch.Size([3, 20])
     """
-
-    nonlinearity: str
 
     def __init__(
         self,
