@@ -9,6 +9,7 @@ from itertools import chain, groupby, islice
 from typing import Any, Self, SupportsIndex
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules._family import redefining
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.members import typename
@@ -53,6 +54,7 @@ class _ModuleSequence(Module):
         return module
 
 
+@redefining("append", "pop")
 class Sequential(_ModuleSequence):
     """Modules in sequence: every module gets the output of the previous one.
 
@@ -157,6 +159,7 @@ def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
     modules[str(index)] = module
 
 
+@redefining("append", "pop")
 class ModuleList(_ModuleSequence):
     """A list of modules, which are registered; it has no `forward`.
 
