@@ -46,21 +46,6 @@ def redefining(*names: str) -> Callable[[Class], Class]:
     return decorate
 
 
-class FunctionLayer(ReprLayer):
-    """A layer that calls one function, which the class statement names: `class Tanh(FunctionLayer, function=F.tanh)`.
-
-    The base class of a family defines `forward`, with the arguments of its functions.
-    """
-
-    _function: ClassVar[Callable[..., Any]]
-
-    def __init_subclass__(cls, function: Callable[..., Any] | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if function is not None:
-            cls._function = staticmethod(function)
-            redefining("forward")(cls)
-
-
 class DimensionalLayer(ReprLayer):
     """The base of a family of layers with versions for 1, 2 and 3 spatial dimensions.
 

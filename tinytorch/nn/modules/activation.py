@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
 from tinytorch.nn.modules import _fast_path
-from tinytorch.nn.modules._family import FunctionLayer, ReprLayer
+from tinytorch.nn.modules._family import ReprLayer
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -28,33 +28,25 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Elementwise(FunctionLayer):
-    """The base of functions without settings."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the function of every element."""
-        return self._function(input)
-
-
-class _Inplace(FunctionLayer):
+class _Inplace(ReprLayer):
     """The base of functions whose only setting is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the function of every element."""
-        return self._function(input, self.inplace)
 
-
-class ReLU(_Inplace, function=F.relu):
+class ReLU(_Inplace):
     """max(x, 0), elementwise; as in other activations, `inplace` writes into the input.
 
     Example:
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return max(x, 0)."""
+        return F.relu(input, self.inplace)
 
 
 class Threshold(ReprLayer):
@@ -216,7 +208,7 @@ class RReLU(ReprLayer):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class ELU(FunctionLayer, function=F.elu):
+class ELU(ReprLayer):
     """`x` where x > 0, else alpha * (exp(x) - 1).
 
     Args:
@@ -236,10 +228,10 @@ class ELU(FunctionLayer, function=F.elu):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the exponential linear unit of x."""
-        return self._function(input, self.alpha, self.inplace)
+        return F.elu(input, self.alpha, self.inplace)
 
 
-class CELU(ELU, function=F.celu):
+class CELU(ELU):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); `alpha` as for `ELU`.
 
     Example:
@@ -247,8 +239,12 @@ class CELU(ELU, function=F.celu):
         tensor([-0.7869,  2.0000])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the continuously differentiable exponential linear unit of x."""
+        return F.celu(input, self.alpha, self.inplace)
 
-class SELU(_Inplace, function=F.selu):
+
+class SELU(_Inplace):
     """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))); see `nn.functional.selu`.
 
     With scale = 1.0507 and alpha = 1.6733, which preserve mean 0 and variance 1 from layer to layer.
@@ -257,6 +253,10 @@ class SELU(_Inplace, function=F.selu):
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the scaled exponential linear unit of x."""
+        return F.selu(input, self.inplace)
 
 
 class GELU(Module):
@@ -286,7 +286,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(_Inplace, function=F.silu):
+class SiLU(_Inplace):
     """x * sigmoid(x), also called swish.
 
     Example:
@@ -294,14 +294,22 @@ class SiLU(_Inplace, function=F.silu):
         tensor([-0.2689,  1.7616])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * sigmoid(x)."""
+        return F.silu(input, self.inplace)
 
-class Mish(_Inplace, function=F.mish):
+
+class Mish(_Inplace):
     """x * tanh(softplus(x)).
 
     Example:
         >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * tanh(softplus(x))."""
+        return F.mish(input, self.inplace)
 
 
 class _InplaceWithoutRepr(_Inplace):
@@ -310,7 +318,7 @@ class _InplaceWithoutRepr(_Inplace):
         return ""
 
 
-class Hardsigmoid(_InplaceWithoutRepr, function=F.hardsigmoid):
+class Hardsigmoid(_InplaceWithoutRepr):
     """x / 6 + 1 / 2 clamped to [0, 1].
 
     Example:
@@ -318,14 +326,22 @@ class Hardsigmoid(_InplaceWithoutRepr, function=F.hardsigmoid):
         tensor([0.0000, 0.5000, 0.7500])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the clamped line."""
+        return F.hardsigmoid(input, self.inplace)
 
-class Hardswish(_InplaceWithoutRepr, function=F.hardswish):
+
+class Hardswish(_InplaceWithoutRepr):
     """x * hardsigmoid(x).
 
     Example:
         >>> torch.nn.Hardswish()(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([-0.0000,  0.0000,  1.1250])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * hardsigmoid(x)."""
+        return F.hardswish(input, self.inplace)
 
 
 class GLU(ReprLayer):
@@ -347,7 +363,7 @@ class GLU(ReprLayer):
         return F.glu(input, self.dim)
 
 
-class Sigmoid(_Elementwise, function=F.sigmoid):
+class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
     Example:
@@ -355,8 +371,12 @@ class Sigmoid(_Elementwise, function=F.sigmoid):
         tensor([0.5000, 0.8808])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logistic function of x."""
+        return F.sigmoid(input)
 
-class LogSigmoid(_Elementwise, function=F.logsigmoid):
+
+class LogSigmoid(Module):
     """log(1 / (1 + exp(-x))), without overflow.
 
     Example:
@@ -364,8 +384,12 @@ class LogSigmoid(_Elementwise, function=F.logsigmoid):
         tensor([  -0.6931, -200.0000])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithm of the logistic function of x."""
+        return F.logsigmoid(input)
 
-class Tanh(_Elementwise, function=F.tanh):
+
+class Tanh(Module):
     """The hyperbolic tangent.
 
     Example:
@@ -373,14 +397,22 @@ class Tanh(_Elementwise, function=F.tanh):
         tensor([0.0000, 0.9640])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return tanh(x)."""
+        return F.tanh(input)
 
-class Tanhshrink(_Elementwise, function=F.tanhshrink):
+
+class Tanhshrink(Module):
     """`x` - tanh(x).
 
     Example:
         >>> torch.nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
         tensor([0.0000, 1.0360])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x - tanh(x)."""
+        return F.tanhshrink(input)
 
 
 class Softplus(ReprLayer):
@@ -407,7 +439,7 @@ class Softplus(ReprLayer):
         return F.softplus(input, self.beta, self.threshold)
 
 
-class Softsign(_Elementwise, function=F.softsign):
+class Softsign(Module):
     """x / (1 + |x|).
 
     Example:
@@ -415,24 +447,24 @@ class Softsign(_Elementwise, function=F.softsign):
         tensor([0.0000, 0.5000])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x / (1 + |x|)."""
+        return F.softsign(input)
 
-class _Shrink(FunctionLayer):
+
+class _Shrink(Module):
     """The base of shrinkage functions."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x with small values set to 0."""
-        return self._function(input, self.lambd)
-
     def extra_repr(self) -> str:
         """Return `lambd`."""
         return str(self.lambd)
 
 
-class Hardshrink(_Shrink, function=F.hardshrink):
+class Hardshrink(_Shrink):
     """`x` where |x| > lambd, else 0.
 
     Example:
@@ -440,8 +472,12 @@ class Hardshrink(_Shrink, function=F.hardshrink):
         tensor([0., 1.])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x with small values set to 0."""
+        return F.hardshrink(input, self.lambd)
 
-class Softshrink(_Shrink, function=F.softshrink):
+
+class Softshrink(_Shrink):
     """sign(x) * max(|x| - lambd, 0).
 
     Example:
@@ -449,8 +485,12 @@ class Softshrink(_Shrink, function=F.softshrink):
         tensor([0.0000, 0.5000])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x shrunk towards 0."""
+        return F.softshrink(input, self.lambd)
 
-class _AlongDim(FunctionLayer):
+
+class _AlongDim(ReprLayer):
     """The base of softmax functions, with the dimension `dim`."""
 
     _repr_attributes = "dim"
@@ -459,12 +499,8 @@ class _AlongDim(FunctionLayer):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the probabilities, or their logarithms."""
-        return self._function(input, self.dim, _stacklevel=5)
 
-
-class Softmax(_AlongDim, function=F.softmax):
+class Softmax(_AlongDim):
     """exp(x) / Σ exp(x), with the sum along `dim`.
 
     Args:
@@ -475,8 +511,12 @@ class Softmax(_AlongDim, function=F.softmax):
         tensor([0.5000, 0.5000])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the probabilities."""
+        return F.softmax(input, self.dim, _stacklevel=5)
 
-class Softmin(_AlongDim, function=F.softmin):
+
+class Softmin(_AlongDim):
     """Softmax of -x; `dim` as for `Softmax`.
 
     Example:
@@ -484,14 +524,22 @@ class Softmin(_AlongDim, function=F.softmin):
         tensor([0.8808, 0.1192])
     """
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the probabilities."""
+        return F.softmin(input, self.dim, _stacklevel=5)
 
-class LogSoftmax(_AlongDim, function=F.log_softmax):
+
+class LogSoftmax(_AlongDim):
     """x - log Σ exp(x), with the sum along `dim`, as for `Softmax`.
 
     Example:
         >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))
         tensor([-0.6931, -0.6931])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithms of the probabilities."""
+        return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):

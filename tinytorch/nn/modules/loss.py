@@ -9,7 +9,6 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.functional.reduction import checked_reduction
-from tinytorch.nn.modules._family import FunctionLayer
 from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.module import Module
 
@@ -34,14 +33,6 @@ class _Loss(Module):
         self.reduction = reduction
 
 
-class _PlainLoss(_Loss, FunctionLayer):
-    """The base of losses without settings."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return self._function(input, target, reduction=self.reduction)
-
-
 class _WeightedLoss(_Loss):
     """The base of losses with the buffer `weight`."""
 
@@ -58,7 +49,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
-class L1Loss(_PlainLoss, function=F.l1_loss):
+class L1Loss(_Loss):
     """|x - y|, reduced over all elements (other losses are reduced over samples, pairs or triplets).
 
     Args:
@@ -70,14 +61,22 @@ class L1Loss(_PlainLoss, function=F.l1_loss):
         tensor(1.)
     """
 
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.l1_loss(input, target, reduction=self.reduction)
 
-class MSELoss(_PlainLoss, function=F.mse_loss):
+
+class MSELoss(_Loss):
     """(x - y)²; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
     """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
@@ -328,13 +327,17 @@ class HingeEmbeddingLoss(_Loss):
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class SoftMarginLoss(_PlainLoss, function=F.soft_margin_loss):
+class SoftMarginLoss(_Loss):
     """log(1 + exp(-y * x)), with y = 1 or -1; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]))
         tensor(0.6931)
     """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -389,8 +392,8 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class _MarginLoss(_Loss, FunctionLayer):
-    """The base of losses of two inputs with a margin of 0 by default."""
+class _MarginLoss(_Loss):
+    """The base of losses with a margin of 0 by default."""
 
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -398,12 +401,8 @@ class _MarginLoss(_Loss, FunctionLayer):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return self._function(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
-
-class CosineEmbeddingLoss(_MarginLoss, function=F.cosine_embedding_loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
     Arguments as `nn.functional.cosine_embedding_loss`.
@@ -414,8 +413,12 @@ class CosineEmbeddingLoss(_MarginLoss, function=F.cosine_embedding_loss):
         tensor(1.)
     """
 
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
-class MarginRankingLoss(_MarginLoss, function=F.margin_ranking_loss):
+
+class MarginRankingLoss(_MarginLoss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
     Arguments as `nn.functional.margin_ranking_loss`.
@@ -425,6 +428,10 @@ class MarginRankingLoss(_MarginLoss, function=F.margin_ranking_loss):
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
         tensor(2.)
     """
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
@@ -537,7 +544,7 @@ class CTCLoss(_Loss):
         )
 
 
-class MultiLabelMarginLoss(_PlainLoss, function=F.multilabel_margin_loss):
+class MultiLabelMarginLoss(_Loss):
     """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
     Shape:
@@ -548,6 +555,10 @@ class MultiLabelMarginLoss(_PlainLoss, function=F.multilabel_margin_loss):
         >>> torch.nn.MultiLabelMarginLoss()(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):
