@@ -79,11 +79,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _numbers(name: str, **numbers: Any) -> list[Any]:
-    """Return numeric arguments as numbers; 0-dimensional tensors are converted.
-
-    Raises:
-        TypeError: an argument is not numeric.
-    """
+    """Return numeric arguments as numbers; 0-dimensional tensors are converted."""
     values = []
     for position, (argument, value) in enumerate(numbers.items(), 2):
         tensor = isinstance(value, Tensor)
