@@ -53,6 +53,19 @@ def first_failure(info: Any) -> tuple[int | None, int]:
     return (k if info.ndim else None), int(flat[k])
 
 
+# Constant matrices --------------------------------------------------------------------------------
+
+
+def identity(x: Any, rows: int, columns: int | None = None) -> Any:
+    """Return a matrix with ones on its diagonal, of the dtype of `x`."""
+    return np.eye(rows, columns, dtype=x.dtype)
+
+
+def zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Return zeros of the shape of `x` or another shape."""
+    return np.zeros_like(x, shape=shape)
+
+
 # Determinants -------------------------------------------------------------------------------------
 
 
@@ -427,11 +440,6 @@ def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
     except np.linalg.LinAlgError:
         raise LinAlgError(_SVD) from None
     return by_columns(u), s, by_columns(vh)
-
-
-def zeros(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return zeros, in place of singular vectors that are not computed."""
-    return np.zeros_like(x, shape=shape)
 
 
 def svdvals(x: Any) -> Any:

@@ -27,7 +27,7 @@ from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
-from tinytorch.ops.create import ones_like, zeros, zeros_like
+from tinytorch.ops.create import ones_like, zeros
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
 from tinytorch.ops.linalg.solve import (
@@ -42,12 +42,12 @@ from tinytorch.ops.linalg.solve import (
     inverse_info,
     raise_first,
     triangular,
+    zeros_of,
 )
 from tinytorch.ops.masks import where
 from tinytorch.ops.rearrange import constant_pad, tril, triu
 from tinytorch.ops.reduce import vector_norm, widened_norm
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.sequences import eye
 from tinytorch.ops.shape import diag_embed
 from tinytorch.ops.shape import diagonal as _diagonal
 
@@ -70,7 +70,7 @@ def _cofactors(x: Tensor) -> Tensor:
     u, s, vh = _svd(x, False)
     n = x.shape[-1]
     others = s[..., None, :].expand((*s.shape[:-1], n, n))
-    others = where(identity(x, n) == 1, ones_like(others), others).prod(-1)
+    others = where(identity(x, n) == 1, 1.0, others).prod(-1)
     sign = det(u) * det(vh)
     return _column(sign) * ((u * others[..., None, :]) @ vh)
 
@@ -542,7 +542,7 @@ def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
         return _qr_tall(gq, gr, q, r)
     # [X | Y] = Q [R | Q^T Y] with a square X
     if gr is None:
-        return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_like(x[..., m:])), -1)
+        return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_of(x[..., m:])), -1)
     right = gr[..., m:]
     by_right = x[..., m:] @ right.mT
     gq = by_right if gq is None else gq + by_right
@@ -615,7 +615,7 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
     if transpose:  # g . Q^T C = C . Q g
         g, c = c, g
     m, k = x.shape[-2], tau.shape[-1]
-    v = tril(x[..., :k], -1) + eye(m, k, dtype=x.dtype)
+    v = tril(x[..., :k], -1) + identity(x, m, k)
     s = triu(v.mT @ v, 1)
     scaled = tau[..., None] * s
     t = triangular(scaled, diag_embed(tau), True, True)
@@ -630,7 +630,7 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
 _householder = op_of(
     kernels.householder,
     name="LinalgHouseholderProduct",
-    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False),
+    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, identity(x, *x.shape[-2:]), True, False),
     inputs=("x", "tau"),
 )
 
@@ -698,8 +698,8 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
     """Return the gradient of A in `A = P L U` from those of L and U; only the triangles of both factors are read."""
     m, n, k = lower.shape[-2], upper.shape[-1], upper.shape[-2]
-    gl = zeros_like(lower) if g[0] is None else tril(g[0], -1)
-    gu = zeros_like(upper) if g[1] is None else triu(g[1])
+    gl = zeros_of(lower) if g[0] is None else tril(g[0], -1)
+    gu = zeros_of(upper) if g[1] is None else triu(g[1])
     parts: list[Tensor] = []
     if m > n:  # the lower rows: L2 = A2 U^-1
         below = lower[..., k:, :]

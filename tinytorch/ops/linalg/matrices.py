@@ -97,9 +97,6 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return decompose.old_cholesky(input, upper, "cholesky")
 
 
-_zeros = op_of(kernels.zeros, x=None)
-
-
 def _factor_gradient(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
     """Return the gradient of a Cholesky factor of A, whose gradient is `-common / 2`: of both triangles, as PyTorch."""
     return -(factor @ common if upper else common @ factor)
@@ -207,7 +204,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
-        u, v = (_zeros(input, (*batch, k, k)) for k in (m, n))
+        u, v = (solve.zeros_of(input, (*batch, k, k)) for k in (m, n))
         return return_types.svd((u, values, v.mT))
     u, values, vh = decompose.svd(input, not some)
     return return_types.svd((u, values, vh.mT))

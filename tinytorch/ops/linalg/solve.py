@@ -25,12 +25,11 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import int64
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
-from tinytorch.ops.create import zeros, zeros_like
+from tinytorch.ops.create import zeros
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
 from tinytorch.ops.rearrange import tril, triu
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.sequences import eye
 
 # Checks -------------------------------------------------------------------------------------------
 
@@ -86,9 +85,9 @@ def half_name(x: Any, kernel: str) -> str | None:
     return kernel if low else None
 
 
-def identity(x: Tensor, n: int) -> Tensor:
-    """Return the identity matrix with n rows, of the dtype of `x`."""
-    return eye(n, dtype=x.dtype)
+# Ops, so that formulas which use them are made of ops alone.
+identity = op_of(kernels.identity, x=None)
+zeros_of = op_of(kernels.zeros, x=None)
 
 
 def raise_first(info: Tensor, message: str) -> None:
@@ -490,7 +489,7 @@ def _lstsq_joint(
     vector = y.ndim == x.ndim - 1
     if vector:
         y, out0 = y.unsqueeze(-1), out0.unsqueeze(-1)
-    ga, gb = zeros_like(x), zeros_like(y)
+    ga, gb = zeros_of(x), zeros_of(y)
     if gx is not None:
         gx = gx.unsqueeze(-1) if vector else gx
         inverse = _pinv(x, 0.0, bound, False)
@@ -578,7 +577,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     n = x.shape[-1]
     transposed = x.mT
     upper = cat((transposed, g), -1)
-    lower = cat((zeros_like(x), transposed), -1)
+    lower = cat((zeros_of(x), transposed), -1)
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
