@@ -569,7 +569,9 @@ class Recorder(DispatchMode):
                 value.name = f"{of.name}_grad"
 
     def take_back(self, count: int, constants: int) -> None:
-        """Remove the last calls and constants."""
+        """Remove the last calls and constants, and the memory of these constants (numbers outlive a call)."""
+        memories = {value.memory for value in self.constants[constants:]}
+        self._memories = {key: memory for key, memory in self._memories.items() if memory not in memories}
         gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
         self._places = {key: value for key, value in self._places.items() if id(value) not in gone}
