@@ -152,10 +152,12 @@ def _counted(state: dict[str, Any]) -> float:
 def sgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
     """Make a step of SGD."""
     lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
-    buffer = state.get("momentum_buffer") if momentum else None
-    starts = bool(momentum) and buffer is None
-    if starts:
-        buffer = state["momentum_buffer"] = np.empty_like(p)
+    buffer, starts = None, False
+    if momentum:
+        buffer = state.get("momentum_buffer")
+        starts = buffer is None
+        if starts:
+            buffer = state["momentum_buffer"] = np.empty_like(p)
     sgd(p, g, buffer, *decay_rule(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,15 @@ Array = Any
 _DENSE = 128  # length of an axis up to which the product is one with the dense matrix
 
 
-class Map:
-    """A sparse matrix: `out[row] = sum(weight * x[col])` over its entries.
+class _Entries(NamedTuple):
+    rows: Array
+    cols: Array
+    weights: Array
+    shape: tuple[int, int]
+
+
+class Map(_Entries):
+    """A sparse matrix: `out[row] = sum(weight * x[col])` over its entries. A tuple, so that programs can be saved.
 
     Attributes:
         rows, cols, weights: the entries, by row.
@@ -36,7 +43,6 @@ class Map:
     """
 
     def __init__(self, rows: Array, cols: Array, weights: Array, shape: tuple[int, int]) -> None:
-        self.rows, self.cols, self.weights, self.shape = rows, cols, weights, shape
         self.pick: Array | None = None
         self.factor = 0
         count, length = shape

@@ -11,7 +11,6 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar
@@ -81,11 +80,6 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _register(_step_post_hooks, hook)
 
 
-def _profiled(name: str) -> Any:
-    """Return a context that an active profiler records under a name."""
-    return nullcontext() if local.state.modes is None else record_function(name)
-
-
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return `step` with the hooks called around it."""
 
@@ -104,8 +98,11 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
-        with _profiled(f"Optimizer.step#{type(self).__name__}.step"):
+        if local.state.modes is None:
             out = step(*args, **kwargs)
+        else:
+            with record_function(f"Optimizer.step#{type(self).__name__}.step"):  # for a profiler
+                out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_step_post_hooks.values()):
             hook(self, args, kwargs)
         return out
@@ -254,6 +251,7 @@ class Optimizer:
         if self.defaults.get("differentiable"):
             self._step_recorded()
             return loss
+        update, state_of = self._update, self.state.get
         for number, group in enumerate(self.param_groups):
             params = group["params"]
             if group.get("capturable"):
@@ -262,14 +260,14 @@ class Optimizer:
                 plan = self._plans.get(number)
                 if plan is None or not plan.fits(params):
                     plan = self._plans[number] = self._plan(group)
-                params = plan.carry_out(self.state, self._update, group)
+                params = plan.carry_out(self.state, update, group)
             for p in params:
                 grad = p.grad
                 if grad is None:
                     continue
-                known = self.state.get(p)
+                known = state_of(p)
                 state = known or self._new_state(p, group)
-                self._update(p._array, grad._array, state, group)
+                update(p._array, grad._array, state, group)
                 p._bump()
                 if state and state is not known:
                     self.state[p] = state
@@ -601,7 +599,10 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
     """
 
     def _update(self: Optimizer, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        arrays = {name: x._array for name, x in state.items() if isinstance(x, Tensor)}
+        arrays: dict[str, Any] = {}
+        for name, x in state.items():  # (a comprehension is a call more)
+            if isinstance(x, Tensor):
+                arrays[name] = x._array
         known = len(arrays)
         kernel(p, g, arrays, group)
         if len(arrays) != known:
