@@ -11,10 +11,13 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tinytorch
 from tests import declared
+from tests.test_ops import registered
+from tinytorch.compiler.saved import home_of
 from tinytorch.ops.register import functions, methods
 
 PACKAGE = Path(tinytorch.__file__).parent
@@ -314,3 +317,18 @@ def test_the_modules_of_a_folder_import_each_other_in_no_circle() -> None:
         edges.setdefault(folder, {})[name] = imported
     for folder in edges:
         TopologicalSorter(edges[folder]).prepare()  # raises CycleError
+
+
+def addressable(kernel: object) -> bool:
+    """Return whether a saved program can import a kernel: from NumPy, or from a module of `kernels/`."""
+    if isinstance(kernel, functools.partial):
+        return addressable(kernel.func) and all(not callable(x) or addressable(x) for x in kernel.args)
+    module = getattr(kernel, "__module__", None) or getattr(type(getattr(kernel, "__self__", None)), "__module__", "")
+    return isinstance(kernel, np.ufunc) or module.startswith("numpy") or home_of(kernel) is not None
+
+
+def test_every_kernel_is_a_function_of_numpy_or_of_kernels() -> None:
+    assert declared.FUNCTIONS
+    own = [op for op in registered() if (getattr(op.kernel, "__module__", None) or "").partition(".")[0] != "tests"]
+    assert len(own) > 400
+    assert not sorted(op.name for op in own if not addressable(op.kernel))

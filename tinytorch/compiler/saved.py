@@ -250,7 +250,7 @@ class Saved:
     def _updates(self, optimizer: Optimizer, name: str) -> list[str]:
         """Return the lines that define an optimizer's step: its options, by group, and its state, by parameter."""
         kind, short = type(optimizer).__name__, name.removesuffix("_step")
-        update = _home_of(getattr(optimizer._update, "kernel", None))
+        update = home_of(getattr(optimizer._update, "kernel", None))
         if type(optimizer).step is not Optimizer.step or update is None:
             raise NotSaved(f"{kind} has a step of its own, which cannot be written without the framework")
         groups, states = [], []
@@ -307,7 +307,7 @@ class Saved:
         """
         if id(value) in self._known:
             return self._known[id(value)]
-        home = _home_of(value)
+        home = home_of(value)
         if home is not None:
             return self._kernel(home)
         if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes, range):
@@ -376,7 +376,7 @@ def _owner(function: Any) -> Any:
     return getattr(function, "__self__", None)
 
 
-def _home_of(value: Any) -> str | None:
+def home_of(value: Any) -> str | None:
     """Return the module and name by which `kernels/` has a function, class or other object of its own, or None."""
     if value is None or isinstance(value, bool | int | float | str | tuple | np.dtype | np.ufunc | types.ModuleType):
         return None
@@ -527,4 +527,4 @@ def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
         return
 
 
-__all__ = ["NotSaved", "Saved", "save"]
+__all__ = ["NotSaved", "Saved", "home_of", "save"]
