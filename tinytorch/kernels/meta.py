@@ -428,7 +428,7 @@ class MetaArray(np.ndarray):
         try:
             return np.reshape(plain, sizes, order=order, copy=False).view(MetaArray)
         except ValueError as error:
-            if "copy" not in str(error):
+            if "copy" not in str(error) or kwargs.get("copy") is False:
                 raise
         sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         rest = math.prod([n for n in sizes if n != -1])
