@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import math
 import mmap
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,17 +24,26 @@ __all__ = ["MetaArray", "NoData", "NotCopied", "empty", "is_meta", "like", "on_z
 
 
 class NoData(RuntimeError):
-    """An element of an array without data is read."""
+    """An element of an array without data is read; a note names the line of the user's code, and the remedy."""
 
-    def __init__(self, text: str = "Tensor.item() cannot be called on meta tensors") -> None:
-        super().__init__(text)
+    text = "Tensor.item() cannot be called on meta tensors"
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text or self.text)
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("tinytorch", "numpy"):
+            frame = frame.f_back
+        if frame is not None:
+            self.add_note(
+                f"{frame.f_code.co_filename}:{frame.f_lineno}: a tensor on the meta device has no numbers. Compute them "
+                "on the CPU (`device='cpu'` where the tensor is created), or after the weights are loaded."
+            )
 
 
 class NotCopied(NoData, NotImplementedError):
     """Elements of an array without data are copied."""
 
-    def __init__(self, text: str = "Cannot copy out of meta tensor; no data!") -> None:
-        super().__init__(text)
+    text = "Cannot copy out of meta tensor; no data!"
 
 
 # Memory -------------------------------------------------------------------------------------------

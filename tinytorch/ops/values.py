@@ -185,6 +185,8 @@ def _dir(self: Tensor) -> Iterable[str]:
 
 def _copied(array: Any, memo: dict[int, Any]) -> Any:
     """Return a deep copy of an array; copies of arrays that share memory share memory, too."""
+    if is_meta(array):
+        return copy.deepcopy(array, memo)
     whole = array
     while type(getattr(whole, "base", None)) is np.ndarray:
         whole = whole.base
