@@ -1441,6 +1441,16 @@ def random_fills(compiled: Compile) -> Iterator[Any]:
 
 
 @program
+def a_fill_with_probabilities_that_are_computed(compiled: Compile) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        return torch.empty(3).bernoulli_(torch.sigmoid(x))
+
+    f = compiled(f)
+    for k in range(4):
+        yield f(torch.full((3,), 100.0 * (-1) ** k))
+
+
+@program
 def a_write_to_what_has_a_graph(compiled: Compile) -> Iterator[Any]:
     def f(x: Any) -> Any:
         y = x * 2

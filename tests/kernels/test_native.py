@@ -32,6 +32,7 @@ from tinytorch.kernels import (
     products,
     reduce,
     rnn,
+    sort,
 )  # fmt: skip
 from tinytorch.kernels.shape import concatenated
 
@@ -569,7 +570,7 @@ SAMPLES = {
     "corner_grad": Samples(pool.corner_grad, corners, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
-    "few": Samples(indexing.few, ranked, 0, 0),
+    "few": Samples(sort.few, ranked, 0, 0),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),

@@ -215,7 +215,7 @@ def test_multinomial_with_replacement(dtype: str) -> None:
         for rows in (p, p[0], p.T):
             source = Source(seed)
             torch.manual_seed(seed)
-            ours = kernels.multinomial(source, rows, 50, True)
+            ours = kernels.multinomial(rows, 50, True, source)
             assert_same(ours, torch.multinomial(torch.from_numpy(rows), 50, True), source)
 
 
@@ -226,7 +226,7 @@ def test_multinomial_without_replacement(samples: int) -> None:
         p = np.random.default_rng(seed).random((3, 7)).astype(np.float32)
         source = Source(seed)
         torch.manual_seed(seed)
-        ours = kernels.multinomial(source, p, samples, False)
+        ours = kernels.multinomial(p, samples, False, source)
         theirs = (torch.from_numpy(p) / exponential(torch.empty(3, 7), 1.0)).topk(samples)[1]
         assert_same(ours, theirs, source)
 

@@ -79,10 +79,6 @@ class _ExcludeDispatchKeyGuard(Idle):
         pass
 
 
-def _log_api_usage_once(event: str) -> None:
-    """Do nothing: tinytorch collects no statistics of its use."""
-
-
 # Whether this thread's calls go to `__torch_function__`, and the modes that are active.
 
 
@@ -110,18 +106,9 @@ def _get_function_stack_at(k: int) -> Any:
     return _overrides.state.modes[k]
 
 
-def _are_functorch_transforms_active() -> bool:
-    """Return False: `torch.func` works on ordinary tensors."""
-    return False
-
-
 def _get_accelerator() -> device:
     """Return the CPU, the only device."""
     return device("cpu")
-
-
-def _get_tracing_state() -> None:
-    """Return None: TorchScript's tracing is not implemented."""
 
 
 class _Named:

@@ -28,11 +28,7 @@ _DEFAULT_MESSAGE = (
 
 
 def _assert(condition: Any, message: Any) -> None:
-    """Raise AssertionError with `message` unless `condition` is true.
-
-    Raises:
-        AssertionError: `condition` is false.
-    """
+    """Raise AssertionError with `message` unless `condition` is true."""
     if not condition:
         raise AssertionError(message)
 

@@ -202,12 +202,14 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_C": Offer(
             "Graph ScriptMethod ScriptObject", DeviceObjType=elsewhere("named.DeviceObjType"),
             TensorType=elsewhere("named.TensorType"), _distributed_c10d=submodule("_C._distributed_c10d"),
-            _distributed_rpc=submodule("_C._distributed_rpc"), _functorch=submodule("_C._functorch"),
-            _get_privateuse1_backend_name=returns("privateuseone"), _has_xpu=False, _is_tracing=returns(False),
+            _are_functorch_transforms_active=returns(False), _distributed_rpc=submodule("_C._distributed_rpc"),
+            _functorch=submodule("_C._functorch"), _get_privateuse1_backend_name=returns("privateuseone"),
+            _get_tracing_state=returns(None), _has_xpu=False, _is_tracing=returns(False),
             _jit_can_fuse_on_cpu=returns(False), _jit_can_fuse_on_gpu=returns(False),
             _jit_override_can_fuse_on_cpu=returns(None), _jit_override_can_fuse_on_gpu=returns(None),
             _jit_set_nvfuser_enabled=returns(False), _jit_set_profiling_executor=returns(True),
             _jit_set_profiling_mode=returns(True), _jit_set_texpr_fuser_enabled=returns(None),
+            _log_api_usage_once=returns(None),
         ),
         "_dynamo": Offer(
             OptimizedModule=elsewhere("compiler.OptimizedModule"), allow_in_graph=elsewhere("compiler.allow_in_graph"),

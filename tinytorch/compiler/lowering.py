@@ -9,8 +9,6 @@ import numpy as np
 
 from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
 from tinytorch.kernels import arithmetic, parallel, products
-from tinytorch.ops.linalg import products as of_products
-from tinytorch.ops.nn import linear as of_linear
 
 
 def transpose(x: Any) -> Any:
@@ -130,10 +128,10 @@ def _for_floats(call: Call) -> None:
 
 
 _RULES: dict[Any, Callable[[Call], list[Call] | None]] = {
-    of_products.mm_nn.op.kernel: _matrices(False, False),
-    of_products.mm_nt.op.kernel: _matrices(False, True),
-    of_products.mm_tn.op.kernel: _matrices(True, False),
-    of_linear.linear.op.kernel: _linear,
+    products.mm: _matrices(False, False),
+    products.mm_nt: _matrices(False, True),
+    products.mm_tn: _matrices(True, False),
+    products.affine: _linear,
 }
 
 

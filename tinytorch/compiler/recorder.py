@@ -19,8 +19,7 @@ import numpy as np
 
 from tinytorch.core.declaration import NUMBERS
 from tinytorch.core.graph import AccumulateGrad, numbers
-from tinytorch.core.mode import DispatchMode, local, recording
-from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL
+from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
@@ -546,10 +545,11 @@ class Recorder(DispatchMode):
         if 0 < node.number < self._first:  # (its saved tensors are freed in the first call)
             self.stop("backward goes through a graph that existed before the call")
             return run()
-        g, _, needed = _of(run)
         if not isinstance(node, AccumulateGrad):
-            return self._formula(node, run, g, needed)
-        leaf = node.variable
+            grads = run()
+            self._name_gradients(node, grads)
+            return grads
+        g, leaf = _gradient_of(run), node.variable
         self.meet(leaf)
         had = leaf._grad
         grads = run()
@@ -558,33 +558,6 @@ class Recorder(DispatchMode):
                 self.add(WRITE, np.add, (had._array, g._array), "accumulate")
             elif leaf._grad is not None:
                 self._new_gradient(leaf, g)
-        return grads
-
-    def _formula(self, node: Any, run: Callable[[], Any], g: Any, needed: Any) -> Any:
-        """Record a node's formula; a formula that computes outside of ops becomes one step."""
-        count, constants = len(self.calls), len(self.constants)
-        saved, op = node.saved, getattr(node, "op", None)
-        grads = run()
-        found = [each for each in grads if each is not None]
-        if op is None or (self.stopped is None and all(self.find(each._array) is not None for each in found)):
-            self._name_gradients(node, grads)
-            return grads
-        if any(each._requires_grad for each in found):
-            self.stop("a formula computes outside of operations, and create_graph is set")
-            return grads
-        self.stopped = None
-        self.take_back(count, constants)
-        items = [
-            item[0]._array if kind == INPUT else item[0] if kind in (OUTPUT, RESIDUAL) else item
-            for (kind, _), item in zip(node.plan.sources, saved, strict=True)
-        ]
-        given = g._array if isinstance(g, Tensor) else [None if each is None else each._array for each in g]
-        with self._noting(node.name()):
-            call = self.add(NEW, Formula(node, needed), (given, items), node.name().removesuffix("Backward0"))
-            call.several = True
-            for each in found:
-                call.outputs.append(None if self.find(each._array) is not None else self.enter(each._array, call))
-            self._name_gradients(node, grads)
         return grads
 
     def _name_gradients(self, node: Any, grads: Any) -> None:
@@ -596,7 +569,9 @@ class Recorder(DispatchMode):
                 value.name = f"{of.name}_grad"
 
     def take_back(self, count: int, constants: int) -> None:
-        """Remove the last calls and constants."""
+        """Remove the last calls and constants, and the memory of these constants (numbers outlive a call)."""
+        memories = {value.memory for value in self.constants[constants:]}
+        self._memories = {key: memory for key, memory in self._memories.items() if memory not in memories}
         gone = {id(v) for v in [*self.constants[constants:], *[v for call in self.calls[count:] for v in call.outputs]]}
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
         self._places = {key: value for key, value in self._places.items() if id(value) not in gone}
@@ -635,46 +610,11 @@ class Recorder(DispatchMode):
         self.calls.append(call)
 
 
-def _of(run: Any) -> tuple[Any, ...]:
-    """Return the arguments of a node's step, which may be wrapped by several modes."""
+def _gradient_of(run: Any) -> Any:
+    """Return the gradient that a node's step gets, which may be wrapped by several modes."""
     while getattr(run.func, "__name__", "") == "step":
         run = run.args[-1]
-    found: tuple[Any, ...] = run.args
-    return found
-
-
-class Formula:
-    """A node's formula as a function of arrays."""
-
-    def __init__(self, node: Any, needed: Any) -> None:
-        self.kind, self.plan, self.outputs = type(node), node.plan, node.outputs
-        self.shape, self.dtype = node.shape, node.dtype
-        self.edges = tuple([
-            (_NOBODY, 0) if edge is not None and (needed is None or edge[0] in needed) else None for edge in node.edges
-        ])  # fmt: skip
-        self.__name__ = node.name().removesuffix("Backward0").lower()
-
-    def __call__(self, g: Any, items: list[Any]) -> list[Any]:
-        """Return the gradients of the inputs, given the gradients of the outputs and the node's saved items."""
-        node = self.kind()
-        node.plan, node.edges, node.shape, node.dtype, node.hooks = self.plan, self.edges, self.shape, self.dtype, None
-        if not node.op.outputs:
-            node.outputs = self.outputs
-        node.saved = [
-            (wrap(item), 0) if kind == INPUT else (item, None, 0) if kind in (OUTPUT, RESIDUAL) else item
-            for (kind, _), item in zip(self.plan.sources, items, strict=True)
-        ]
-        given = wrap(g) if isinstance(g, np.ndarray) else [None if each is None else wrap(each) for each in g]
-        with recording(False):
-            grads = node.backward(given, False, None)
-        return [each._array for each in grads if each is not None]
-
-    def rules(self) -> list[tuple[Any, tuple[bool, ...] | None, tuple[int, ...]]]:
-        """Return (formula, needed gradients of a joint formula or None, indices of its saved items) per formula."""
-        if not self.plan.joint:
-            return [(formula, None, indices) for _, formula, indices in self.plan.rules]
-        _, formula, indices = self.plan.rules[0]
-        return [(formula, tuple([edge is not None for edge in self.edges]), indices)]
+    return run.args[0]
 
 
 def _overrides(x: Any) -> str:

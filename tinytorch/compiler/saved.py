@@ -250,7 +250,7 @@ class Saved:
     def _updates(self, optimizer: Optimizer, name: str) -> list[str]:
         """Return the lines that define an optimizer's step: its options, by group, and its state, by parameter."""
         kind, short = type(optimizer).__name__, name.removesuffix("_step")
-        update = _home_of(optimizer._update)
+        update = _home_of(getattr(optimizer._update, "kernel", None))
         if type(optimizer).step is not Optimizer.step or update is None:
             raise NotSaved(f"{kind} has a step of its own, which cannot be written without the framework")
         groups, states = [], []

@@ -470,12 +470,13 @@ class _Text:
         self.put(0, "return out")
 
     def wrap_several(self) -> None:
-        """Return the arrays as tensors, with one node if they require grad."""
+        """Return the arrays as tensors, with one node if they require grad; None (a gradient not needed) stays None."""
         facts, hidden = self.facts, self.facts.residuals
         outputs = f"results[:-{hidden}]" if hidden else "results" if facts.outputs != 1 else "(results,)"
         self.put(0, "results, outs, arrays = array, [], []", f"for array in {outputs}:")
         self.put(1, "if type(array) is not ndarray:")
         self.put(2, f"array = unusual(OP, {self.tuple_of_arrays()}, array, len(arrays))")
+        self.put(2, "if array is None:\n    arrays.append(None)\n    outs.append(None)\n    continue")
         self.put(1, "arrays.append(array)")
         self.put(1, *self.new_tensor("SEVERAL" if facts.outputs != 1 else "USUAL"), "outs.append(out)")
         if hidden:

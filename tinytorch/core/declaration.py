@@ -417,7 +417,8 @@ def signature(kernel: Any) -> tuple[tuple[str, ...], tuple[Any, ...], int]:
 
     They are read from the code object, since `inspect` is slow to import and slower to call.
     """
-    kernel = getattr(kernel, "__wrapped__", kernel)
+    while hasattr(kernel, "__wrapped__"):
+        kernel = kernel.__wrapped__
     names, positional = _parameter_names(kernel), kernel.__code__.co_argcount
     defaults = kernel.__defaults__ or ()
     by_name = kernel.__kwdefaults__ or {}

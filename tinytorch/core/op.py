@@ -51,7 +51,7 @@ def op(
         joint: one formula for all `inputs`: `joint(g, needs, ...)` returns a tuple; `needs` says which are wanted.
         inputs: the tensor arguments of `joint`; for an input without a gradient also pass the formula None.
         outputs: the number of output tensors, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
-            None for unused outputs.
+            None for unused outputs. The kernel of an op without formulas may return None for outputs.
         nondiff: which of the outputs are not differentiable (indices).
         residuals: names of the arrays that the kernel returns after its outputs, for the formulas alone. Those of
             floats are a cache: under create_graph a formula gets None for them and computes them from the inputs.

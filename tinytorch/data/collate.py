@@ -149,14 +149,7 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return the stacked tensors.
-
-    Example:
-        >>> from tinytorch.data.collate import collate_tensor_fn
-        >>> collate_tensor_fn([torch.zeros(2), torch.ones(2)])
-        tensor([[0., 0.],
-                [1., 1.]])
-    """
+    """Return the stacked tensors."""
     return stack(batch, 0)
 
 
@@ -173,35 +166,17 @@ def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateFunctions | No
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return floats as a float64 tensor.
-
-    Example:
-        >>> from tinytorch.data.collate import collate_float_fn
-        >>> collate_float_fn([1.0, 2.0])
-        tensor([1., 2.], dtype=torch.float64)
-    """
+    """Return floats as a float64 tensor."""
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return integers as a tensor.
-
-    Example:
-        >>> from tinytorch.data.collate import collate_int_fn
-        >>> collate_int_fn([1, 2])
-        tensor([1, 2])
-    """
+    """Return integers as a tensor."""
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return strings unchanged.
-
-    Example:
-        >>> from tinytorch.data.collate import collate_str_fn
-        >>> collate_str_fn(["a", "b"])
-        ['a', 'b']
-    """
+    """Return strings unchanged."""
     return batch
 
 

@@ -86,8 +86,6 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         (tensor(1), tensor([0., 0.]))
     """
 
-    tensors: tuple[Tensor, ...]
-
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             raise AssertionError("Size mismatch between tensors")
@@ -169,17 +167,9 @@ class ConcatDataset(Dataset[T_co]):
         (3, 3, [2, 3])
     """
 
-    datasets: list[Any]
-    cumulative_sizes: list[int]
-
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the cumulative sums of the lengths.
-
-        Example:
-            >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
-            [2, 3]
-        """
+        """Return the cumulative sums of the lengths."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -253,9 +243,6 @@ class Subset(Dataset[T_co]):
         >>> torch.utils.data.Subset("abcdef", [5, 0])[0]
         'f'
     """
-
-    dataset: Any
-    indices: Sequence[int]
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset

@@ -29,10 +29,7 @@ class CIFAR10(Pictures):
 
     Args:
         root: the folder that contains the folder of the files, `cifar-10-batches-py`.
-        train: whether to load the training samples, or else the test samples.
-        transform: maps an image to the first element of a sample.
-        target_transform: maps a label to the second element of a sample.
-        download: whether to fetch the files if they are missing.
+        the others: as for `MNIST`.
 
     Attributes:
         data: the images, a uint8 array (N, 32, 32, 3).
@@ -128,11 +125,7 @@ class CIFAR100(CIFAR10):
 
 
 def _ensure_download(url: str, path: str, md5: str) -> None:
-    """Download a file unless it exists with the right MD5 sum.
-
-    Raises:
-        RuntimeError: the download failed.
-    """
+    """Download a file unless it exists with the right MD5 sum."""
     if os.path.isfile(path) and _md5_of(path) == md5:
         return
     try:
@@ -254,8 +247,7 @@ class DatasetFolder(VisionDataset):
         root: the folder that contains the folders of the classes.
         loader: maps the path of a file to a sample.
         extensions: file name extensions to include.
-        transform: maps the loader's result to the first element of a sample.
-        target_transform: maps a label to the second element of a sample.
+        transform, target_transform: as for `VisionDataset`; `transform` gets the loader's result.
         is_valid_file: returns whether to include a path, instead of `extensions`.
         allow_empty: whether a class may have no files.
 

@@ -46,11 +46,7 @@ _RESAMPLING = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4
 
 
 def mode_of(interpolation: Any) -> InterpolationMode:
-    """Return an interpolation mode, passed as such or as Pillow's constant.
-
-    Raises:
-        TypeError: `interpolation` is neither.
-    """
+    """Return an interpolation mode, passed as such or as Pillow's constant."""
     if isinstance(interpolation, int):
         interpolation = InterpolationMode(next(k for k, number in _RESAMPLING.items() if number == interpolation))
     if not isinstance(interpolation, InterpolationMode):
@@ -79,15 +75,7 @@ def _check_image(image: Any) -> Any:
 
 
 def pillow(what: str, remedy: str = "") -> Any:
-    """Return the module `PIL.Image`.
-
-    Args:
-        what: start of the error message, the reason why Pillow is needed.
-        remedy: end of the error message, an alternative.
-
-    Raises:
-        ImportError: Pillow is not installed.
-    """
+    """Return the module `PIL.Image`, or raise an error that tells what needs it, and the remedy."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -370,12 +370,7 @@ def _existing_path(packed: str) -> str | None:
 
 
 def read_idx(path: str, ndim: int) -> np.ndarray[Any, Any]:
-    """Return the uint8 array of `ndim` dimensions in an idx file, plain or (if its name ends in .gz) gzip-compressed.
-
-    Raises:
-        RuntimeError: the file is damaged: a wrong magic number or number of bytes, or invalid
-            compressed data.
-    """
+    """Return the uint8 array of `ndim` dimensions in an idx file, plain or (.gz) compressed."""
     from zlib import error as BadDeflate  # imported lazily
 
     try:
@@ -433,12 +428,7 @@ def _open(path: str) -> io.BufferedIOBase:
 
 
 def _download(url: str, path: str, md5: str, seconds: float) -> None:
-    """Download `url` to `path`, if its MD5 sum is right.
-
-    Raises:
-        OSError: the connection failed, or there was no answer for `seconds` seconds.
-        RuntimeError: the connection broke off, or the checksum is wrong.
-    """
+    """Download `url` to `path`, if its MD5 sum is right; raise OSError if there is no answer for `seconds` seconds."""
     # Imported lazily.
     from http.client import HTTPException
 
@@ -470,11 +460,6 @@ def _answer(url: str, seconds: float) -> Any:
 
     A socket's timeout does not bound the total time: it restarts for every address of a host and every step, and does
     not include the resolution of names. So the request runs in a thread, which is abandoned after `seconds` seconds.
-
-    Raises:
-        TimeoutError: there was no answer in time.
-        OSError: the connection failed.
-        http.client.HTTPException: the connection broke off.
     """
     from concurrent.futures import Future
     from threading import Thread

@@ -88,13 +88,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class _BaseDatasetFetcher:
-    """Loads the batch of an index, or a list of indices, in the main process or in a worker. The names are PyTorch's.
-
-    Args:
-        auto_collation: whether samples are collated into batches.
-        collate_fn: maps samples to a batch.
-        drop_last: whether to drop a last, smaller batch of a stream.
-    """
+    """Loads the batch of an index, or a list of indices, in the main process or in a worker (PyTorch's names)."""
 
     def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
         self.dataset = dataset

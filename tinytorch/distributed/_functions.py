@@ -48,8 +48,7 @@ class SyncBatchNorm(Function):
         ctx.save_for_backward(input, weight)
         parameters = [p if p is None else p._array for p in (weight, bias)]
         factors = norm.factors(ctx.mean, ctx.scale, *parameters)
-        out: Tensor = wrap(formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x))
-        return out
+        return wrap(formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x))
 
     @staticmethod
     @once_differentiable

@@ -349,8 +349,7 @@ class Reducer:
             self._in_progress.append(bucket.test)
 
     def _sum(self, numbers: Array) -> Callable[[], Any]:
-        test: Callable[[], Any] = self._comm.Iallreduce(mpi().IN_PLACE, numbers, mpi().SUM).Test
-        return test
+        return self._comm.Iallreduce(mpi().IN_PLACE, numbers, mpi().SUM).Test
 
     def _reduce_used(self) -> None:
         if self._comm is not None:

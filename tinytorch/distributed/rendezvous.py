@@ -287,7 +287,6 @@ def _connect(address: str, rank: int, world_size: int, timeout: float) -> None:
             f"processes that start each other, by mp.spawn for one, need MPICH, but mpi4py loads {vendor()}: "
             "start them by `python -m tinytorch.distributed.run` (torchrun), or by mpiexec"
         )
-    os.environ.update(without_launcher(os.environ))
     for name in os.environ.keys() - without_launcher(os.environ).keys():
         del os.environ[name]
     end = time.monotonic() + timeout

@@ -69,8 +69,7 @@ class SyncBatchNorm(_BatchNorm):
             if group.size() > 1:
                 parameters = self.weight, self.bias, mean, var
                 settings = self.eps, momentum, group, group.size()
-                result: Tensor = _functions.SyncBatchNorm.apply(input, *parameters, *settings)
-                return result
+                return _functions.SyncBatchNorm.apply(input, *parameters, *settings)
         return super()._normalize(input, mean, var, use_batch_stats, momentum)
 
     @classmethod

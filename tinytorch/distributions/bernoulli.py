@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import ProbsOrLogits, alias, broadcast_all
+from tinytorch.distributions.utils import ProbsOrLogits, alias, broadcast_all, formula
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.random import bernoulli
 from tinytorch.ops.sequences import arange
@@ -41,9 +41,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         mode[self.probs == 0.5] = float("nan")
         return mode
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = formula(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
@@ -60,9 +58,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._shape_support(arange(2, dtype=self._param.dtype), expand)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.probs.logit(),)
+    _natural_params: Any = formula(lambda self: (self.probs.logit(),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp().log1p()

@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.dirichlet import Dirichlet
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, formula
 from tinytorch.ops.create import tensor
 from tinytorch.ops.join import stack
 
@@ -37,13 +37,8 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(concentration, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self._dirichlet.mode[..., 0]
+    mean = formula(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = formula(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Tensor:
@@ -60,19 +55,10 @@ class Beta(ExponentialFamily):
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
-    @property
-    def concentration1(self) -> Tensor:
-        """The exponent of x, plus one."""
-        return self._dirichlet.concentration[..., 0]
+    concentration1 = formula(lambda self: self._dirichlet.concentration[..., 0], "The exponent of x, plus one.")
+    concentration0 = formula(lambda self: self._dirichlet.concentration[..., 1], "The exponent of 1 - x, plus one.")
 
-    @property
-    def concentration0(self) -> Tensor:
-        """The exponent of 1 - x, plus one."""
-        return self._dirichlet.concentration[..., 1]
-
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return self.concentration1, self.concentration0
+    _natural_params: Any = formula(lambda self: (self.concentration1, self.concentration0))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import ProbsOrLogits, alias, lazy_property, logits_to_probs, probs_to_logits
+from tinytorch.distributions.utils import ProbsOrLogits, alias, formula, lazy_property, logits_to_probs, probs_to_logits
 from tinytorch.kernels import dtypes, limits
 from tinytorch.ops.create import full
 from tinytorch.ops.join import broadcast_tensors
@@ -60,15 +60,9 @@ class Categorical(ProbsOrLogits, Distribution):
         """The probabilities."""
         return logits_to_probs(self.logits)
 
-    @property
-    def mean(self) -> Tensor:
-        return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
-
+    mean = formula(lambda self: full(self._extended_shape(), float("nan"), dtype=self.probs.dtype))
     variance = mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(-1)
+    mode = formula(lambda self: self.probs.argmax(-1))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         if not isinstance(sample_shape, Size):

@@ -8,7 +8,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import alias, broadcast_all
+from tinytorch.distributions.utils import alias, broadcast_all, formula
 from tinytorch.ops.create import empty, full
 
 __all__ = ["Cauchy"]
@@ -30,15 +30,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return full(self._extended_shape(), float("nan"), dtype=self.loc.dtype)
-
+    mean = formula(lambda self: full(self._extended_shape(), float("nan"), dtype=self.loc.dtype))
     mode = alias("loc")
-
-    @property
-    def variance(self) -> Tensor:
-        return full(self._extended_shape(), float("inf"), dtype=self.loc.dtype)
+    variance = formula(lambda self: full(self._extended_shape(), float("inf"), dtype=self.loc.dtype))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return self.loc + empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).cauchy_() * self.scale

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.gamma import Gamma
+from tinytorch.distributions.utils import formula
 
 __all__ = ["Chi2"]
 
@@ -25,7 +25,4 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    @property
-    def df(self) -> Tensor:
-        """The degrees of freedom."""
-        return self.concentration * 2
+    df = formula(lambda self: self.concentration * 2, "The degrees of freedom.")

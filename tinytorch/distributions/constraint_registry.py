@@ -61,18 +61,10 @@ transform_to = ConstraintRegistry()
 
 def _register_structures(to: ConstraintRegistry) -> None:
     """Register transforms of composite constraints, which are composed of those of their parts."""
-
-    @to.register(constraints.independent)
-    def to_independent(constraint: Any) -> Any:
-        return transforms.IndependentTransform(to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
-
-    @to.register(constraints.cat)
-    def to_cat(constraint: Any) -> Any:
-        return transforms.CatTransform([to(part) for part in constraint.cseq], constraint.dim, constraint.lengths)
-
-    @to.register(constraints.stack)
-    def to_stack(constraint: Any) -> Any:
-        return transforms.StackTransform([to(part) for part in constraint.cseq], constraint.dim)
+    independent, cat, stack = transforms.IndependentTransform, transforms.CatTransform, transforms.StackTransform
+    to.register(constraints.independent, lambda c: independent(to(c.base_constraint), c.reinterpreted_batch_ndims))
+    to.register(constraints.cat, lambda c: cat([to(part) for part in c.cseq], c.dim, c.lengths))
+    to.register(constraints.stack, lambda c: stack([to(part) for part in c.cseq], c.dim))
 
 
 def _to_bound(bound: str, direction: int) -> Callable[[Any], Any]:

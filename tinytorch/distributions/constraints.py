@@ -10,6 +10,7 @@ from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Tensor
+from tinytorch.distributions.utils import formula
 from tinytorch.ops.join import cat as concatenated
 from tinytorch.ops.join import stack as stacked
 
@@ -131,9 +132,7 @@ class _IndependentConstraint(Constraint):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
+    is_discrete: Any = formula(lambda self: self.base_constraint.is_discrete)
 
     @property
     def event_dim(self) -> Any:
@@ -165,13 +164,8 @@ class MixtureSameFamilyConstraint(Constraint):
             raise AssertionError(f"Expected base_constraint to be a Constraint, got {type(base_constraint)}")
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> Any:
-        return self.base_constraint.event_dim
+    is_discrete: Any = formula(lambda self: self.base_constraint.is_discrete)
+    event_dim: Any = formula(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         event = self.base_constraint.event_dim

@@ -8,7 +8,14 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    broadcast_all,
+    clamp_probs,
+    formula,
+    lazy_property,
+    logits_to_probs,
+)
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import full_like, ones_like, zeros_like
 from tinytorch.ops.masks import where
@@ -120,9 +127,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         log_zero, log_one = (-self.probs).log1p(), self.probs.log()
         return self.mean * (log_zero - log_one) - self._log_norm() - log_zero
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.logits,)
+    _natural_params: Any = formula(lambda self: (self.logits,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         outside = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)

@@ -8,6 +8,7 @@ from tinytorch.autograd.function import Function, once_differentiable
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
+from tinytorch.distributions.utils import formula
 from tinytorch.nn.functional import one_hot
 from tinytorch.ops.masks import where
 from tinytorch.ops.rejection import _dirichlet_grad, _sample_dirichlet
@@ -60,9 +61,7 @@ class Dirichlet(ExponentialFamily):
         c = self.concentration
         return (c - 1.0).xlogy(value).sum(-1) + c.sum(-1).lgamma() - c.lgamma().sum(-1)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.concentration.sum(-1, True)
+    mean = formula(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:
@@ -82,9 +81,7 @@ class Dirichlet(ExponentialFamily):
         total_term = (c.size(-1) - total) * total.digamma()
         return c.lgamma().sum(-1) - total.lgamma() - total_term - ((c - 1.0) * c.digamma()).sum(-1)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.concentration,)
+    _natural_params: Any = formula(lambda self: (self.concentration,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.lgamma().sum(-1) - x.sum(-1).lgamma()

@@ -36,6 +36,13 @@ class Distribution:
     # The parameters that `expand` expands, if they differ from those in `arg_constraints`.
     _expanded_params: Any = None
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, member in vars(cls).items():  # by the names of their functions, `help` finds the docstrings below
+            function: Any = getattr(member, "fget", None)
+            if getattr(function, "__name__", "") == "<lambda>":
+                function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
+
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Set whether distributions check their arguments by default.

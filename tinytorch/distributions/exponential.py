@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, formula
 from tinytorch.ops.create import empty, zeros_like
 
 __all__ = ["Exponential"]
@@ -30,19 +30,10 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def mode(self) -> Tensor:
-        return zeros_like(self.rate)
-
+    mean = formula(lambda self: self.rate.reciprocal())
+    mode = formula(lambda self: zeros_like(self.rate))
     stddev = mean
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+    variance = formula(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
@@ -61,9 +52,7 @@ class Exponential(ExponentialFamily):
     def entropy(self) -> Tensor:
         return 1.0 - self.rate.log()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (-self.rate,)
+    _natural_params: Any = formula(lambda self: (-self.rate,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return -(-x).log()

@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, formula
 from tinytorch.kernels.limits import finfo
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import empty, zeros_like
@@ -42,17 +42,9 @@ class Geometric(ProbsOrLogits, Distribution):
                     f"{self!r} to be positive but found invalid values:\n{value.detach()[~valid]}"
                 )
 
-    @property
-    def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self) -> Tensor:
-        return zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+    mean = formula(lambda self: 1.0 / self.probs - 1.0)
+    mode = formula(lambda self: zeros_like(self.probs))
+    variance = formula(lambda self: (1.0 / self.probs - 1.0) / self.probs)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

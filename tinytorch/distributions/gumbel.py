@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
-from tinytorch.distributions.utils import alias, broadcast_all, euler_constant
+from tinytorch.distributions.utils import alias, broadcast_all, euler_constant, formula
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import full_like, ones_like
 
@@ -45,19 +45,10 @@ class Gumbel(TransformedDistribution):
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * euler_constant
-
+    mean = formula(lambda self: self.loc + self.scale * euler_constant)
     mode = alias("loc")
-
-    @property
-    def stddev(self) -> Tensor:
-        return (math.pi / math.sqrt(6)) * self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    stddev = formula(lambda self: (math.pi / math.sqrt(6)) * self.scale)
+    variance = formula(lambda self: self.stddev.pow(2))
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)

@@ -10,6 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.cauchy import Cauchy
 from tinytorch.distributions.half_normal import FoldedDistribution
 from tinytorch.distributions.transforms import AbsTransform
+from tinytorch.distributions.utils import formula
 from tinytorch.ops.create import as_tensor, full
 
 __all__ = ["HalfCauchy"]
@@ -29,13 +30,8 @@ class HalfCauchy(FoldedDistribution):
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.scale.dtype))
+    variance = formula(lambda self: self.base_dist.variance)
 
     def log_prob(self, value: Any) -> Tensor:
         return super().log_prob(as_tensor(value, dtype=self.scale.dtype))

@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AbsTransform
-from tinytorch.distributions.utils import alias
+from tinytorch.distributions.utils import alias, formula
 from tinytorch.ops.create import zeros_like
 
 __all__ = ["HalfNormal"]
@@ -21,12 +21,8 @@ class FoldedDistribution(TransformedDistribution):
 
     support = constraints.nonnegative
     has_rsample = True
-
     scale = alias("base_dist.scale", "The scale of x.")
-
-    @property
-    def mode(self) -> Tensor:
-        return zeros_like(self.scale)
+    mode = formula(lambda self: zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -58,10 +54,5 @@ class HalfNormal(FoldedDistribution):
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mean = formula(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = formula(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))

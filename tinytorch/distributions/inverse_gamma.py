@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import PowerTransform
-from tinytorch.distributions.utils import alias
+from tinytorch.distributions.utils import alias, formula
 from tinytorch.ops.create import tensor
 
 __all__ = ["InverseGamma"]
@@ -40,9 +40,7 @@ class InverseGamma(TransformedDistribution):
         mean = self.rate / (self.concentration - 1)
         return mean.where(self.concentration > 1, float("inf"))
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = formula(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:

@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, PowerTransform
 from tinytorch.distributions.uniform import Uniform
-from tinytorch.distributions.utils import broadcast_all, euler_constant
+from tinytorch.distributions.utils import broadcast_all, euler_constant, formula
 from tinytorch.ops.create import full_like
 
 __all__ = ["Kumaraswamy"]
@@ -44,9 +44,7 @@ class Kumaraswamy(TransformedDistribution):
         one = 1 + n / a
         return (one.lgamma() + b.lgamma() - (one + b).lgamma()).exp() * b
 
-    @property
-    def mean(self) -> Tensor:
-        return self._moment(1)
+    mean = formula(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -55,9 +53,7 @@ class Kumaraswamy(TransformedDistribution):
         mode = ((a - 1) / (a * b - 1)).pow(a.reciprocal())
         return mode.masked_fill((b < 1) | (a < 1), float("nan"))
 
-    @property
-    def variance(self) -> Tensor:
-        return self._moment(2) - self.mean.pow(2)
+    variance = formula(lambda self: self._moment(2) - self.mean.pow(2))
 
     def entropy(self) -> Tensor:
         one, zero = 1 - self.concentration1.reciprocal(), 1 - self.concentration0.reciprocal()

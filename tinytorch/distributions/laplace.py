@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import alias, broadcast_all
+from tinytorch.distributions.utils import alias, broadcast_all, formula
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import empty
 
@@ -32,13 +32,8 @@ class Laplace(Distribution):
 
     mean = mode = alias("loc")
 
-    @property
-    def variance(self) -> Tensor:
-        return 2 * self.scale.pow(2)
-
-    @property
-    def stddev(self) -> Tensor:
-        return 2**0.5 * self.scale
+    variance = formula(lambda self: 2 * self.scale.pow(2))
+    stddev = formula(lambda self: 2**0.5 * self.scale)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -8,7 +8,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.binomial import Binomial
 from tinytorch.distributions.categorical import Categorical, CategoricalBased
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, formula
 from tinytorch.ops.create import ones_like, tensor, zeros
 
 __all__ = ["Multinomial"]
@@ -44,13 +44,8 @@ class Multinomial(CategoricalBased):
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = formula(lambda self: self.probs * self.total_count)
+    variance = formula(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         sample_shape = Size(sample_shape)

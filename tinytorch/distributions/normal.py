@@ -9,7 +9,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all, formula
 from tinytorch.ops.random import normal
 
 __all__ = ["Normal"]
@@ -35,10 +35,7 @@ class Normal(ExponentialFamily):
 
     mean = mode = alias("loc")
     stddev = alias("scale")
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    variance = formula(lambda self: self.stddev.pow(2))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -63,9 +60,7 @@ class Normal(ExponentialFamily):
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+    _natural_params: Any = formula(lambda self: (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()

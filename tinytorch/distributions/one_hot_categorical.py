@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.categorical import Categorical, CategoricalBased
-from tinytorch.distributions.utils import alias
+from tinytorch.distributions.utils import alias, formula
 from tinytorch.nn.functional import one_hot
 from tinytorch.ops.sequences import eye
 
@@ -32,14 +32,8 @@ class OneHotCategorical(CategoricalBased):
 
     _param = alias("_categorical._param")
     mean = alias("_categorical.probs")
-
-    @property
-    def mode(self) -> Tensor:
-        return one_hot(self._categorical.mode, self._event_shape[-1]).to(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return self._categorical.probs * (1 - self._categorical.probs)
+    mode = formula(lambda self: one_hot(self._categorical.mode, self._event_shape[-1]).to(self.probs))
+    variance = formula(lambda self: self._categorical.probs * (1 - self._categorical.probs))
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         indices = self._categorical.sample(Size(sample_shape))

@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import alias, broadcast_all
+from tinytorch.distributions.utils import alias, broadcast_all, formula
 from tinytorch.ops.rejection import poisson
 
 __all__ = ["Poisson"]
@@ -31,9 +31,7 @@ class Poisson(ExponentialFamily):
 
     mean = variance = alias("rate")
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate.floor()
+    mode = formula(lambda self: self.rate.floor())
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():
@@ -44,9 +42,7 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.rate.log(),)
+    _natural_params: Any = formula(lambda self: (self.rate.log(),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()

@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all, formula
 
 __all__ = ["StudentT"]
 
@@ -32,10 +32,7 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc.masked_fill(self.df <= 1, float("nan"))
-
+    mean = formula(lambda self: self.loc.masked_fill(self.df <= 1, float("nan")))
     mode = alias("loc")
 
     @property

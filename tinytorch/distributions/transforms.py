@@ -18,6 +18,7 @@ from tinytorch.distributions.utils import (
     _sum_rightmost,
     alias,
     broadcast_all,
+    formula,
     lazy_property,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
@@ -117,9 +118,12 @@ class Transform:
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def __eq__(self, other: object) -> bool:
-        return self is other
+        return self._equals(other)
 
     __hash__ = object.__hash__
+
+    def _equals(self, other: Any) -> bool:
+        return self is other
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return y = t(x)."""
@@ -188,13 +192,8 @@ class _InverseTransform(Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return self._inv.codomain
-
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._inv.domain
+    domain = constraints.dependent_property(lambda self: self._inv.codomain, is_discrete=False)
+    codomain = constraints.dependent_property(lambda self: self._inv.domain, is_discrete=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
@@ -206,10 +205,8 @@ class _InverseTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
 
-    def __eq__(self, other: object) -> bool:
+    def _equals(self, other: Any) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
-
-    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
@@ -244,10 +241,8 @@ class ComposeTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.parts = parts
 
-    def __eq__(self, other: object) -> bool:
+    def _equals(self, other: Any) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = object.__hash__
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -262,9 +257,7 @@ class ComposeTransform(Transform):
         extra_dims = event_dim - domain.event_dim
         return constraints.independent(domain, extra_dims) if extra_dims > 0 else domain
 
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self.inv.domain
+    codomain = constraints.dependent_property(lambda self: self.inv.domain, is_discrete=False)
 
     @lazy_property
     def bijective(self) -> bool:
@@ -386,13 +379,10 @@ class ReshapeTransform(Transform):
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size=cache_size)
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.out_shape))
+    domain = constraints.dependent_property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = constraints.dependent_property(
+        lambda self: constraints.independent(constraints.real, len(self.out_shape))
+    )
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -420,10 +410,8 @@ class ReshapeTransform(Transform):
 class _ParameterFree(Transform):
     """Base class of transforms without parameters, of which all instances are equal."""
 
-    def __eq__(self, other: object) -> bool:
+    def _equals(self, other: Any) -> bool:
         return type(other) is type(self)
-
-    __hash__ = object.__hash__
 
 
 class _Increasing(_ParameterFree):
@@ -477,12 +465,8 @@ class PowerTransform(Transform):
         """The sign of the exponent."""
         return self.exponent.sign()
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PowerTransform):
-            return False
-        return bool(self.exponent.eq(other.exponent).all().item())
-
-    __hash__ = object.__hash__
+    def _equals(self, other: Any) -> bool:
+        return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all().item())
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -615,15 +599,11 @@ class AffineTransform(Transform):
 
     codomain = domain
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, AffineTransform):
-            return False
-        return all(
+    def _equals(self, other: Any) -> bool:
+        return isinstance(other, AffineTransform) and all(
             one == two if isinstance(one, Number) and isinstance(two, Number) else bool((one == two).all().item())
             for one, two in ((self.loc, other.loc), (self.scale, other.scale))
         )
-
-    __hash__ = object.__hash__
 
     @property
     def sign(self) -> Any:
@@ -834,13 +814,8 @@ class _PartwiseTransform(Transform):
         """Combine constraints of the parts into one of the tensor."""
         raise NotImplementedError
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return self._constraint([t.domain for t in self.transforms])
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return self._constraint([t.codomain for t in self.transforms])
+    domain = constraints.dependent_property(lambda self: self._constraint([t.domain for t in self.transforms]))
+    codomain = constraints.dependent_property(lambda self: self._constraint([t.codomain for t in self.transforms]))
 
     def _checked(self, x: Tensor, length: int) -> Tensor:
         if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != length:
@@ -853,9 +828,7 @@ class _PartwiseTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         return self._join([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
 
-    @property
-    def bijective(self) -> Any:
-        return all(t.bijective for t in self.transforms)
+    bijective: Any = formula(lambda self: all(t.bijective for t in self.transforms))
 
 
 class CatTransform(_PartwiseTransform):

@@ -122,6 +122,11 @@ def alias(name: str, doc: str | None = None) -> Tensor:
     return cast(Tensor, property(attrgetter(name), doc=doc))
 
 
+def formula(compute: Callable[[Any], Any], doc: str | None = None) -> Tensor:
+    """Return a property that is computed by a function of the object."""
+    return cast(Tensor, property(compute, doc=doc))
+
+
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangles of matrices (..., D, D), row by row, as vectors.
 

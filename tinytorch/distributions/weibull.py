@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.exponential import Exponential
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, PowerTransform
-from tinytorch.distributions.utils import broadcast_all, euler_constant
+from tinytorch.distributions.utils import broadcast_all, euler_constant, formula
 from tinytorch.ops.create import ones_like
 
 __all__ = ["Weibull"]
@@ -42,9 +42,7 @@ class Weibull(TransformedDistribution):
         ]
         return new
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * (1 + self.concentration_reciprocal).lgamma().exp()
+    mean = formula(lambda self: self.scale * (1 + self.concentration_reciprocal).lgamma().exp())
 
     @property
     def mode(self) -> Tensor:

@@ -12,6 +12,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.multivariate_normal import MatrixParameterized, specified_matrix, to_scale_tril
+from tinytorch.distributions.utils import formula
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.linalg.matrices import cholesky_solve
@@ -95,9 +96,7 @@ class Wishart(MatrixParameterized, ExponentialFamily):
             "df": constraints.greater_than(self._event_shape[0] - 1),
         }
 
-    @property
-    def mean(self) -> Tensor:
-        return self.df[..., None, None] * self.covariance_matrix
+    mean = formula(lambda self: self.df[..., None, None] * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinytorch.kernels import special
-from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.checks import check_fits, check_floating, plain, refused, tensor_name
+from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, blockwise, rowwise, takes_out, threaded
-from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
+from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
+from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, square, total
 
 # NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
@@ -81,7 +83,7 @@ def fill(x: Array, mask: Array, value: Any) -> None:
 
 _MANY = 1 << 12  # below this size `np.where` is faster than the passes of `choose`
 
-# Rectifiers ---------------------------------------------------------------------------------------
+# Piecewise linear functions -----------------------------------------------------------------------
 
 
 _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
@@ -107,6 +109,8 @@ def relu_grad(g: Array, y: Array) -> Array:
 @threaded
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
+    check_floating("leaky_relu_cpu", x)
+    slope = plain("leaky_relu", "negative_slope", slope)
     if x.itemsize == 2:
         return leaky_relu(x.astype(np.float32), slope).astype(x.dtype)
     low = x * slope
@@ -124,8 +128,9 @@ def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
 
 @twin
 @threaded
-def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
+def elu(x: Array, alpha: float, scale: float, input_scale: float = 1.0) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
+    check_floating("elu_cpu", x)
     if x.dtype.kind == "V":
         return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
     low = np.minimum(x, 0) * input_scale  # no overflow where exp is not needed
@@ -147,10 +152,123 @@ def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float)
     return choose(x <= 0, g * low, g * scale)
 
 
+@elementwise
+def celu(x: Array, alpha: float) -> Array:
+    """Return x where it is positive, elsewhere alpha * (exp(x / alpha) - 1)."""
+    check_floating("elu_cpu", x)
+    if type(alpha) is not float:
+        alpha = plain("celu", "alpha", alpha)
+    return elu(x, alpha, 1.0, 1.0 / alpha)
+
+
+@elementwise
+def threshold(x: Array, threshold: float, value: float) -> Array:
+    """Return x where it is greater than the threshold, else the value."""
+    check_fits(x, threshold, value)
+    return choose(x <= threshold, np.full_like(x, value), x)
+
+
+def threshold_grad(g: Array, x: Array, threshold: float) -> Array:
+    """Return g times the derivative of `threshold`."""
+    return keep(g, np.logical_not(x <= threshold))
+
+
+@elementwise
+def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+    """Return x bounded to [min_val, max_val]."""
+    if x.dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    check_fits(x, min_val, max_val)
+    low, high = x.dtype.type(min_val), x.dtype.type(max_val)
+    if x.dtype.kind == "V":  # bfloat16, which NumPy's clip converts to float32
+        return np.minimum(np.maximum(x, low), high)
+    return np.clip(x, low, high)
+
+
+def hardtanh_grad(g: Array, x: Array, low: float, high: float) -> Array:
+    """Return g times the derivative of `hardtanh`."""
+    return keep(g, np.logical_not((x <= low) | (x >= high)))
+
+
+@elementwise
+def hardsigmoid(x: Array) -> Array:
+    """Return clip(x + 3, 0, 6) / 6."""
+    check_floating("hardsigmoid_cpu", x)
+    return (np.clip(x + 3, 0, 6) / 6).astype(x.dtype, copy=False)
+
+
+def hardsigmoid_grad(g: Array, x: Array) -> Array:
+    """Return g times the derivative of `hardsigmoid`."""
+    return keep(g, (x > -3) & (x < 3)) / 6
+
+
+@elementwise
+def hardshrink(x: Array, lambd: float) -> Array:
+    """Return x, but 0 where it is in [-lambd, lambd]."""
+    check_floating("hardshrink_cpu", x)
+    if type(lambd) is not float:
+        lambd = plain("hardshrink", "lambd", lambd)
+    return outside(x, x, lambd)
+
+
+@elementwise
+def softshrink(x: Array, lambd: float) -> Array:
+    """Return x moved towards 0 by lambd, and 0 where it is in [-lambd, lambd]."""
+    check_floating("softshrink_check", x)
+    if not lambd >= 0:
+        raise RuntimeError(
+            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype {tensor_name(x)}, but found "
+            f"{lambd:g}"
+        )
+    return (x - np.clip(x, -lambd, lambd)).astype(x.dtype, copy=False)
+
+
+def outside(g: Array, x: Array, lambd: float) -> Array:
+    """Return g where x is not in [-lambd, lambd], which has no NaN, else 0."""
+    return keep(g, np.logical_not((x >= -lambd) & (x <= lambd)))
+
+
+@elementwise
+def rrelu(x: Array, slopes: Array) -> Array:
+    """Return x times an array of slopes."""
+    return x * slopes
+
+
+def rrelu_grad(g: Array, x: Array, slopes: Array) -> Array:
+    """Return g times the derivative of `rrelu`."""
+    return g * slopes
+
+
+def piecewise_grad(kernel: Callable[..., Array], name: str, g: Array, x: Array, a: Any = None, b: Any = None) -> Array:
+    """Return the gradient of a piecewise linear function.
+
+    Args:
+        kernel: returns it, given the arrays g and x, which are not bfloat16, and the function's other arguments.
+        name: the function's name.
+        a, b: the other arguments; None where there are fewer.
+    """
+    rest = [plain(name, "value", each) for each in (a, b) if each is not None]
+    if g.dtype.kind == "V":
+        return kernel(widened(g), widened(x), *rest).astype(g.dtype)
+    return kernel(g, x, *rest)
+
+
+def prelu(x: Array, weight: Array) -> Array:
+    """Return x where it is positive, elsewhere weight * x."""
+    return where(x > 0, x, x * weight)
+
+
+def prelu_grad(g: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients of both inputs of `prelu`; the weight's is not summed yet."""
+    above = x > 0
+    return where(above, g, g * weight), keep(g * x, np.logical_not(above))
+
+
 @twin
 @threaded
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
+    check_floating("hardswish_cpu", x)
     if x.dtype.kind == "V":
         return hardswish(x.astype(np.float32)).astype(x.dtype)
     factor = np.clip(x + 3, 0, 6)
@@ -186,10 +304,18 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     return 1 / (np.exp(out) + 1)
 
 
+def glu(x: Array, dim: int) -> tuple[Array, Array]:
+    """Return a * sigmoid(b), where a and b are the halves of x along `dim`, and sigmoid(b)."""
+    a, b = np.split(x, 2, dim)
+    gate = sigmoid(b)
+    return a * gate, gate
+
+
 @twin
 @threaded
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
+    check_floating("silu_cpu", x)
     divisor = np.exp(-x)
     divisor += 1
     return x / divisor
@@ -229,14 +355,26 @@ def _log1p(x: Array) -> Array:
 @threaded
 def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
+    check_floating("log_sigmoid_cpu", x)
     out = _log1p(np.exp(-np.abs(x)))
     return np.minimum(x, 0) - out
+
+
+@elementwise
+def logsigmoid(x: Array) -> Array:
+    """Return `log_sigmoid(x)` in C order, as in PyTorch."""
+    out = log_sigmoid(x)
+    return out if out.flags.c_contiguous else out.copy("C")
 
 
 @twin
 @threaded
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
+    check_floating("softplus_cpu", x)
+    given = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
+    if given[0] is not beta or given[1] is not threshold:
+        return softplus(x, *given)
     if x.itemsize == 2:
         return softplus(x.astype(np.float32), beta, threshold).astype(x.dtype)
     scaled = x * beta
@@ -250,6 +388,9 @@ def softplus(x: Array, beta: float, threshold: float) -> Array:
 @threaded
 def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
     """Return g times the derivative of `softplus`."""
+    given = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
+    if given[0] is not beta or given[1] is not threshold:
+        return softplus_grad(g, x, *given)
     scaled = widened(x) * beta
     inner = g * sigmoid(scaled)
     return choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
@@ -261,6 +402,7 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
 @threaded
 def mish(x: Array) -> Array:
     """Return x * tanh(log(1 + exp(x)))."""
+    check_floating("mish_cpu", x)
     if x.itemsize == 2:
         return mish(x.astype(np.float32)).astype(x.dtype)
     e = np.exp(np.minimum(x, 20))
@@ -331,10 +473,20 @@ def _logistic(x: Array) -> Array:
 @threaded
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
+    check_floating("GeluKernelImpl", x)
     wide = widened(x)
     out = _tanh_cdf(wide) if approximate == "tanh" else _normal_cdf(wide)
     out *= wide
     return out.astype(x.dtype, copy=False)
+
+
+@elementwise
+def checked_gelu(x: Array, *, approximate: str) -> Array:
+    """Return `gelu(x, approximate)`; RuntimeError for an approximation of another name than "none" and "tanh"."""
+    if approximate not in ("none", "tanh"):
+        check_floating("GeluKernelImpl", x)
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return gelu(x, approximate)
 
 
 @twin
@@ -435,6 +587,30 @@ def softmax_grad(g: Array, out: Array, axis: int) -> Array:
 def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
     """Return the gradient through log_softmax, `g - exp(out) * sum(g)`."""
     return g - np.exp(out) * (total(g, (axis,), keepdims=True) if g.ndim else g)
+
+
+def softmax_along(x: Array, dim: int) -> Array:
+    """Return `softmax` of floating-point numbers along a dimension, which may be negative."""
+    if x.dtype.kind not in FLOATS and x.size:
+        raise refused("softmax_lastdim_kernel_impl", x)
+    return softmax(x, dim if 0 <= dim < x.ndim else axis_of(dim, x.ndim, "softmax"))
+
+
+def log_softmax_along(x: Array, dim: int) -> Array:
+    """Return `log_softmax` of floating-point numbers along a dimension, which may be negative."""
+    if x.dtype.kind not in FLOATS and x.size:
+        raise refused("log_softmax_lastdim_kernel_impl", x)
+    return log_softmax(x, dim if 0 <= dim < x.ndim else axis_of(dim, x.ndim, "log_softmax"))
+
+
+def softmax_grad_along(g: Array, out: Array, dim: int) -> Array:
+    """Return the gradient through `softmax_along`."""
+    return softmax_grad(g, out, axis_of(dim, out.ndim, "softmax"))
+
+
+def log_softmax_grad_along(g: Array, out: Array, dim: int) -> Array:
+    """Return the gradient through `log_softmax_along`."""
+    return log_softmax_grad(g, out, axis_of(dim, out.ndim, "log_softmax"))
 
 
 @twin

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import tensor_name
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
 from tinytorch.kernels.products import product
@@ -87,7 +89,7 @@ def attend(
 ) -> None:
     """Write the softmax of the scores into `weights`, and its product with the values into `out`.
 
-    All are matrices with the same leading dimensions, to which a mask broadcasts; the arguments are those of `forward`.
+    All are matrices with the same leading dimensions, to which a mask broadcasts; arguments as of `attention`.
     (With `is_causal`, it is undefined whether a NaN after a query's position affects the query's result.)
     """
     kt = key.swapaxes(-1, -2)
@@ -106,19 +108,21 @@ def attend(
     _by_parts(work, weights)
 
 
-def forward(
-    query: Array, key: Array, value: Array, mask: Array | None, keep: Array | None, is_causal: bool, scale: float
+def attention(
+    query: Array, key: Array, value: Array, attn_mask: Array | None, keep: Array | None, is_causal: bool, scale: float
 ) -> tuple[Array, Array]:
-    """Return `softmax(query @ key.T * scale + mask) * keep @ value`, and the softmax.
+    """Return `softmax(query @ key.T * scale + attn_mask) * keep @ value`, and the softmax.
 
     Args:
         query, key, value: matrices (*, L, E), (*, S, E), (*, S, Ev), of which the leading dimensions broadcast.
-        mask: added to the scores, or booleans (False: no attention); broadcasts to (*, L, S).
+        attn_mask: added to the scores, or booleans (False: no attention); broadcasts to (*, L, S).
         keep: factors of the weights (*, L, S), from dropout.
         is_causal: whether a query attends only to the keys up to its position.
         scale: factor of the scores.
     """
     dtype = query.dtype
+    if dtype.kind not in FLOATS:
+        raise RuntimeError(f"expected scalar type Float but found {tensor_name(query)}")
     q, k, v = (_matrices(widened(x)) for x in (query, key, value))
     length, keys = q.shape[-2], k.shape[-2]
     batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
@@ -130,7 +134,7 @@ def forward(
     like_query = same and query.shape == shape and 0 not in q.strides
     out = np.empty_like(q, shape=shape, order="K" if like_query else "C")
 
-    attend(q, k, v, keep, is_causal, float(scale), weights, out, mask)
+    attend(q, k, v, keep, is_causal, float(scale), weights, out, attn_mask)
     return out.astype(dtype, copy=False), weights
 
 
@@ -181,7 +185,7 @@ def attend_grad(
     _by_parts(work, weights)
 
 
-def backward(
+def attention_grad(
     g: Array,
     needs: tuple[bool, ...],
     query: Array,

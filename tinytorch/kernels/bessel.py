@@ -9,6 +9,7 @@ the NIST Digital Library of Mathematical Functions (DLMF, https://dlmf.nist.gov)
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -172,6 +173,12 @@ _AIRY_V = (
 )  # fmt: skip
 _Z_OF_2, _Z_OF_5 = 2 / 3 * 2**1.5, 2 / 3 * 5**1.5
 
+
+def _kernel(function: Callable[..., Array], *given: Any) -> Callable[[Array], Array]:
+    """Return the kernel of a function whose first arguments are given."""
+    return functools.partial(in_double, functools.partial(function, *given) if given else function)
+
+
 # Modified functions -------------------------------------------------------------------------------
 
 # The power series by (x / 2)², of I0(x) and of I1(x) / (x / 2) (DLMF 10.25.2).
@@ -184,7 +191,7 @@ def _small_i(x: Array, order: int) -> Array:
     return value * half if order else value
 
 
-def _modified(order: int, large: Table, scaled: bool) -> Callable[[Array], Array]:
+def _modified(order: int, large: Table, scaled: bool, x: Array) -> Array:
     def near(x: Array) -> Array:
         value = _small_i(x, order)
         return np.exp(-np.abs(x)) * value if scaled else value
@@ -196,14 +203,14 @@ def _modified(order: int, large: Table, scaled: bool) -> Callable[[Array], Array
             value = np.exp(a) * value
         return np.copysign(value, x) if order else value
 
-    return lambda x: by_parts((x,), (np.abs(x) <= 8, near), (np.abs(x) > 8, far))
+    return by_parts((x,), (np.abs(x) <= 8, near), (np.abs(x) > 8, far))
 
 
-i0, i0e = (in_double(_modified(0, _I0_LARGE, scaled)) for scaled in (False, True))
-i1, i1e = (in_double(_modified(1, _I1_LARGE, scaled)) for scaled in (False, True))
+i0, i0e = (_kernel(_modified, 0, _I0_LARGE, scaled) for scaled in (False, True))
+i1, i1e = (_kernel(_modified, 1, _I1_LARGE, scaled) for scaled in (False, True))
 
 
-def _second(order: int, small: Table, large: Table, scaled: bool) -> Callable[[Array], Array]:
+def _second(order: int, small: Table, large: Table, scaled: bool, x: Array) -> Array:
     def near(x: Array) -> Array:
         rest = mapped(x * x, 0, 4, small)
         logs = np.log(x / 2) * _small_i(x, order)
@@ -214,11 +221,11 @@ def _second(order: int, small: Table, large: Table, scaled: bool) -> Callable[[A
         value = mapped(2 / x, 0, 1, large) / np.sqrt(x)
         return value if scaled else np.exp(-x) * value
 
-    return lambda x: by_parts((x,), ((x > 0) & (x <= 2), near), (x > 2, far), (x == 0, lambda x: np.inf))
+    return by_parts((x,), ((x > 0) & (x <= 2), near), (x > 2, far), (x == 0, lambda x: np.inf))
 
 
-k0, k0e = (in_double(_second(0, _K0_SMALL, _K0_LARGE, scaled)) for scaled in (False, True))
-k1, k1e = (in_double(_second(1, _K1_SMALL, _K1_LARGE, scaled)) for scaled in (False, True))
+k0, k0e = (_kernel(_second, 0, _K0_SMALL, _K0_LARGE, scaled) for scaled in (False, True))
+k1, k1e = (_kernel(_second, 1, _K1_SMALL, _K1_LARGE, scaled) for scaled in (False, True))
 
 # Bessel functions ---------------------------------------------------------------------------------
 
@@ -238,19 +245,16 @@ def _wave(a: Array, order: int, p: Table, q: Table, second: bool) -> Array:
     return value * math.sqrt(2 / math.pi) / np.sqrt(a)
 
 
-def _first_kind(order: int, root: tuple[float, float], table: Table, p: Table, q: Table) -> Callable[[Array], Array]:
-    def kernel(x: Array) -> Array:
-        a = np.abs(x)
-        near, far = (lambda a: _near_zero(a, order, root, table)), (lambda a: _wave(a, order, p, q, False))
-        out = by_parts((a,), (a <= 5, near), (a > 5, far))
-        return np.where(x < 0, -out, out) if order else out
-
-    return kernel
+def _first_kind(order: int, root: tuple[float, float], table: Table, p: Table, q: Table, x: Array) -> Array:
+    a = np.abs(x)
+    near, far = (lambda a: _near_zero(a, order, root, table)), (lambda a: _wave(a, order, p, q, False))
+    out = by_parts((a,), (a <= 5, near), (a > 5, far))
+    return np.where(x < 0, -out, out) if order else out
 
 
 def _second_kind(
-    order: int, root: tuple[float, float], table: Table, rest: Table, p: Table, q: Table
-) -> Callable[[Array], Array]:
+    order: int, root: tuple[float, float], table: Table, rest: Table, p: Table, q: Table, x: Array
+) -> Array:
     def near(x: Array) -> Array:
         logs = np.log(x) * _near_zero(x, order, root, table)
         if order:
@@ -260,13 +264,13 @@ def _second_kind(
     def far(x: Array) -> Array:
         return _wave(x, order, p, q, True)
 
-    return lambda x: by_parts((x,), ((x > 0) & (x <= 5), near), (x > 5, far), (x == 0, lambda x: -np.inf))
+    return by_parts((x,), ((x > 0) & (x <= 5), near), (x > 5, far), (x == 0, lambda x: -np.inf))
 
 
-bessel_j0 = in_double(_first_kind(0, _ROOT_0, _J0, _P0, _Q0))
-bessel_j1 = in_double(_first_kind(1, _ROOT_1, _J1, _P1, _Q1))
-bessel_y0 = in_double(_second_kind(0, _ROOT_0, _J0, _Y0, _P0, _Q0))
-bessel_y1 = in_double(_second_kind(1, _ROOT_1, _J1, _Y1, _P1, _Q1))
+bessel_j0 = _kernel(_first_kind, 0, _ROOT_0, _J0, _P0, _Q0)
+bessel_j1 = _kernel(_first_kind, 1, _ROOT_1, _J1, _P1, _Q1)
+bessel_y0 = _kernel(_second_kind, 0, _ROOT_0, _J0, _Y0, _P0, _Q0)
+bessel_y1 = _kernel(_second_kind, 1, _ROOT_1, _J1, _Y1, _P1, _Q1)
 
 
 def _spherical(x: Array) -> Array:
@@ -276,7 +280,7 @@ def _spherical(x: Array) -> Array:
     return out
 
 
-spherical_bessel_j0 = in_double(_spherical)
+spherical_bessel_j0 = _kernel(_spherical)
 
 # Airy's function ----------------------------------------------------------------------------------
 
@@ -306,4 +310,4 @@ def _airy(x: Array) -> Array:
     )
 
 
-airy_ai = in_double(_airy)
+airy_ai = _kernel(_airy)

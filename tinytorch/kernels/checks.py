@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,14 @@ def tensor_name(x: Any) -> str:
 def refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
     return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
+
+
+def refusing(kernel: Callable[..., Any], name: str, kinds: str, *operands: Any) -> Any:
+    """Return `kernel(*operands)`; raise PyTorch's error for an array of one of NumPy's dtype kinds `kinds`."""
+    for each in operands:
+        if hasattr(each, "dtype") and each.dtype.kind in kinds:
+            raise refused(name, each)
+    return kernel(*operands)
 
 
 def check_floating(kernel: str, x: Any) -> None:

@@ -29,6 +29,7 @@ from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks, get_threads, parallel_for
+from tinytorch.kernels.shape import channels_last, with_channels_last
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -334,6 +335,39 @@ def _depthwise_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding:
 
     blocks(work, samples, y.size // samples)
     return functools.reduce(np.add, [sums[begin] for begin in sorted(sums)])
+
+
+# In the memory format of the input ----------------------------------------------------------------
+
+
+def convolution(
+    x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, size: Sizes | None
+) -> Array:
+    """Return `conv` of the arguments in the memory format of input or weight."""
+    return _formatted(conv(x, w, b, stride, padding, dilation, groups, size), x, w)
+
+
+def transposed_convolution(
+    y: Array, w: Array, b: Array | None, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> Array:
+    """Return `conv_input` of the arguments, plus `b`, in the memory format of input or weight."""
+    out = conv_input(y, w, size, stride, padding, dilation, groups)
+    if b is not None:
+        out += b.reshape((-1, *(1,) * len(size)))
+    return _formatted(out, y, w)
+
+
+def _formatted(out: Array, x: Array, w: Array) -> Array:
+    """Return a convolution's result in the memory format of its input or its kernels, whichever has its channels last.
+
+    PyTorch's kernels do so, and later ops that draw random numbers (`dropout`) draw them in the order of memory. For
+    volumes PyTorch has such kernels in single precision only.
+    """
+    for each in (x, w):
+        strides = each.strides
+        if strides[1] <= strides[-1] and channels_last(each):
+            return out if out.ndim == 5 and out.dtype.itemsize != 4 else with_channels_last(out)
+    return out
 
 
 # Columns as ops -----------------------------------------------------------------------------------

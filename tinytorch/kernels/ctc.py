@@ -59,6 +59,24 @@ def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_length
     return ended(x, alpha, lengths, target_lengths), alpha
 
 
+def ctc_losses(x: Array, problem: tuple[Array, ...], blank: int, zero_infinity: bool) -> tuple[Array, Array]:
+    """Return the results of `forward`; the last two arguments are for the gradient."""
+    return forward(x, *problem)
+
+
+def ctc_slope(x: Array, problem: tuple[Array, ...], blank: int, zero_infinity: bool, alpha: Array | None) -> Array:
+    """Return the derivative of each loss of `ctc_losses`; alpha is computed if it is None."""
+    labels, skips, lengths, target_lengths = problem
+    alpha = forward(x, *problem)[1] if alpha is None else alpha
+    losses = ended(x, alpha, lengths, target_lengths)
+    return gradient(x, labels, skips, lengths, target_lengths, losses, alpha, blank, zero_infinity)
+
+
+def ctc_grad(g: Array, x: Array, slope: Array) -> Array:
+    """Return the gradient of `ctc_losses`, given the derivative of each loss."""
+    return g[:, None] * slope
+
+
 def ended(x: Array, alpha: Array, lengths: Array, target_lengths: Array) -> Array:
     """Return the losses, given alpha: an alignment ends with the last label or the blank after it."""
     sequence = np.arange(len(lengths))

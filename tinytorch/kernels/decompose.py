@@ -53,6 +53,27 @@ def first_failure(info: Any) -> tuple[int | None, int]:
     return (k if info.ndim else None), int(flat[k])
 
 
+# Constant matrices --------------------------------------------------------------------------------
+
+
+def identity(x: Any, rows: int, columns: int | None = None) -> Any:
+    """Return a matrix with ones on its diagonal, of the dtype of `x`."""
+    return np.eye(rows, columns, dtype=x.dtype)
+
+
+def zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Return zeros of the shape of `x` or another shape."""
+    return np.zeros_like(x, shape=shape)
+
+
+# Determinants -------------------------------------------------------------------------------------
+
+
+def slogdet(x: Any) -> tuple[Any, ...]:
+    """Return the signs of determinants, and the logarithms of their magnitudes."""
+    return plain(x, np.linalg.slogdet(x))
+
+
 # Inverses and systems -----------------------------------------------------------------------------
 
 
@@ -75,20 +96,20 @@ def inverse_info(x: Any) -> tuple[Any, Any]:
     return solve_info(x, np.broadcast_to(identity, x.shape))
 
 
-def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
+def solve(x: Any, y: Any, left: bool, vector: bool, name: str) -> Any:
     """Return the solution X of A X = B (X A = B unless `left`) for stacks that broadcast, or raise PyTorch's error.
 
     Args:
-        a: `(..., n, n)`.
-        b: `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
+        x: A, `(..., n, n)`.
+        y: B, `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
         left: whether A is to the left of X.
-        vector: whether `b` is a stack of vectors.
+        vector: whether `y` is a stack of vectors.
         name: the function in the error's message.
     """
     try:
-        return _sided(np.linalg.solve, a, b, left, vector)
+        return _sided(np.linalg.solve, x, y, left, vector)
     except np.linalg.LinAlgError:
-        _, info = solve_info(a, b, left, vector)
+        _, info = solve_info(x, y, left, vector)
         k, _ = first_failure(info)
         raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
 
@@ -103,53 +124,55 @@ def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
     return by_columns(function(a, b))
 
 
-def solve_info(a: Any, b: Any, left: bool = True, vector: bool = False) -> tuple[Any, Any]:
+def solve_info(x: Any, y: Any, left: bool = True, vector: bool = False) -> tuple[Any, Any]:
     """Return X of `solve`, undefined for a singular A, and per A the column (from 1) of its first zero pivot, or 0."""
-    info = np.zeros_like(a, shape=a.shape[:-2], dtype=np.int32)
+    info = np.zeros_like(x, shape=x.shape[:-2], dtype=np.int32)
     try:
-        return _sided(np.linalg.solve, a, b, left, vector), info
+        return _sided(np.linalg.solve, x, y, left, vector), info
     except np.linalg.LinAlgError:
-        factors, pivots, info = lu(a if left else a.swapaxes(-1, -2))
+        factors, pivots, info = lu(x if left else x.swapaxes(-1, -2))
 
         def by_factors(_: Any, b: Any) -> Any:
             return lu_solve(factors, pivots, b, True, False)
 
-        x = _sided(by_factors, a, b, left, vector)
+        solution = _sided(by_factors, x, y, left, vector)
         if not info.any():  # LAPACK found a zero pivot, which `lu` rounds differently
-            info = np.where(np.linalg.cond(a) >= 1 / np.finfo(a.dtype).eps, a.shape[-1], info)
+            info = np.where(np.linalg.cond(x) >= 1 / np.finfo(x.dtype).eps, x.shape[-1], info)
             info = info.astype(np.int32)
-        return x, info
+        return solution, info
 
 
-def triangular(a: Any, b: Any, upper: bool, unit: bool, left: bool = True) -> Any:
+def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> Any:
     """Return the column-major solution X of A X = B for triangular A; there is no error if A is singular.
 
     The other triangle of A is not read. The system is halved recursively, so that most of the work is in products of
     matrices.
 
     Args:
-        a, b: `(..., n, n)` and `(..., n, k)` (`(..., k, n)` unless `left`); leading dimensions broadcast.
+        x, y: A, `(..., n, n)`, and B, `(..., n, k)` (`(..., k, n)` unless `left`); leading dimensions broadcast.
         upper: whether A is the upper triangle.
         unit: whether the diagonal is taken as ones.
         left: solve A X = B; else X A = B.
     """
     if not left:
-        rows = _triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit)
+        rows = triangular(x.swapaxes(-1, -2), y.swapaxes(-1, -2), not upper, unit)
         return by_columns(rows.swapaxes(-1, -2))
-    return _triangular(a, b, upper, unit)
-
-
-def _triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    n, k = b.shape[-2:]
-    x = np.empty_like(b, shape=(*batch, k, n), order="C").swapaxes(-1, -2)
+    n, k = y.shape[-2:]
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    solution = np.empty_like(y, shape=(*batch, k, n), order="C").swapaxes(-1, -2)
     if upper:
-        x[...] = b
-        _back_substitute(a, x, unit)
-        return x
-    x[...] = b[..., ::-1, :]  # with the order of the unknowns reversed, the system is upper triangular
-    _back_substitute(a[..., ::-1, ::-1].copy(), x, unit)
-    return by_columns(x[..., ::-1, :])
+        solution[...] = y
+        _back_substitute(x, solution, unit)
+        return solution
+    solution[...] = y[..., ::-1, :]  # with the order of the unknowns reversed, the system is upper triangular
+    _back_substitute(x[..., ::-1, ::-1].copy(), solution, unit)
+    return by_columns(solution[..., ::-1, :])
+
+
+def triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> tuple[Any, Any]:
+    """Return the solutions of `triangular`, and the coefficients broadcast to the batch of the solutions."""
+    solution = triangular(x.swapaxes(-1, -2) if transpose else x, y, upper is not transpose, unit)
+    return solution, by_columns(np.broadcast_to(x, (*solution.shape[:-2], *x.shape[-2:])))
 
 
 def _back_substitute(a: Any, x: Any, unit: bool) -> None:
@@ -225,27 +248,32 @@ def permutation(pivots: Any, m: int) -> Any:
     return rows.reshape((*pivots.shape[:-1], m))
 
 
-def lu_solve(factors: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> Any:
+def permutation_matrix(pivots: Any, m: int, dtype: Any) -> Any:
+    """Return the P of `P L U`, `(..., m, m)`, by LAPACK's pivots."""
+    return (np.arange(m)[:, None] == permutation(pivots, m)[..., None, :]).astype(dtype)
+
+
+def lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
     """Return the solution X of A X = B by the factors of `lu`; leading dimensions broadcast.
 
     X is column-major; row-major unless `left`.
 
     Args:
-        factors, pivots: the results of `lu` for A.
-        b: `(..., n, k)`; `(..., k, n)` unless `left`.
+        x, pivots: the results of `lu` for A.
+        y: B, `(..., n, k)`; `(..., k, n)` unless `left`.
         left: solve A X = B; else X A = B.
         adjoint: use the transpose of A.
     """
     if not left:
-        return lu_solve(factors, pivots, b.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
-    rows = permutation(pivots, factors.shape[-1])
+        return lu_solve(x, pivots, y.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
+    rows = permutation(pivots, x.shape[-1])
     if adjoint:  # A^T = U^T L^T P^T
-        turned = factors.swapaxes(-1, -2)
-        x = triangular(turned, b, False, False)
-        x = triangular(turned, x, True, True)
-        return by_columns(_rows(x, rows.argsort(-1)))
-    x = triangular(factors, _rows(b, rows), False, True)
-    return triangular(factors, x, True, False)
+        turned = x.swapaxes(-1, -2)
+        solution = triangular(turned, y, False, False)
+        solution = triangular(turned, solution, True, True)
+        return by_columns(_rows(solution, rows.argsort(-1)))
+    solution = triangular(x, _rows(y, rows), False, True)
+    return triangular(x, solution, True, False)
 
 
 def _rows(x: Any, rows: Any) -> Any:
@@ -255,16 +283,21 @@ def _rows(x: Any, rows: Any) -> Any:
     return np.take_along_axis(x, np.broadcast_to(rows, (*batch, rows.shape[-1]))[..., None], -2)
 
 
-def lu_unpack(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
+def lu_unpack(x: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return the P, L and U of compact factors."""
-    m, n = factors.shape[-2:]
+    m, n = x.shape[-2:]
     k = min(m, n)
-    rows = permutation(pivots, m)
     return (
-        (np.arange(m)[:, None] == rows[..., None, :]).astype(factors.dtype),
-        np.tril(factors[..., :k], -1) + np.eye(m, k, dtype=factors.dtype),
-        np.triu(factors[..., :k, :]),
+        permutation_matrix(pivots, m, x.dtype),
+        np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype),
+        np.triu(x[..., :k, :]),
     )
+
+
+def lu_parts(x: Any) -> tuple[Any, Any, Any]:
+    """Return the P, L and U of matrices."""
+    factors, pivots, _ = lu(x)
+    return lu_unpack(factors, pivots)
 
 
 # Cholesky -----------------------------------------------------------------------------------------
@@ -322,27 +355,27 @@ def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
     return a, info
 
 
-def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+def cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
     """Return the solution X of A X = B by the lower (or upper) Cholesky factors of A; leading dimensions broadcast."""
-    lower, turned = factor, factor.swapaxes(-1, -2)
+    lower, turned = x, x.swapaxes(-1, -2)
     if upper:
         lower, turned = turned, lower
-    return triangular(turned, triangular(lower, b, False, False), True, False)
+    return triangular(turned, triangular(lower, y, False, False), True, False)
 
 
-def cholesky_inverse(factor: Any, upper: bool) -> Any:
+def cholesky_inverse(x: Any, upper: bool) -> Any:
     """Return the inverses of matrices from their lower (or upper) Cholesky factors."""
-    identity = np.zeros_like(factor)
-    diagonal = np.arange(factor.shape[-1])
+    identity = np.zeros_like(x)
+    diagonal = np.arange(x.shape[-1])
     identity[..., diagonal, diagonal] = 1
-    zero = factor[..., diagonal, diagonal] == 0
+    zero = x[..., diagonal, diagonal] == 0
     if zero.any():
         k, column = first_failure(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
         raise LinAlgError(
             f"cholesky_inverse: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be "
             "completed because the input matrix is singular."
         )
-    return cholesky_solve(identity, factor, upper)
+    return cholesky_solve(identity, x, upper)
 
 
 # QR, singular values, eigenvalues -----------------------------------------------------------------
@@ -352,6 +385,11 @@ def qr(x: Any, mode: Any) -> tuple[Any, Any]:
     """Return Q and R."""
     q, r = plain(x, np.linalg.qr(x, mode))
     return by_columns(q), by_columns(r)
+
+
+def only_r(x: Any) -> tuple[Any, Any]:
+    """Return an empty array in place of Q, and R."""
+    return np.empty_like(x, shape=(0,)), by_columns(np.linalg.qr(x, "r"))
 
 
 def geqrf(x: Any) -> tuple[Any, Any]:
@@ -373,14 +411,19 @@ def reflections(x: Any, tau: Any) -> tuple[Any, Any]:
     return v, triangular(scaled, tau[..., None] * np.eye(k, dtype=x.dtype), True, True)
 
 
-def reflect(x: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
+def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
     """Return `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or its transpose."""
     if not left:
-        return by_columns(reflect(x, tau, c.swapaxes(-1, -2), True, not transpose).swapaxes(-1, -2))
+        return by_columns(reflect(x, tau, y.swapaxes(-1, -2), True, not transpose).swapaxes(-1, -2))
     v, factor = reflections(x, tau)
     if transpose:
         factor = factor.swapaxes(-1, -2)
-    return by_columns(c - np.matmul(v, np.matmul(factor, np.matmul(v.swapaxes(-1, -2), c))))
+    return by_columns(y - np.matmul(v, np.matmul(factor, np.matmul(v.swapaxes(-1, -2), y))))
+
+
+def householder(x: Any, tau: Any) -> Any:
+    """Return the first columns of the Q of Householder reflections."""
+    return reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
 
 
 _SVD = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
@@ -424,41 +467,65 @@ def eigvalsh(x: Any, lower: bool) -> Any:
         raise LinAlgError(_EIGH) from None
 
 
-def least_squares(a: Any, b: Any, bound: float, driver: str) -> tuple[Any, Any, Any, Any]:
+def pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """Return the pseudoinverses; singular values up to a bound, absolute or relative to the largest, count as 0."""
+    if not x.size:
+        return np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], x.shape[-2]))
+    if hermitian:
+        values, vectors = eigh(x, True)
+        sizes, left, right = np.abs(values), vectors, vectors.swapaxes(-1, -2)
+    else:
+        left, values, right = svd(x, False)
+        sizes = values
+    bound = np.maximum(atol, rtol * sizes.max(-1))[..., None]
+    scaled = np.where(sizes > bound, 1 / np.where(sizes > bound, values, 1), 0).astype(x.dtype)
+    return np.matmul(right.swapaxes(-1, -2) * scaled[..., None, :], left.swapaxes(-1, -2))
+
+
+def rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """Return the numbers of singular values that do not count as 0, see `pinv`."""
+    if not x.shape[-1] or not x.shape[-2]:
+        return np.zeros_like(x, shape=x.shape[:-2], dtype=np.int64)
+    values = np.abs(eigvalsh(x, True)) if hermitian else svdvals(x)
+    bound = np.maximum(atol, rtol * values.max(-1))
+    return (values > bound[..., None]).sum(-1)
+
+
+def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, Any, Any]:
     """Return the X of least norm that minimizes the norm of A X - B, residual sums of squares, ranks, singular values.
 
     Args:
-        a: `(..., m, n)`.
-        b: `(..., m, k)`, or vectors `(..., m)`; leading dimensions broadcast.
+        x: A, `(..., m, n)`.
+        y: B, `(..., m, k)`, or vectors `(..., m)`; leading dimensions broadcast.
         bound: singular values up to this multiple of the largest are treated as 0.
         driver: LAPACK's name of an algorithm: results that it does not compute are empty.
     """
-    m, n = a.shape[-2:]
-    vector = b.ndim == a.ndim - 1
-    columns = b[..., None] if vector else b
-    u, s, vh = svd(a, False)
+    m, n = x.shape[-2:]
+    vector = y.ndim == x.ndim - 1
+    columns = y[..., None] if vector else y
+    u, s, vh = svd(x, False)
     largest = s[..., :1] if s.shape[-1] else np.ones_like(s, shape=(*s.shape[:-1], 1))
     small = s <= largest * bound
-    inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(a.dtype)
-    x = np.matmul(u.swapaxes(-1, -2), columns) * inverse[..., None]
-    x = np.matmul(vh.swapaxes(-1, -2), x)
+    inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(x.dtype)
+    solution = np.matmul(u.swapaxes(-1, -2), columns) * inverse[..., None]
+    solution = np.matmul(vh.swapaxes(-1, -2), solution)
     rank = (~small).sum(-1)
-    nothing = np.empty_like(a, shape=(0,))
+    nothing = np.empty_like(x, shape=(0,))
     residuals = nothing
     if m > n and driver != "gelsy" and (rank == n).all():
-        residuals = np.square(np.matmul(a, x) - columns).sum(-2)
+        residuals = np.square(np.matmul(x, solution) - columns).sum(-2)
     # LAPACK overwrites B with X, which so has the strides of columns with max(m, n) elements.
     rows = max(m, n)
     if vector:
-        storage = np.empty_like(x, shape=(*x.shape[:-2], rows))
-        x = _into(storage[..., :n], x[..., 0])
+        storage = np.empty_like(solution, shape=(*solution.shape[:-2], rows))
+        solution = _into(storage[..., :n], solution[..., 0])
     else:
-        storage = np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], rows)).swapaxes(-1, -2)
-        x = _into(storage[..., :n, :], x)
+        storage = np.empty_like(solution, shape=(*solution.shape[:-2], solution.shape[-1], rows)).swapaxes(-1, -2)
+        solution = _into(storage[..., :n, :], solution)
     return (
-        x,
+        solution,
         residuals,
-        np.empty_like(a, shape=(0,), dtype=np.int64) if driver == "gels" else rank,
+        np.empty_like(x, shape=(0,), dtype=np.int64) if driver == "gels" else rank,
         s if driver in ("gelsd", "gelss") else nothing,
     )
 
@@ -544,19 +611,19 @@ def _swap(a: Any, i: int, p: int) -> None:
     a[i, i], a[p, p] = a[p, p].copy(), a[i, i].copy()
 
 
-def ldl_solve(factors: Any, pivots: Any, b: Any) -> Any:
+def ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     """Return the solution X of A X = B by the factors of `ldl`; leading dimensions broadcast."""
-    n = factors.shape[-1]
-    batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
-    x = np.empty_like(b, shape=(*batch, *b.shape[-2:]), order="C")
-    x[...] = b
+    n = x.shape[-1]
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    solution = np.empty_like(y, shape=(*batch, *y.shape[-2:]), order="C")
+    solution[...] = y
     count = math.prod(batch)
-    flat = x.reshape((count, *b.shape[-2:]))
-    a = np.broadcast_to(factors, (*batch, n, n)).reshape((count, n, n))
+    flat = solution.reshape((count, *y.shape[-2:]))
+    a = np.broadcast_to(x, (*batch, n, n)).reshape((count, n, n))
     p = np.broadcast_to(pivots, (*batch, n)).reshape((count, n))
     for k in range(len(flat)):
         _ldl_solve_one(a[k], p[k], flat[k])
-    return by_columns(flat.reshape(x.shape))
+    return by_columns(flat.reshape(solution.shape))
 
 
 def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import erfc, fill, in_double, mapped, polynomial
+from tinytorch.kernels.special import as_floating, erfc, fill, in_double, mapped, polynomial
 
 Array = Any
 
@@ -125,6 +125,7 @@ def _log_gamma_of_negative(x: Array) -> Array:
 
 
 def _log_gamma(x: Array) -> Array:
+    """Return the logarithm of the absolute value of the gamma function."""
     out = np.full_like(x, np.nan)
     fill(out, (x >= 0.5) & (x < 1.5), lambda x: (x - 1) * mapped(x, 0.5, 1.5, _LOG_NEAR_1) + 0.0, x)
     fill(out, (x >= 1.5) & (x < 2.5), lambda x: (x - 2) * mapped(x, 1.5, 2.5, _LOG_NEAR_2), x)
@@ -136,7 +137,7 @@ def _log_gamma(x: Array) -> Array:
     return out
 
 
-lgamma = in_double(_log_gamma, "Return the logarithm of the absolute value of the gamma function.")
+lgamma = functools.partial(in_double, _log_gamma)
 
 
 # Its derivatives ----------------------------------------------------------------------------------
@@ -159,6 +160,7 @@ def _digamma_of_negative(x: Array) -> Array:
 
 
 def _digamma(x: Array) -> Array:
+    """Return the derivative of `lgamma`."""
     out = np.full_like(x, np.nan)
     fill(out, (x >= 1) & (x < 2), lambda x: ((x - _ROOT) - _ROOT_REST) * mapped(x, 1, 2, _PSI_TO_2), x)
     fill(out, (x >= 2) & (x < 4.5), lambda x: mapped(x, 2, 4.5, _PSI_TO_4), x)
@@ -169,7 +171,7 @@ def _digamma(x: Array) -> Array:
     return out
 
 
-digamma = in_double(_digamma, "Return the derivative of `lgamma`.")
+digamma = functools.partial(in_double, _digamma)
 
 
 def _hurwitz(s: Array, q: Array) -> Array:
@@ -201,6 +203,7 @@ def _hurwitz_of_negative(s: Array, q: Array) -> Array:
 
 
 def _zeta(s: Array, q: Array) -> Array:
+    """Return Hurwitz' zeta function."""
     out = np.full_like(q, np.nan)
     fill(out, (s > 1) & (q > 0) & np.isfinite(q), _hurwitz, s, q)
     fill(out, (s > 1) & (q < 0) & np.isfinite(q), _hurwitz_of_negative, s, q)
@@ -212,23 +215,32 @@ def _zeta(s: Array, q: Array) -> Array:
     return out
 
 
-zeta = in_double(_zeta, "Return Hurwitz' zeta function.")
+zeta = functools.partial(in_double, _zeta)
 
 
-def polygamma(n: int, x: Array) -> Array:
-    """Return the n-th derivative of `digamma` (DLMF 5.15.2 and, for n = 1, by reflection, 5.15.6)."""
-    if n == 0:
-        return digamma(x)
+def _polygamma(n: int, x: Array) -> Array:
     sign = 1.0 if n % 2 else -1.0
     factorial = math.factorial(n) if n <= 170 else math.inf
+    out = sign * factorial * _zeta(np.full_like(x, n + 1), x)
+    if n == 1:
+        out[x == np.inf] = 0
+    return out
 
-    def value(x: Array) -> Array:
-        out = sign * factorial * _zeta(np.full_like(x, n + 1), x)
-        if n == 1:
-            out[x == np.inf] = 0
-        return out
 
-    return in_double(value)(x)
+def polygamma(x: Array, n: int) -> Array:
+    """Return the n-th derivative of `digamma` (DLMF 5.15.2 and, for n = 1, by reflection, 5.15.6)."""
+    x = as_floating(x)
+    return in_double(functools.partial(_polygamma, n), x) if n else digamma(x)
+
+
+def mvlgamma(x: Array, p: int) -> Array:
+    """Return the logarithm of the multivariate gamma function of dimension p."""
+    x = as_floating(x)
+    wide = x.astype(np.float64)
+    total: Any = p * (p - 1) / 4 * math.log(math.pi)
+    for j in range(p):
+        total = total + lgamma(wide - j / 2)
+    return total.astype(x.dtype)
 
 
 # Incomplete gamma functions -----------------------------------------------------------------------
@@ -379,6 +391,7 @@ def _at_the_ends(out: Array, a: Array, x: Array, start: float) -> Array:
 
 
 def _lower(a: Array, x: Array) -> Array:
+    """Return the regularized lower incomplete gamma function P(a, x)."""
     out = np.full_like(x, np.nan)
     inside, near = _regions(a, x)
     fill(out, near, lambda a, x: _uniform(a, x, upper=False), a, x)
@@ -389,6 +402,7 @@ def _lower(a: Array, x: Array) -> Array:
 
 
 def _upper(a: Array, x: Array) -> Array:
+    """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
     out = np.full_like(x, np.nan)
     inside, near = _regions(a, x)
     fill(out, near, lambda a, x: _uniform(a, x, upper=True), a, x)
@@ -401,5 +415,5 @@ def _upper(a: Array, x: Array) -> Array:
     return _at_the_ends(out, a, x, 1.0)
 
 
-igamma = in_double(_lower, "Return the regularized lower incomplete gamma function P(a, x).")
-igammac = in_double(_upper, "Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).")
+igamma = functools.partial(in_double, _lower)
+igammac = functools.partial(in_double, _upper)

@@ -1,4 +1,4 @@
-"""Reading and writing arrays by index: masks, index arrays, gather and scatter, sorting, searching.
+"""Reading and writing arrays by index: masks, index arrays, gather and scatter.
 
 `np.add.at` is slow, except for a vector and an index vector, for which it has a fast loop. So all additions at places
 that may coincide go through `add_at`, with positions in the flattened array.
@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.activation import fill as fill_where
+from tinytorch.kernels.checks import fitting, refused
+from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.limits import fits
 from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import axis_of, in_rows
+from tinytorch.kernels.reduce import axis_of, total
 
 Array = Any
 Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
@@ -36,6 +40,28 @@ def add_at(out: Array, positions: Array, values: Array) -> None:
 def name_of(x: Array) -> str:
     """Return the name of the dtype in PyTorch's messages."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name
+
+
+# Whole arrays -------------------------------------------------------------------------------------
+
+
+def copy(x: Array, y: Any) -> None:
+    """Write `y`, broadcast and cast, into `x`."""
+    try:
+        x[...] = y
+    except ValueError:
+        np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
+        raise
+
+
+def fill(x: Array, value: Any) -> None:
+    """Fill `x` with a number, or with the number in a 0-d array."""
+    x[...] = fitting(value, x)
+
+
+def copy_in_order(x: Array, *_: Any) -> Array:
+    """Return a copy that keeps the order of the dimensions in memory, as PyTorch's `clone` does."""
+    return x.copy("C" if 0 in x.strides else "K")
 
 
 # Indexing as `x[...]` does, with index arrays and masks -------------------------------------------
@@ -232,21 +258,59 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     add_at(x, positions(x.shape, indices, x), values)
 
 
-def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
-    """Return zeros of `shape` with the values added at `indices`: the gradient of `take`."""
-    out = np.zeros(shape, values.dtype, like=values)
-    if not values.size:
+def fitting_item(value: Any, x: Array, indices: Indices = ()) -> Any:
+    """Return the number to write for `x[...] = value`; in float16 and bfloat16 it may overflow to infinity."""
+    dtype = x.dtype
+    if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
+        return value
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if dtype.kind in FLOATS and dtype.itemsize < 4:
+        return value
+    if indices:
+        _check_kernel(x, is_mask(indices))
+    return fits(value, dtypes.from_numpy_dtype(dtype))
+
+
+def _check_kernel(x: Array, is_fill: bool) -> None:
+    """Raise PyTorch's error for dtypes that its indexed writes do not support."""
+    if x.dtype.kind == "u" and x.dtype.char in RARE:
+        raise refused("masked_fill" if is_fill else "index_put", x)
+
+
+def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> None:
+    """Raise PyTorch's error unless `y` may be written to `x`; one element written to a mask is cast."""
+    if y.dtype != x.dtype and (accumulate or y.size != 1 or not is_mask(indices)):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {name_of(x)} for the "
+            f"destination and {name_of(y)} for the source."
+        )
+    if x.dtype.kind not in FLOATS:
+        _check_kernel(x, y.size == 1 and not accumulate and is_mask(indices))
+
+
+def index_put(x: Array, indices: Indices, y: Array, accumulate: bool) -> None:
+    """Write `y`, of the same dtype, into `x` at `indices`, or add it there."""
+    check_same_dtype(x, y, indices, accumulate)
+    put(x, indices, y, accumulate)
+
+
+def put_back(x: Array, shape: tuple[int, ...], indices: Indices) -> Array:
+    """Return zeros of `shape` with `x` added at `indices`: the gradient of `take`."""
+    out = np.zeros(shape, x.dtype, like=x)
+    if not x.size:
         return out
     if is_mask(indices):
-        out[key_of(indices)] = values
+        out[key_of(indices)] = x
         return out
     single = _single(indices)
     if single is not None:
         dim, index = single
-        add_rows(out, dim, np.where(index < 0, index + shape[dim], index) if index.size and index.min() < 0 else index,
-                 values)  # fmt: skip
+        if index.size and index.min() < 0:
+            index = np.where(index < 0, index + shape[dim], index)
+        add_rows(out, dim, index, x)
     else:
-        add_at(out, positions(shape, indices, values), values)
+        add_at(out, positions(shape, indices, x), x)
     return out
 
 
@@ -325,6 +389,129 @@ def take_rows(x: Array, dim: int, index: Array) -> Array:
 def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
     """Return the index tuple of the rows at `index` along `dim`."""
     return (_ALL,) * dim + (flat(index),)
+
+
+def rows_back(x: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
+    """Return zeros of `shape` with the rows of `x` added at `index`: the gradient of `select_rows`."""
+    if not shape:
+        return x.copy()
+    out = np.zeros(shape, x.dtype, like=x)
+    add_rows(out, dim % len(shape), index, x)
+    return out
+
+
+def rows_of(name: str, x: Array, dim: int, index: Array, source: Array) -> int:
+    """Check the arguments of an `index_...` op and return the non-negative dimension."""
+    axis = axis_of(dim, x.ndim, name)
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{name_of(index)} and size: {list(index.shape)}"
+        )
+    if index.dtype != _INT64 and index.dtype != np.int32:
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}_(): self ({name_of(x)}) and source ({name_of(source)}) must have the same scalar type"
+        )
+    return axis
+
+
+def check_rows(name: str, x: Array, axis: int, index: Array, source: Array) -> None:
+    """Raise PyTorch's error unless `source` has one row per index, each of the shape of the rows of `x`."""
+    if not source.ndim and index.size > 1:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if source.ndim != x.ndim or any(
+        n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    if not source.ndim and not index.size:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    rows = source.shape[axis] if source.ndim else 1
+    if index.size != rows:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
+            f"{axis}"
+        )
+
+
+def index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any) -> None:
+    """Add `alpha * source` to the rows of `x` at `index` along `dim`."""
+    axis = rows_of("index_add", x, dim, index, source)
+    check_rows("index_add", x, axis, index, source)
+    check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
+    if alpha != 1:
+        source = source * np.asarray(alpha).astype(source.dtype)
+    if x.ndim:
+        add_rows(x, axis, index, source)
+    else:
+        x[...] += source
+
+
+def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
+    """Write the rows of `source` to the rows of `x` at `index` along `dim`."""
+    axis = axis_of(dim, x.ndim, "index_copy")
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != x.ndim and source.ndim and x.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    if index.dtype != _INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {name_of(x)} and "
+            f"(source) {name_of(source)}"
+        )
+    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
+    if slices[0] != slices[1]:
+        mine, theirs = (" ".join(map(str, each)) for each in slices)
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{mine} at dimension {axis} and source slice shape: {theirs} at dimension 0."
+        )
+    if source.ndim and index.size != source.shape[axis]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+            f"({source.shape[axis]})"
+        )
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < 0) | (index >= length)]
+    if bad.size:
+        raise IndexError(
+            f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
+        )
+    if x.ndim:
+        x[at_rows(axis, index)] = source
+    else:
+        x[...] = source.reshape(())
+
+
+def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
+    """Fill the rows of `x` at `index` along `dim` with a number, or with the number in a 0-d array."""
+    axis = axis_of(dim, x.ndim, "index_fill")
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < -length) | (index >= length)]
+    if bad.size:
+        raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
+    if x.ndim or index.size:
+        x[at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
+
+
+def filled_sum(x: Array, dim: int, index: Array) -> Array:
+    """Return the sum of the rows that `index_fill` fills, each counted once: the gradient of the value."""
+    return total(take_rows(x, dim % x.ndim, np.unique(index % (x.shape[dim] or 1))))
 
 
 # Gather and scatter -------------------------------------------------------------------------------
@@ -485,197 +672,64 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
     return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
 
 
-# Sorting and searching ----------------------------------------------------------------------------
+def wide_copy(x: Array, mask: Array, *_: Any) -> Array:
+    """Return a contiguous copy of `x`, broadcast with the mask."""
+    return broadcast(x, mask)[0].copy("C")
 
 
-def order(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices that sort along `axis`; the sort is stable, and NaN counts as the largest."""
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
-    if not x.flags.c_contiguous:
-        return _in_order_of(x, order(x.copy("C"), axis, descending))
-    if x.dtype == np.float32 and x.size > 64 and x.shape[axis] < 1 << 31:
-        return _order_by_keys(x, axis, descending)
-    if not descending:
-        return np.argsort(x, axis=axis, kind="stable")
-    backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
-    # A stable sort of the reversed array, reversed: ties keep their order.
-    return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(
-        _INT64, copy=False
-    )
+def _check_fit(x: Array, mask: Array) -> None:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    if shape != x.shape:
+        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
-def _order_by_keys(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices that sort float32, by sorting int64 keys of value and index, which NumPy does faster."""
-    places = x.swapaxes(axis, -1) + np.float32(0)  # without -0
-    bits = places.view(np.int32)
-    bits[np.isnan(places)] = 0x7FC00000
-    bits ^= (bits >> 31) & 0x7FFFFFFF  # integers in the order of the floats
-    if descending:
-        np.invert(bits, out=bits)
-    keys = bits.astype(_INT64)
-    keys <<= 32
-    keys |= np.arange(keys.shape[-1])
-    keys.sort()
-    keys &= 0xFFFFFFFF
-    return in_rows(keys.swapaxes(axis, -1))
+_C_NAMES = dtypes.C_NAMES | {"int16": "short"}
 
 
-def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
-    """Return the sorted elements and their indices."""
-    axis = axis_of(dim, x.ndim, "sort")
-    if not x.ndim:
-        return x.copy(), np.zeros((), _INT64, like=x)
-    indices = order(x, axis, descending)
-    values = np.take_along_axis(x, indices, axis)
-    return values if x.flags.c_contiguous else _in_order_of(x, values), indices
+def masked_fill(x: Array, mask: Array, value: Any) -> None:
+    """Write a number, or the number in a 0-d array, into `x` where the mask is true."""
+    if mask.dtype.kind != "b":
+        kind = _C_NAMES.get(mask.dtype.name, "unknown")
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
+    if mask.shape != x.shape:
+        _check_fit(x, mask)
+    fill_where(x, mask, fitting(value, x))
 
 
-def _in_order_of(x: Array, out: Array) -> Array:
-    """Return `out` with the memory layout (order of dimensions) of `x`, which has the same shape."""
-    if 0 in x.strides:
-        return out
-    like = np.empty_like(x, dtype=out.dtype)
-    like[...] = out
-    return like
+def masked_select(x: Array, mask: Array) -> Array:
+    """Return the elements where the mask is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = broadcast(x, mask)
+    return x[mask]
 
 
-def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k largest (or smallest) elements in order, and their indices."""
-    axis = axis_of(dim, x.ndim, "topk")
-    if x.dtype.kind == "b":
-        raise RuntimeError("topk does not support bool dtypes on CPU")
-    if x.dtype.kind == "V":
-        values, indices = topk(x.astype(np.float32), k, dim, largest)
-        return values.astype(x.dtype), indices
-    length = x.shape[axis] if x.ndim else 1
-    if not 0 <= k <= length:
-        raise RuntimeError("selected index k out of range")
-    if not x.ndim:
-        if k == 0:
-            return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
-        return x.copy(), np.zeros((), _INT64, like=x)
-    if k * 8 >= length or length <= 64:
-        indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
-        return np.take_along_axis(x, indices, axis), indices
-    values, indices = few(in_rows(x.swapaxes(axis, -1)), k, largest)
-    return in_rows(values.swapaxes(axis, -1)), in_rows(indices.swapaxes(axis, -1))
+def unmasked(x: Array, shape: tuple[int, ...], mask: Array) -> Array:
+    """Return zeros with `x` where the mask is true; `shape` is the shape of the masked array before broadcasting."""
+    out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
+    out[np.broadcast_to(mask, out.shape)] = x
+    return out
 
 
-@twin
-def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k largest (or smallest) elements of each row in order, and their indices, for k much smaller."""
-    length = x.shape[-1]
-    if largest:
-        indices = np.argpartition(x, length - k)[..., length - k :]
-    else:
-        indices = np.argpartition(x, k)[..., :k]
-    indices = np.sort(indices)
-    part = np.take_along_axis(x, indices, -1)
-    indices = np.take_along_axis(indices, order(part, x.ndim - 1, largest), -1)
-    return np.take_along_axis(x, indices, -1), indices
+def masked_scatter(x: Array, mask: Array, source: Array) -> None:
+    """Write the first elements of `source`, in order, into `x` where the mask is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {name_of(x)} and {name_of(source)}"
+        )
+    _check_fit(x, mask)
+    wide = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(wide))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[wide] = flat(source)[:count]
 
 
-def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
-    """Return where each value would be inserted into the (rows of the) sorted sequence."""
-    floating = sorted_sequence.dtype.kind not in "iub"
-    if sorted_sequence.ndim == 1 and not (floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))):
-        side: Any = "right" if right else "left"
-        return np.searchsorted(sorted_sequence, values, side=side)
-    # Binary search for all values at once. As in PyTorch, NaN compares greater than all numbers as a value, and less
-    # than all numbers in the sequence.
-    length = sorted_sequence.shape[-1]
-    begin = np.zeros_like(values, dtype=_INT64)
-    end = np.full_like(begin, length)
-    for _ in range(length.bit_length()):
-        middle = (begin + end) >> 1
-        at = np.minimum(middle, length - 1)
-        if sorted_sequence.ndim == 1:
-            middles = sorted_sequence[at]
-        else:
-            middles = np.take_along_axis(sorted_sequence, at, -1)
-        ahead = ~(middles > values) if right else ~(middles >= values)
-        ahead &= begin < end
-        begin, end = np.where(ahead, middle + 1, begin), np.where(ahead, end, middle)
-    return begin
-
-
-def _has_nan(x: Array) -> bool:
-    return bool((x != x).any())
-
-
-def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
-    """Return the distinct elements (or slices along `dim`) in order, the index of each element in them, and counts."""
-    if dim is not None and x.ndim:
-        axis = axis_of(dim, x.ndim, "unique")
-        if x.size == 0:
-            if any(n == 0 for d, n in enumerate(x.shape) if d != axis):
-                raise RuntimeError(
-                    "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
-                )
-            none = np.zeros((0,), _INT64, like=x)
-            return x.copy(), none, none
-        if x.dtype.kind in "fV" and np.isnan(x).any():
-            return _unique_rows(x, axis)
-        values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)
-        return values, flat(inverse), counts
-    if dim is not None:
-        _refuse_scalar(x, dim, "unique")
-    if x.dtype.kind == "V":
-        values, inverse, counts = unique(x.astype(np.float32), None)
-        return values.astype(x.dtype), inverse, counts
-    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
-    return values, inverse.reshape(x.shape), counts
-
-
-def _unique_rows(x: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Return `unique` along an axis of an array with NaNs, which are neither equal to nor less than any number."""
-    rows = np.moveaxis(x, axis, 0)
-    flat_rows = rows.reshape(len(rows), -1)
-
-    def before(i: int, j: int) -> int:
-        a, b = flat_rows[i], flat_rows[j]
-        differ = (a < b) | (a > b)
-        if not differ.any():
-            return 0
-        first = int(differ.argmax())
-        return -1 if a[first] < b[first] else 1
-
-    order = np.array(sorted(range(len(rows)), key=functools.cmp_to_key(before)), _INT64)
-    values, runs, counts = unique_consecutive(rows[order], 0)
-    inverse = np.empty_like(runs)
-    inverse[order] = runs
-    return np.moveaxis(values, 0, axis), inverse, counts
-
-
-def _refuse_scalar(x: Array, dim: int, name: str) -> None:
-    axis_of(dim, x.ndim, name)
-    raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-
-
-def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
-    """Return one element (or slice along `dim`) of each run of equal ones, the run of each, and the runs' lengths."""
-    if dim is not None and not x.ndim:
-        _refuse_scalar(x, dim, "unique_consecutive")
-    axis = 0
-    rows = flat(x)
-    if dim is not None and x.ndim:
-        axis = axis_of(dim, x.ndim, "unique_consecutive")
-        if 0 in x.shape[:axis] + x.shape[axis + 1 :]:
-            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-        rows = np.moveaxis(x, axis, 0)
-    count = rows.shape[0]
-    if not count:
-        none = np.zeros((0,), _INT64, like=x)
-        inverse = np.zeros(x.shape, _INT64, like=x) if dim is None else none
-        return np.moveaxis(rows, 0, axis).copy("C"), inverse, none
-    starts = np.ones(count, np.bool_, like=x)
-    if count > 1:
-        starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)
-    where = np.flatnonzero(starts)
-    inverse = np.cumsum(starts) - 1
-    counts = np.diff(where, append=count)
-    values = rows[where]
-    if dim is None or not x.ndim:
-        return values, inverse.reshape(x.shape), counts
-    return np.moveaxis(values, 0, axis), inverse, counts
+def masked_source(x: Array, mask: Array, shape: tuple[int, ...]) -> Array:
+    """Return zeros of `shape` with the elements of `x` where the mask is true first: the gradient of the source."""
+    out = np.zeros(shape, x.dtype, like=x)
+    taken = masked_select(x, mask)
+    flat(out)[: taken.size] = taken
+    return out

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blocks
 from tinytorch.kernels.reduce import mean as mean_of
@@ -70,6 +71,14 @@ def layer_norm(
     _by_rows(work, rows)
     kept = x.shape[: x.ndim - count] + (1,) * count
     return out.reshape(x.shape).astype(x.dtype, copy=False), mean.reshape(kept), scale.reshape(kept)
+
+
+def layer_norm_over(
+    x: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    """Return the results of `layer_norm` over the last dimensions, which have this shape."""
+    check_floating("LayerNormKernelImpl", x)
+    return layer_norm(x, len(normalized_shape), weight, bias, eps)
 
 
 @twin

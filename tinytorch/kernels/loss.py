@@ -10,25 +10,102 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.activation import log_sigmoid, widened
+from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.native import twin
 
 Array = Any
 
 
-def reduced(losses: Array, reduction: str) -> Array:
-    """Return the mean or the sum of `losses`; for "none", the losses."""
+def reduced(losses: Array, reduction: str, dtype: Any) -> Array:
+    """Return the mean or the sum of `losses`, or for "none" the losses, in this dtype."""
     if reduction == "none":
-        return losses
+        return losses.astype(dtype, copy=False)
     total = np.add.reduce(widened(losses), None)
     if reduction == "mean":
         total = total / losses.size if losses.size else total * np.nan
-    return total.astype(losses.dtype, copy=False)
+    return total.astype(dtype, copy=False)
+
+
+# Elementwise --------------------------------------------------------------------------------------
+
+
+def mse_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
+    """Return the mean, sum or array of `(x - y)**2`; the parameter is unused."""
+    check_floating("mse_cpu", x)
+    difference = np.subtract(widened(x), y)
+    return reduced(difference * difference, reduction, x.dtype)
+
+
+def smooth_l1_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
+    """Return `huber_loss` divided by the parameter."""
+    check_floating("smooth_l1_cpu", x)
+    return reduced(_huber(x, y, parameter) / parameter, reduction, x.dtype)
+
+
+def huber_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
+    """Return the mean, sum or array of 0.5 * d**2 where |d| <= p, else p * (|d| - 0.5 * p), with d = x - y."""
+    check_floating("huber_cpu", x)
+    return reduced(_huber(x, y, parameter), reduction, x.dtype)
+
+
+def _huber(x: Array, y: Array, delta: float) -> Array:
+    distance = np.abs(np.subtract(widened(x), y))
+    near = np.minimum(distance, delta)
+    return near * (distance - 0.5 * near)
+
+
+def binary_cross_entropy(x: Array, y: Array, weight: Array | None, reduction: str) -> Array:
+    """Return the mean, sum or array of `-weight * (y * log(x) + (1 - y) * log(1 - x))`.
+
+    The logarithms are at least -100.
+    """
+    check_floating("binary_cross_entropy", x)
+    for name, values in (("input", x), ("target", y)):
+        if values.size and not (np.min(values) >= 0 and np.max(values) <= 1):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    p = widened(x)
+    losses = (y - 1) * np.maximum(np.log1p(-p), -100) - y * np.maximum(np.log(p), -100)
+    return reduced(losses if weight is None else losses * weight, reduction, x.dtype)
+
+
+def bce_slope(x: Array, y: Array) -> Array:
+    """Return the derivative of binary cross entropy, bounded near 0 and 1."""
+    return (x - y) / np.maximum((1 - x) * x, 1e-12)
+
+
+def binary_cross_entropy_with_logits(
+    x: Array, y: Array, weight: Array | None, pos_weight: Array | None, reduction: str
+) -> Array:
+    """Return the mean, sum or array of `weight * ((1 - y) * x - w * log(sigmoid(x)))`.
+
+    Here `w = 1 + (pos_weight - 1) * y`.
+    """
+    check_floating("log_sigmoid_cpu", x)
+    scores = widened(x)
+    if pos_weight is None:
+        losses = logistic(scores, y)
+    else:
+        losses = (1 - y) * scores - log_sigmoid(scores) * ((pos_weight - 1) * y + 1)
+    return reduced(losses if weight is None else losses * weight, reduction, x.dtype)
 
 
 @twin
 def logistic(x: Array, y: Array) -> Array:
     """Return the binary cross entropy of scores and targets, `(1 - y) * x - log(sigmoid(x))`."""
     return (1 - y) * x - log_sigmoid(x)
+
+
+def soft_margin_loss(x: Array, y: Array, reduction: str) -> Array:
+    """Return the mean, sum or array of `log(1 + exp(-y * x))`; y broadcasts to the shape of x."""
+    wide = widened(x)
+    losses = np.log1p(np.exp(-widened(y) * wide)).astype(wide.dtype, copy=False)
+    return reduced(losses, reduction, x.dtype)
+
+
+def soft_margin_slope(u: Array) -> Array:
+    """Return the logistic function as PyTorch computes it for this loss: where the exponential overflows it is NaN."""
+    z = np.exp(widened(u))
+    return (z / (z + 1)).astype(u.dtype, copy=False)
 
 
 # Over classes -------------------------------------------------------------------------------------
@@ -115,6 +192,7 @@ def _upstream(g: Array, count: int, weights: Array | None, counts: Array | None,
 
 def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     """Return the negated score of each sample's label, weighted and reduced."""
+    check_floating("nll_loss2d_forward_out_frame" if x.ndim > 2 else "nll_loss_out_frame", x)
     scores = rows(x)
     labels, counts = _labels(target, scores.shape[1], ignore_index)
     weights = _label_weights(labels, counts, weight, widened(scores[:0]))
@@ -127,17 +205,15 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
     return _total(losses, weights, reduction, target.shape, x.dtype)
 
 
-def nll_grad(
-    g: Array, shape: tuple[int, ...], target: Array, weight: Array | None, ignore_index: int, reduction: str
-) -> Array:
-    """Return the gradient of `nll` for scores of `shape`, which is 0 except at the labels."""
-    classes = shape[0] if len(shape) == 1 else shape[1]
+def nll_loss_grad(g: Array, x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
+    """Return the gradient of `nll`, which is 0 except at the labels."""
+    classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     labels, counts = _labels(target, classes, ignore_index)
     out = np.zeros_like(g, shape=(labels.size, classes))
     weights = _label_weights(labels, counts, weight, widened(out[:0]))
     if labels.size and classes:
         out[np.arange(labels.size), labels] = -_upstream(g, labels.size, weights, counts, reduction)
-    return by_class(out, shape)
+    return by_class(out, x.shape)
 
 
 @twin
@@ -150,6 +226,7 @@ def cross_entropy(
     overflows. The derivative, softmax(x) minus 1 at the label, takes one more pass over
     intermediate results of the forward. It is that of the reduced loss; for "none", that of each sample's loss.
     """
+    check_floating("log_softmax_lastdim_kernel_impl", x)
     scores = widened(rows(x))
     count, classes = scores.shape
     labels, counts = _labels(target, classes, ignore_index)
@@ -192,12 +269,10 @@ def cross_entropy(
 
 
 def soft_targets(
-    like: Array, target: Array, weight: Array | None, ignore_index: int, label_smoothing: float
-) -> tuple[Array, float]:
-    """Return the target distributions q (N, C), with the loss -sum_c q_c log p_c, and the divisor of the mean.
-
-    `like` is an array of the scores' dtype and of shape (N, C).
-    """
+    x: Array, target: Array, weight: Array | None, ignore_index: int, label_smoothing: float
+) -> tuple[Array, Array]:
+    """Return the target distributions q of scores, with the loss -sum_c q_c log p_c, and the divisor of the mean."""
+    like = rows(x)
     count, classes = like.shape
     labels, counts = _labels(target, classes, ignore_index)
     weights = _label_weights(labels, counts, weight, like[:0])
@@ -208,23 +283,41 @@ def soft_targets(
         out[np.arange(count), labels] += (1 if weights is None else weights) * (1 - label_smoothing)
     if counts is not None:
         out[~counts] = 0
-    return out, count if weights is None else float(np.add.reduce(weights))
+    total = count if weights is None else np.add.reduce(weights)
+    return by_class(out, x.shape), np.full_like(widened(like[:0]), total or 1, shape=())  # (if all are ignored, q is 0)
 
 
 # Margins ------------------------------------------------------------------------------------------
 
 
-def multi_margin(
-    x: Array, target: Array, p: int, margin: float, weight: Array | None
-) -> tuple[Array, Array, Array, Array]:
-    """Return the terms of the loss of scores (N, C) and labels (N,).
+def _of_samples(x: Array) -> Array:
+    """Return scores or labels of one sample, (C,) or a number, as (1, C)."""
+    return x if x.ndim == 2 else x.reshape(1, -1)
+
+
+def multi_margin_loss(x: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Array:
+    """Return the mean, sum or array of `weight[y] * sum(max(0, margin - x[y] + x[i]) ** p) / C`, over i != y."""
+    above, _, factor = _margins(x, target, margin, weight)
+    losses = (above if p == 1 else above * above).sum(1) * factor[:, 0]
+    return reduced(losses.reshape(target.shape), reduction, losses.dtype)
+
+
+def multi_margin_terms(x: Array, target: Array, margin: float, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Return where the terms of `multi_margin_loss` are positive and the labels, as 0 and 1; the factors, (N, 1)."""
+    above, is_own, factor = _margins(x, target, margin, weight)
+    return (above > 0).astype(above.dtype), is_own.astype(above.dtype), factor
+
+
+def _margins(x: Array, target: Array, margin: float, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Return the terms of the loss of scores and labels.
 
     These are `margin - x[label] + x` where it is positive and the class is not the label, else 0; the mask of the
-    labels; the factor of each sample, (N, 1); and the losses, (N,).
+    labels; and the factor of each sample, (N, 1).
 
     Raises:
         RuntimeError: a label is out of range.
     """
+    x, target = _of_samples(x), target.reshape(-1)
     count, classes = x.shape
     if target.size and not 0 <= target.min() <= target.max() < classes:
         raise RuntimeError("target out of range")
@@ -235,16 +328,31 @@ def multi_margin(
     factor = np.full_like(x, 1 / classes, shape=(count, 1))
     if weight is not None:
         factor *= weight[target][:, None]
-    losses = (above if p == 1 else above * above).sum(1) * factor[:, 0]
-    return above, is_own, factor, losses
+    return above, is_own, factor
 
 
-def multilabel_margin(x: Array, target: Array) -> tuple[Array, Array]:
-    """Return the losses, (N,), of scores and labels (N, C), up to the first -1, and the derivatives by the scores.
+def multilabel_margin_loss(x: Array, target: Array, reduction: str) -> Array:
+    """Return the mean, sum or array of `sum(max(0, 1 - x[i] + x[j])) / C` over all labels i and other classes j.
 
-    A loss is the mean over classes of `max(0, 1 - x[label] + x[other])`, over all pairs of a label and another class.
+    The labels are those up to the first -1.
     """
-    count, classes = x.shape
+    pairs, *_ = _pairs(x, target)
+    losses = pairs.sum((1, 2)) / pairs.shape[2]
+    return reduced(losses if x.ndim == 2 else losses.reshape(()), reduction, losses.dtype)
+
+
+def multilabel_margin_slope(x: Array, target: Array) -> Array:
+    """Return the derivatives of each sample's `multilabel_margin_loss` by the scores, (N, C)."""
+    pairs, labels = _pairs(x, target)
+    active = (pairs > 0).astype(x.dtype)
+    slope = active.sum(1)
+    np.subtract.at(slope, (np.arange(len(slope))[:, None], labels), active.sum(2))
+    return slope / slope.shape[1]
+
+
+def _pairs(x: Array, target: Array) -> tuple[Array, Array]:
+    """Return `max(0, 1 - x[label] + x[other])`, (N, labels, C), 0 where the other is a label too; and the labels."""
+    x, target = _of_samples(x), _of_samples(target)
     counts = np.logical_and.accumulate(target >= 0, 1)
     labels = np.where(counts, target, 0)
     is_label = np.zeros_like(counts)
@@ -253,7 +361,4 @@ def multilabel_margin(x: Array, target: Array) -> tuple[Array, Array]:
     own = np.take_along_axis(x, labels, 1)[:, :, None]  # (N, labels, 1) against (N, 1, classes)
     pairs = np.maximum(1 - own + x[:, None], 0)
     pairs *= counts[:, :, None] & ~is_label[:, None, :]
-    active = (pairs > 0).astype(x.dtype)
-    slope = active.sum(1)
-    np.subtract.at(slope, (np.arange(count)[:, None], labels), active.sum(2))
-    return pairs.sum((1, 2)) / classes, slope / classes
+    return pairs, labels

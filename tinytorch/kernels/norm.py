@@ -18,6 +18,7 @@ import numpy as np
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
+from tinytorch.kernels.shape import formatted
 
 Array = Any
 
@@ -168,6 +169,36 @@ def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, 
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     pair = factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
     return scaled(values, *pair, x.dtype).reshape(x.shape), mean, scale
+
+
+def by_batch(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    """Return the results of `batch_norm`, the first in the memory format of x."""
+    out, *statistics = batch_norm(x, weight, bias, eps)
+    return formatted(out, x), *statistics
+
+
+def by_given(x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float) -> Array:
+    """Return the result of `given_norm` in the memory format of x."""
+    return formatted(given_norm(x, weight, bias, mean, variance, eps), x)
+
+
+def by_group(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+    """Return the results of `group_norm`, the first in the memory format of x."""
+    out, mean, scale = group_norm(x, groups, weight, bias, eps)
+    return formatted(out, x), mean, scale
+
+
+def move(array: Array, new: Array, count: int, momentum: float) -> None:
+    """Update a running statistic.
+
+    Args:
+        array, new: the running statistic, and the statistic of the batch.
+        count: for a variance, the number of elements per channel; else 0.
+        momentum: the weight of the new statistic.
+    """
+    if count:
+        new = np.divide(new * count, count - 1)
+    array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
 
 
 @twin

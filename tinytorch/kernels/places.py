@@ -87,6 +87,11 @@ def at(x: Array, where: Place) -> Array:
     return _window(memory, _from(-storage_offset(x), where))
 
 
+def strided(x: Array, place: Place, whole: Place) -> Array:
+    """Return the view at `place`; `whole`, where `x` itself lies, is for the gradient alone."""
+    return at(x, place)
+
+
 def _window(memory: Array, where: Place) -> Array:
     """Return a view of contiguous memory by place.
 

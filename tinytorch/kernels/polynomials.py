@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,11 +31,12 @@ def _degrees(n: Array) -> Array:
 
 
 def _chebyshev(
-    slope: float, start: float, bound: int, inside: Callable[..., Array], end: Callable[..., Array]
-) -> Callable[..., Array]:
-    """Return the kernel of one kind of Chebyshev polynomials.
+    x: Array, n: Array, slope: float, start: float, bound: int, inside: Callable[..., Array], end: Callable[..., Array]
+) -> Array:
+    """Return Chebyshev's polynomial of one kind.
 
     Args:
+        x, n: the argument and the degree.
         slope, start: the polynomial of degree 1 is `slope * x + start`.
         bound: for degrees above it and |x| < 1 the value is `inside(n, t)` with x = cos(t).
         inside: the trigonometric form.
@@ -44,62 +46,68 @@ def _chebyshev(
     def by_steps(x: Array, n: Array) -> Array:
         return _recurrence(x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before)
 
-    def kernel(x: Array, n: Array) -> Array:
-        n = _degrees(n)
-        out = np.zeros_like(x)
-        angle, edge = (np.abs(x) < 1) & (n > bound), np.abs(x) == 1
-        fill(out, angle, lambda x, n: inside(n, np.arccos(x)), x, n)
-        fill(out, edge & (n >= 0), lambda x, n: end(n, x > 0), x, n)
-        fill(out, ~angle & ~edge & (n >= 0), by_steps, x, n)
-        return out
-
-    return kernel
+    n = _degrees(n)
+    out = np.zeros_like(x)
+    angle, edge = (np.abs(x) < 1) & (n > bound), np.abs(x) == 1
+    fill(out, angle, lambda x, n: inside(n, np.arccos(x)), x, n)
+    fill(out, edge & (n >= 0), lambda x, n: end(n, x > 0), x, n)
+    fill(out, ~angle & ~edge & (n >= 0), by_steps, x, n)
+    return out
 
 
 def _sign(n: Array) -> Array:
     return np.where(np.fmod(n, 2) == 0, 1.0, -1.0)
 
 
-_t = _chebyshev(1, 0, 6, lambda n, t: np.cos(n * t), lambda n, right: np.where(right, 1, _sign(n)))
-_u = _chebyshev(
-    2, 0, 8, lambda n, t: np.sin((n + 1) * t) / np.sin(t), lambda n, right: np.where(right, n + 1, _sign(n) * (n + 1))
+def _t(x: Array, n: Array) -> Array:
+    return _chebyshev(x, n, 1, 0, 6, lambda n, t: np.cos(n * t), lambda n, right: np.where(right, 1, _sign(n)))
+
+
+def _u(x: Array, n: Array) -> Array:
+    def end(n: Array, right: Array) -> Array:
+        return np.where(right, n + 1, _sign(n) * (n + 1))
+
+    return _chebyshev(x, n, 2, 0, 8, lambda n, t: np.sin((n + 1) * t) / np.sin(t), end)
+
+
+def _v(x: Array, n: Array) -> Array:
+    def end(n: Array, right: Array) -> Array:
+        return np.where(right, 1, _sign(n) * (2 * n + 1))
+
+    return _chebyshev(x, n, 2, -1, 8, lambda n, t: np.cos((n + 0.5) * t) / np.cos(t / 2), end)
+
+
+def _w(x: Array, n: Array) -> Array:
+    def end(n: Array, right: Array) -> Array:
+        return np.where(right, 2 * n + 1, _sign(n))
+
+    return _chebyshev(x, n, 2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2), end)
+
+
+def _shifted(kind: Callable[..., Array], x: Array, n: Array) -> Array:
+    return kind(2 * x - 1, n)
+
+
+chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (functools.partial(in_double, kind) for kind in (_t, _u, _v, _w))
+shifted_t, shifted_u, shifted_v, shifted_w = (
+    functools.partial(in_double, functools.partial(_shifted, kind)) for kind in (_t, _u, _v, _w)
 )
-_v = _chebyshev(
-    2, -1, 8, lambda n, t: np.cos((n + 0.5) * t) / np.cos(t / 2),
-    lambda n, right: np.where(right, 1, _sign(n) * (2 * n + 1)),
-)  # fmt: skip
-_w = _chebyshev(
-    2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2), lambda n, right: np.where(right, 2 * n + 1, _sign(n))
-)
-chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (in_double(kind) for kind in (_t, _u, _v, _w))
-shifted = {
-    letter: in_double(lambda x, n, of=of: of(2 * x - 1, n)) for letter, of in zip("tuvw", (_t, _u, _v, _w), strict=True)
-}
 
 
-def _hermite(factor: int) -> Callable[..., Array]:
-    """Return the kernel of Hermite polynomials, the physicists' (factor 2) or the probabilists' (1).
-
-    The result is NaN for degrees above PyTorch's limit.
-    """
-
-    def kernel(x: Array, n: Array) -> Array:
-        n = _degrees(n)
-        return _recurrence(
-            x, np.minimum(n, 513), factor * x, lambda k, x, value, before: factor * (x * value - k * before)
-        )
-
-    in_64 = in_double(kernel)
-
-    def limited(x: Array, n: Array) -> Array:
-        kind = (x if hasattr(x, "dtype") else n).dtype
-        limit = 512 if kind.itemsize == 8 else 128
-        return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, in_64(x, n)).astype(kind, copy=False)
-
-    return limited
+def _hermite_of_all(factor: int, x: Array, n: Array) -> Array:
+    n = _degrees(n)
+    return _recurrence(x, np.minimum(n, 513), factor * x, lambda k, x, value, before: factor * (x * value - k * before))
 
 
-hermite_h, hermite_he = _hermite(2), _hermite(1)
+def _hermite(factor: int, x: Any, n: Any) -> Array:
+    """Return Hermite's polynomial, the physicists' (factor 2) or the probabilists' (1); NaN above PyTorch's limit."""
+    kind = (x if hasattr(x, "dtype") else n).dtype
+    value = in_double(functools.partial(_hermite_of_all, factor), x, n)
+    limit = 512 if kind.itemsize == 8 else 128
+    return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, value).astype(kind, copy=False)
+
+
+hermite_h, hermite_he = functools.partial(_hermite, 2), functools.partial(_hermite, 1)
 
 
 def _laguerre(x: Array, n: Array) -> Array:
@@ -109,7 +117,7 @@ def _laguerre(x: Array, n: Array) -> Array:
     return np.where((x == 0) & (_degrees(n) >= 0), 1, value)
 
 
-laguerre = in_double(_laguerre)
+laguerre = functools.partial(in_double, _laguerre)
 
 
 def _legendre(x: Array, n: Array) -> Array:
@@ -119,4 +127,4 @@ def _legendre(x: Array, n: Array) -> Array:
     return np.where((np.abs(x) == 1) & (n >= 0), ends, value)
 
 
-legendre = in_double(_legendre)
+legendre = functools.partial(in_double, _legendre)

@@ -1,8 +1,8 @@
 """Maxima and averages of windows, on arrays.
 
-The arrays have the shape (planes, *spatial). Maxima and sums are separable: the maximum of a window is the maximum
-along one axis of the maxima along the next one. Axis by axis, a window of k x k elements takes 2 k passes over whole
-arrays instead of k * k.
+The kernels of ops get arrays (*, *spatial); those with a twin in C get planes, arrays (planes, *spatial). Maxima and
+sums are separable: the maximum of a window is the maximum along one axis of the maxima along the next one. Axis by
+axis, a window of k x k elements takes 2 k passes over whole arrays instead of k * k.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tinytorch.kernels.activation import choose, keep, widened
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
+from tinytorch.kernels.shape import formatted
 
 Array = Any
 
@@ -106,7 +107,46 @@ def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
     return Windows(start, None, None, parts, 1, False)
 
 
+def _planes(x: Array, n: int) -> Array:
+    return x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+
+
+def _moving(windows: tuple[Windows, ...], x: Array) -> tuple[Windows, ...]:
+    """Return the windows without the row dimension of planes with one row, by which lines are pooled."""
+    rows = windows[0]
+    alone = len(windows) == 2 and x.shape[-2] == rows.many == len(rows.parts) == 1
+    return windows[1:] if alone and rows.first is None else windows
+
+
 # Maxima -------------------------------------------------------------------------------------------
+
+
+def max_pool(x: Array, windows: tuple[Windows, ...], keeps_format: bool = True) -> tuple[Array, Array]:
+    """Return the maximum of each window and its index in the plane, with `keeps_format` in the memory format of `x`."""
+    windows = _moving(windows, x)
+    n = len(windows)
+    out, index = maxima(_planes(x, n), windows, True)
+    shape = (*x.shape[: x.ndim - n], *out.shape[1:])
+    out, index = out.reshape(shape), index.reshape(shape)
+    return (formatted(out, x), formatted(index, x)) if keeps_format else (out, index)
+
+
+def max_values(x: Array, windows: tuple[Windows, ...]) -> Array:
+    """Return the maximum of each window."""
+    n = len(windows)
+    out, _ = maxima(_planes(x, n), windows, False)
+    return formatted(out.reshape(*x.shape[: x.ndim - n], *out.shape[1:]), x)
+
+
+def max_unpool(x: Array, index: Array, spatial: tuple[int, ...]) -> Array:
+    """Return planes of zeros with the elements of `x` at indices; of several elements at one index the last."""
+    n = len(spatial)
+    lead = x.shape[:-n]
+    out = np.zeros_like(x, shape=(math.prod(lead), math.prod(spatial)), order="C")
+    given = out.shape[0], math.prod(x.shape[-n:])
+    np.put_along_axis(out, index.reshape(given), x.reshape(given), 1)
+    out = out.reshape(*lead, *spatial)
+    return formatted(out, x) if n == 2 else out
 
 
 def _part(v: Array, axis: int, where: Any) -> Array:
@@ -254,11 +294,18 @@ def _index(codes: list[Array], windows: tuple[Windows, ...], spatial: tuple[int,
 # Elements at indices ------------------------------------------------------------------------------
 
 
-def pick(x: Array, index: Array) -> Array:
-    """Return the elements of planes (planes, *spatial) at indices (planes, *)."""
-    flat = x.reshape(len(x), math.prod(x.shape[1:]))
-    at = index.reshape(len(x), math.prod(index.shape[1:]))
+def picked(x: Array, index: Array, n: int, distinct: bool) -> Array:
+    """Return the elements of planes of n dimensions at indices (`distinct` is for the gradient)."""
+    planes = math.prod(x.shape[: x.ndim - n])
+    flat = x.reshape(planes, math.prod(x.shape[x.ndim - n :]))
+    at = index.reshape(planes, math.prod(index.shape[index.ndim - n :]))
     return np.take_along_axis(flat, at, 1).reshape(index.shape)
+
+
+def placed(g: Array, index: Array, spatial: tuple[int, ...], n: int, distinct: bool) -> Array:
+    """Return planes of zeros with the elements of `g` added at indices."""
+    out = place(_planes(g, n), _planes(index, n), spatial, distinct)
+    return out.reshape(g.shape[: g.ndim - n] + spatial)
 
 
 @twin
@@ -289,7 +336,25 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
 
 def _corners(x: Array, height: int, width: int) -> tuple[Array, ...]:
     """Return views of the corners of squares: upper left, upper right, lower left, lower right."""
-    return tuple([x[:, row : 2 * height : 2, column : 2 * width : 2] for row in (0, 1) for column in (0, 1)])
+    return tuple([x[..., row : 2 * height : 2, column : 2 * width : 2] for row in (0, 1) for column in (0, 1)])
+
+
+def corner_pool(x: Array) -> tuple[Array, Array, Array]:
+    """Return the maxima of squares of 2 x 2, and where they are."""
+    out, right, lower = [each.reshape(*x.shape[:-2], *each.shape[1:]) for each in max_corners(_planes(x, 2), True)]
+    return formatted(out, x), right, lower
+
+
+def max_corner_values(x: Array) -> Array:
+    """Return the maxima of squares of 2 x 2."""
+    out, _, _ = max_corners(_planes(x, 2), False)
+    return formatted(out.reshape(*x.shape[:-2], *out.shape[1:]), x)
+
+
+def corner_pool_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, int]) -> Array:
+    """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
+    out = corner_grad(_planes(g, 2), _planes(right, 2), _planes(lower, 2), spatial)
+    return out.reshape(*g.shape[:-2], *spatial)
 
 
 @twin
@@ -337,7 +402,7 @@ def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) 
 
 def corner_pick(x: Array, right: Array, lower: Array) -> Array:
     """Return the elements of planes at the corners of squares of 2 x 2."""
-    a, b, c, d = [corner.copy() for corner in _corners(x, *right.shape[1:])]
+    a, b, c, d = [corner.copy() for corner in _corners(x, *right.shape[-2:])]
     return choose(lower, choose(right, d, c), choose(right, b, a))
 
 
@@ -366,13 +431,15 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
     return x
 
 
-def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
+def avg_pool(x: Array, windows: tuple[Windows, ...], divisor: Any, keeps_format: bool = True) -> Array:
     """Return the sum of each window over `divisor`: a number, or an array of one number per window."""
+    windows = _moving(windows, x)
+    planes = _planes(x, len(windows))
     counts = tuple([axis.many for axis in windows])
-    out = np.empty_like(x, shape=(len(x), *counts), order="C")
+    out = np.empty_like(x, shape=(len(planes), *counts), order="C")
 
     def work(begin: int, end: int) -> None:
-        sums = box_sums(widened(x[begin:end]), windows)
+        sums = box_sums(widened(planes[begin:end]), windows)
         if x.dtype.kind in "iu":  # division as in C, towards 0
             out[begin:end] = np.sign(sums) * np.sign(divisor) * (np.abs(sums) // np.abs(divisor))
         elif out.dtype == sums.dtype:
@@ -381,16 +448,18 @@ def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
             out[begin:end] = sums / divisor
 
     if out.size:
-        blocks(work, len(x), math.prod(x.shape[1:]))
-    return out
+        blocks(work, len(planes), math.prod(planes.shape[1:]))
+    out = out.reshape(*x.shape[: x.ndim - len(windows)], *counts)
+    return formatted(out, x) if keeps_format else out
 
 
 def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
-    """Return planes whose elements are the sums of `g / divisor` over their windows: the transpose of `average`."""
-    out = np.empty_like(g, shape=(len(g), *spatial), order="C")
+    """Return planes whose elements are the sums of `g / divisor` over their windows: the transpose of `avg_pool`."""
+    planes = _planes(g, len(windows))
+    out = np.empty_like(g, shape=(len(planes), *spatial), order="C")
 
     def work(begin: int, end: int) -> None:
-        block = widened(g[begin:end]) / divisor
+        block = widened(planes[begin:end]) / divisor
         for axis in range(len(windows), 0, -1):
             last = axis == 1 and out.dtype == block.dtype
             block = _spread(block, axis, windows[axis - 1], spatial[axis - 1], out[begin:end] if last else None)
@@ -398,8 +467,8 @@ def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], div
             out[begin:end] = block
 
     if out.size:
-        blocks(work, len(g), math.prod(spatial))
-    return out
+        blocks(work, len(planes), math.prod(spatial))
+    return out.reshape(*g.shape[: g.ndim - len(windows)], *spatial)
 
 
 def _spread(g: Array, axis: int, windows: Windows, length: int, out: Array | None) -> Array:

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.checks import check_floating
+
 Array = Any
 
 _MASK24 = (1 << 24) - 1
@@ -326,6 +328,30 @@ def normal(out: Array, source: Source, mean: float = 0.0, std: float = 1.0) -> N
         _fill(out, lambda n: _scale(_normal_pairs(source, n), std, mean))
 
 
+def normal_each(mean: Any, std: Any, source: Source) -> Array:
+    """Return normal numbers of the given means and standard deviations, at least one of which is an array."""
+    arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
+    shape = np.broadcast_shapes(*(each.shape for each in arrays))
+    out = np.empty_like(arrays[0], shape=shape, order="C")
+    least = std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
+    if not least >= 0:
+        if hasattr(std, "dtype"):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if not out.size:
+        return out
+    check_floating("normal_kernel_cpu", out)
+    if hasattr(std, "dtype"):
+        with source.lock:
+            normal(out, source)
+        np.multiply(out, std, out=out, casting="same_kind")
+    else:
+        with source.lock:
+            normal(out, source, 0.0, std)
+    np.add(out, mean, out=out, casting="same_kind")
+    return out
+
+
 def _normal_pairs(source: Source, n: int) -> Array:
     """Return n standard normals as float64; a second normal that is left over is kept in `source`."""
     waiting = [] if source.normal is None else [source.normal]
@@ -549,10 +575,35 @@ def bernoulli(out: Array, source: Source, p: float) -> None:
 
 
 def bernoulli_each(out: Array, source: Source, p: Array) -> None:
-    """Fill `out` with ones, with the probabilities `p`, floats of the same shape, and zeros."""
+    """Fill `out` with ones, with the probabilities `p`, floats that can be expanded to its shape, and zeros."""
+    check_floating("bernoulli_tensor_cpu_p_", p)
+    if p.size and not (p.min() >= 0 and p.max() <= 1):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: probabilities are in [0, 1]")
+    if p.shape != out.shape:
+        try:
+            p = np.broadcast_to(p, out.shape)
+        except ValueError:
+            raise RuntimeError(
+                f"The expanded size of the tensor {list(out.shape)} must match the existing size "
+                f"{list(p.shape)}: bernoulli_ needs a probability for each element"
+            ) from None
     in_memory = _memory_order(out)
     draw = source.doubles if p.dtype == np.float64 else source.floats
     in_memory[...] = draw(out.size).reshape(in_memory.shape) < _memory_order(p, like=out)
+
+
+def bernoulli_like(x: Array, p: Array, source: Source) -> Array:
+    """Return an array like `x` of ones, with the probabilities `p`, and zeros."""
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            bernoulli_each(out, source, p)
+    return out
+
+
+def fill(x: Array) -> Array:
+    """Raise NotImplementedError: this is the kernel of ops that record a random fill, which has happened."""
+    raise NotImplementedError("a random fill stands for a write that has happened")
 
 
 def permutation(source: Source, n: int) -> Array:
@@ -592,13 +643,29 @@ def permutation(source: Source, n: int) -> Array:
     return result
 
 
-def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
-    """Return n indices per row of weights `p`, (rows, categories) or (categories,).
+def multinomial(weights: Array, n: int, replacement: bool, source: Source) -> Array:
+    """Return n indices per row of weights, (rows, categories) or (categories,).
 
     They are drawn in proportion to the weights. With replacement they are looked up in the
     cumulative weights. Without, they are the indices of the n greatest p / e, with exponentially
     distributed e: the first n of events that happen at these rates.
+
+    Raises:
+        RuntimeError: a weight is not finite or negative, or those of a row are all zero.
     """
+    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
+        if not replacement or n == 1:
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        first = weights[~((weights >= 0) & (weights < np.inf))][0]
+        what = "= infinity or NaN" if first > 0 else "< 0"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
+    if not (weights.sum(-1) > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    with source.lock:
+        return _indices(weights, n, replacement, source)
+
+
+def _indices(p: Array, n: int, replacement: bool, source: Source) -> Array:
     if not replacement or n == 1:
         # The draws are in the order of p's memory (for expanded memory, in that of its indices).
         transposed = p.ndim == 2 and 0 < p.strides[0] < p.strides[1]

@@ -1,4 +1,4 @@
-"""Reductions of arrays: which axes, sums that stay accurate, order statistics."""
+"""Reductions of arrays and cumulative ops: which axes, sums that stay accurate, extremes, moments, norms, truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import parallel
+from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.native import twin
 
@@ -17,7 +18,9 @@ from tinytorch.kernels.native import twin
 _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
+_multiply: Any = np.multiply.reduce
 
+_INT64 = np.dtype(np.int64)
 _ROWS = 32  # rows that are added one after another; the sums of such blocks are then added likewise
 _SHORT = 32  # rows up to this length are summed by a product with a square matrix of ones
 _SMALL = 1024  # arrays up to this size are summed without regard to rounding, which `total` controls for larger ones
@@ -89,8 +92,8 @@ def count_of(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
     return math.prod(shape) if axes is None else math.prod([shape[axis] for axis in axes])
 
 
-def spread(x: Any, shape: tuple[int, ...], dim: Any) -> Any:
-    """Return `x`, the result of reducing an array of `shape` over `dim`, repeated along the reduced dimensions."""
+def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
+    """Return `x`, a reduction of an array of `shape` over `dim`, expanded along the reduced dimensions."""
     x = x.reshape(kept_shape(shape, dim))
     if math.prod(shape) > 1 << 14:
         return np.broadcast_to(x, shape)  # for a small array creating this view takes longer than copying
@@ -291,55 +294,79 @@ def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
     return divided(total(x, axes, keepdims), count)
 
 
-def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: bool) -> Any:
-    """Return the sum over `axes` of squared differences from the mean, divided by `degrees` (of freedom)."""
-    if x.dtype.itemsize < 4:
-        return variance(x.astype(np.float32), axes, degrees, keepdims).astype(x.dtype)
-    kind = x.dtype
-    if (
-        x.size <= _SMALL
-        and x.ndim == 2
-        and axes == (1,)
-        and 0 < x.shape[1] <= _SHORT
-        and degrees > 0
-        and (kind is _F32 or kind is _F64)
-        and type(x) is np.ndarray
-    ):
-        n = x.shape[1]
-        distance = x - x.dot(square(n, 1 / n, kind))
-        out = np.multiply(distance, distance, distance).dot(_full(n, 1 / degrees, kind))
-        return out.reshape(-1, 1) if keepdims else out
-    distance = x - mean(x, axes, keepdims=True)
-    return divided(total(np.square(distance), axes, keepdims), degrees)
+# Sums, means and products ---------------------------------------------------------------------------
 
 
-def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
-    """Return the p-norm over `axes`."""
-    if p == 2:
-        if axes is None and _dense(x):  # one pass, and more accurate than PyTorch's
-            vector = x.ravel("K")
-            out = np.sqrt(vector.dot(vector))
-            return out.reshape((1,) * x.ndim) if keepdims else out
-        return np.sqrt(total(np.square(x), axes, keepdims))
-    size = np.abs(x)
-    if math.isinf(p):
-        out = (_largest if p > 0 else _smallest)(size, axis=axes, keepdims=keepdims)
-        return out if keepdims else in_rows(out)
-    if p == 0:
-        # (Not np.count_nonzero, whose result before NumPy 2.3 is a Python int if all axes are reduced.)
-        return (x != 0).sum(axis=axes, keepdims=keepdims)
-    if p == 1:
-        return total(size, axes, keepdims)
-    return np.power(total(np.power(size, p), axes, keepdims), 1 / p)
+def cast(x: Any, dtype: Any, name: str) -> Any:
+    """Return the array in the dtype of the accumulation: `dtype`, or by default int64 for integers and booleans."""
+    if dtype is None:
+        return x if x.dtype.kind in FLOATS else x.astype(_INT64, copy=False)
+    if not isinstance(dtype, dtypes.dtype):
+        try:
+            dtype = dtypes.as_dtype(dtype)
+        except TypeError:
+            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+    if dtype in dtypes.UNSIGNED:
+        raise refused(f"{name}_{'out_' * name.startswith('cum')}cpu", x.astype(dtype.numpy))
+    return x.astype(dtype.numpy, copy=False)
 
 
-def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
-    """Return `log(sum(exp(x)))` over `axes`; the largest element is subtracted first, so that nothing overflows."""
-    top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
-    top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
-    out = np.log(total(np.exp(x - top), axes, keepdims))
-    out += top if keepdims else top.reshape(out.shape)
-    return out
+def sum_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+    """Return the sum of all elements, or over the dimensions `dim`."""
+    if x.dtype.kind not in FLOATS or dtype is not None:
+        x = cast(x, dtype, "sum")
+    if dim is not None:
+        dim = axes_of(dim, x.ndim, "sum")
+    return total(x, dim, keepdim)
+
+
+def mean_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+    """Return the mean of all elements, or over the dimensions `dim`."""
+    if x.dtype.kind not in FLOATS or dtype is not None:
+        wanted = x if dtype is None else cast(x[:0] if x.ndim else x, dtype, "mean")
+        if wanted.dtype.kind not in FLOATS:
+            raise RuntimeError(
+                f"mean(): could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be "
+                f"either a floating point or complex dtype. Got: {tensor_name(wanted)}"
+            )
+        x = x.astype(wanted.dtype, copy=False)
+    if dim is not None:
+        dim = axes_of(dim, x.ndim, "mean")
+    return mean(x, dim, keepdim)
+
+
+def nansum(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+    """Return the sum like `sum_over`, with NaN as zero."""
+    x = cast(x, dtype, "nansum")
+    axes = axes_of(dim, x.ndim, "nansum")
+    if x.dtype.kind in FLOATS:
+        x = np.where(np.isnan(x), np.zeros_like(x), x)
+    return total(x, axes, keepdim)
+
+
+def added_dims(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the dimensions of `shape` that broadcasting from `size` adds or expands."""
+    extra = len(shape) - len(size)
+    return (*range(extra), *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]])
+
+
+def sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
+    """Return the sum over the dimensions that broadcasting from `size` adds or expands."""
+    return total(cast(x, None, ""), added_dims(x.shape, size)).reshape(size)
+
+
+def prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
+    """Return the product of all elements, or along `dim`."""
+    x = cast(x, dtype, "prod")
+    axis = None if dim is None or not x.ndim else dim
+    wide = x.astype(np.float32) if x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x
+    out = _multiply(wide, axis, wide.dtype, None, keepdim)
+    if not keepdim:
+        out = in_rows(out)
+    return out.astype(x.dtype, copy=False)
+
+
+# Cumulative ops -----------------------------------------------------------------------------------
 
 
 def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
@@ -362,33 +389,291 @@ def running_sums(x: Any, axis: int, reverse: bool) -> Any:
     return accumulated(np.add, x, axis)
 
 
-def median_index(x: Any, axis: int, skip_nan: bool) -> Any:
-    """Return the index of the lower median along `axis` (kept, of length 1).
-
-    If there is a NaN, the result is the index of the first one, unless `skip_nan`.
-    """
-    length = x.shape[axis]
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)  # NumPy sorts NaN last only among its own types
-    middle = (length - 1) // 2
-    nan = np.isnan(x) if x.dtype.kind == "f" else None
-    if nan is None or not nan.any():
-        return np.argpartition(x, middle, axis=axis).take([middle], axis=axis)
-    order = np.argsort(x, axis=axis, kind="stable")  # NaN last
-    numbers = length - np.count_nonzero(nan, axis=axis, keepdims=True)
-    if skip_nan:
-        return np.take_along_axis(order, np.maximum(numbers - 1, 0) // 2, axis)
-    index = order.take([middle], axis=axis)
-    return np.where(numbers < length, np.argmax(nan, axis=axis, keepdims=True), index)
+def cumsum(x: Any, dim: Any, *, dtype: Any) -> Any:
+    """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k."""
+    return _cumulated(np.add, x, dim, dtype, "cumsum")
 
 
-def scan(x: Any, y: Any, axis: int) -> Any:
-    """Return `out` with `out[k] = x[k] + y[k] * out[k - 1]` along `axis`."""
+def cumprod(x: Any, dim: Any, *, dtype: Any) -> Any:
+    """Return the cumulative products along `dim`: element k is the product of the elements 0 … k."""
+    return _cumulated(np.multiply, x, dim, dtype, "cumprod")
+
+
+def _cumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
+    if dtype is not None or x.dtype.kind not in FLOATS:
+        x = cast(x, dtype, name)
+    axis = dim if type(dim) is int and 0 <= dim < x.ndim else axis_of(dim, x.ndim, name)
+    if not x.ndim or not x.size:
+        return x.copy()
+    if x.dtype.kind == "b":
+        raise refused(f"{name}_out_cpu", x)
+    if x.dtype.kind not in FLOATS:
+        return ufunc.accumulate(in_rows(x), axis=axis, dtype=x.dtype)
+    return running_sums(x, axis, False) if ufunc is np.add else accumulated(ufunc, x, axis)
+
+
+def sums_from(x: Any, dim: int) -> Any:
+    """Return the reversed cumulative sums: element k is the sum of the elements from k on."""
+    return running_sums(x, axis_of(dim, x.ndim, "cumsum"), True) if x.ndim else x.copy()
+
+
+def shift(x: Any, dim: int, fill: float) -> Any:
+    """Return `x` shifted by one along `dim`, with `fill` as the first element."""
+    out = np.full_like(x, fill)
+    out.swapaxes(dim, 0)[1:] = x.swapaxes(dim, 0)[:-1]
+    return out
+
+
+def scan(x: Any, y: Any, dim: int) -> Any:
+    """Return `out` with `out[k] = x[k] + y[k] * out[k - 1]` along `dim`."""
     out = np.empty_like(x)
-    if not x.shape[axis]:
+    if not x.shape[dim]:
         return out
-    xs, ys, outs = (np.moveaxis(array, axis, 0) for array in (x, y, out))
+    xs, ys, outs = (np.moveaxis(array, dim, 0) for array in (x, y, out))
     outs[0] = xs[0]
     for k in range(1, len(xs)):
         outs[k] = xs[k] + ys[k] * outs[k - 1]
     return out
+
+
+# Extremes -----------------------------------------------------------------------------------------
+
+
+def check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
+    """Raise PyTorch's error if there is no element to choose from."""
+    if x.size:
+        return
+    if axes is None:
+        if x.ndim == 0:
+            return
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if name.startswith("arg"):
+            raise IndexError(text)
+        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
+    for axis in axes:
+        if not x.shape[axis]:
+            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def amax(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return the largest element of all, or over the dimensions `dim`."""
+    axes = axes_of(dim, x.ndim, "amax")
+    if not x.size:
+        check_some(x, axes, "amax")
+    out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
+    return out if keepdim or x.flags.c_contiguous else in_rows(out)
+
+
+def amin(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return the smallest element of all, or over the dimensions `dim`."""
+    axes = axes_of(dim, x.ndim, "amin")
+    if not x.size:
+        check_some(x, axes, "amin")
+    out = _smallest(x, axes, None, None, keepdim)
+    return out if keepdim or x.flags.c_contiguous else in_rows(out)
+
+
+def aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return the smallest and the largest element of all, or over `dim`."""
+    axes = axes_of(dim, x.ndim, "aminmax")
+    least, most = _smallest(x, axes, None, None, keepdim), _largest(x, axes, None, None, keepdim)
+    return (least, most) if keepdim else (in_rows(least), in_rows(most))
+
+
+def max_all(x: Any) -> Any:
+    """Return the largest element."""
+    check_some(x, None, "max")
+    return _largest(x, axis=None)
+
+
+def min_all(x: Any) -> Any:
+    """Return the smallest element."""
+    check_some(x, None, "min")
+    return _smallest(x, axis=None)
+
+
+def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    """Return the largest elements along `dim` and the index of each, the first one of ties."""
+    if not x.size:
+        check_some(x, (dim,), "max")
+    if not x.ndim:
+        return itself(x)
+    out = _largest(x, dim, None, None, keepdim)
+    return (
+        out if keepdim or x.flags.c_contiguous else in_rows(out),
+        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
+    )
+
+
+def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    """Return the smallest elements along `dim` and the index of each, the first one of ties."""
+    if not x.size:
+        check_some(x, (dim,), "min")
+    if not x.ndim:
+        return itself(x)
+    out = _smallest(x, dim, None, None, keepdim)
+    return (
+        out if keepdim or x.flags.c_contiguous else in_rows(out),
+        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
+    )
+
+
+def itself(x: Any) -> tuple[Any, Any]:
+    """Return what a selection along a dimension chooses from a 0-d array: its element, and index 0."""
+    return x.copy(), np.zeros_like(x, dtype=_INT64)
+
+
+def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
+    """Return the index of the largest element (the first of ties) of the flattened array, or along `dim`."""
+    return _arg(x, dim, keepdim, "argmax")
+
+
+def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
+    """Return the index of the smallest element (the first of ties) of the flattened array, or along `dim`."""
+    return _arg(x, dim, keepdim, "argmin")
+
+
+def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if x.dtype.kind == "b":
+        raise RuntimeError(f"{name}(): does not support bool input")
+    axis = None if dim is None else axis_of(dim, x.ndim, name)
+    check_some(x, None if axis is None or not x.ndim else (axis,), name)
+    if not x.ndim:
+        return np.zeros_like(x, dtype=_INT64)
+    if keepdim:
+        return getattr(np, name)(x, axis=axis, keepdims=True)
+    return x.argmax(axis) if name == "argmax" else x.argmin(axis)
+
+
+def cummax(x: Any, dim: int) -> Any:
+    """Return the cumulative maxima along `dim` and the index of each, the last one of ties."""
+    return _running(np.maximum, x, dim)
+
+
+def cummin(x: Any, dim: int) -> Any:
+    """Return the cumulative minima along `dim` and the index of each, the last one of ties."""
+    return _running(np.minimum, x, dim)
+
+
+def _running(ufunc: Any, x: Any, dim: int) -> Any:
+    if not x.ndim:
+        return itself(x)
+    x = in_rows(x)
+    values = ufunc.accumulate(x, axis=dim)
+    reached = (x == values) | (x != x)
+    steps = np.arange(x.shape[dim], like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+    return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
+
+
+# Moments and norms --------------------------------------------------------------------------------
+
+
+def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> Any:
+    """Return the sum over `dim` of squared differences from the mean, divided by `degrees` (of freedom)."""
+    if x.dtype.itemsize < 4:
+        return var(x.astype(np.float32), dim, degrees, keepdim).astype(x.dtype)
+    kind = x.dtype
+    if (
+        x.size <= _SMALL
+        and x.ndim == 2
+        and dim == (1,)
+        and 0 < x.shape[1] <= _SHORT
+        and degrees > 0
+        and (kind is _F32 or kind is _F64)
+        and type(x) is np.ndarray
+    ):
+        n = x.shape[1]
+        distance = x - x.dot(square(n, 1 / n, kind))
+        out = np.multiply(distance, distance, distance).dot(_full(n, 1 / degrees, kind))
+        return out.reshape(-1, 1) if keepdim else out
+    distance = x - mean(x, dim, keepdims=True)
+    return divided(total(np.square(distance), dim, keepdim), degrees)
+
+
+def std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+    """Return the square root of `var`."""
+    return np.sqrt(var(x, dim, degrees, keepdim))
+
+
+def var_mean(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+    """Return `var` and the mean."""
+    return var(x, dim, degrees, keepdim), mean(x, dim, keepdim)
+
+
+def std_mean(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+    """Return `std` and the mean."""
+    return std(x, dim, degrees, keepdim), mean(x, dim, keepdim)
+
+
+def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+    """Return the p-norm over `dim`."""
+    if not x.size and (p < 0 or p == math.inf):
+        for axis in range(x.ndim) if dim is None else dim:
+            if not x.shape[axis]:
+                name = "inf" if p == math.inf else "-inf" if p == -math.inf else f"{p:g}"
+                where = "an empty tensor" if dim is None else f"the dimension {axis}"
+                raise RuntimeError(
+                    f"linalg.vector_norm cannot compute the {name} norm on {where} because "
+                    f"{'the' if dim is None else 'this dimension is empty and the'} operation does not have an identity"
+                )
+    if p == 0:
+        # (Not np.count_nonzero, whose result before NumPy 2.3 is a Python int if all axes are reduced.)
+        return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)
+    if x.dtype.itemsize < 4:
+        return norm(x.astype(np.float32), p, dim, keepdim).astype(x.dtype)
+    if p == 2:
+        if dim is None and _dense(x):  # one pass, and more accurate than PyTorch's
+            vector = x.ravel("K")
+            out = np.sqrt(vector.dot(vector))
+            return out.reshape((1,) * x.ndim) if keepdim else out
+        return np.sqrt(total(np.square(x), dim, keepdim))
+    size = np.abs(x)
+    if math.isinf(p):
+        out = (_largest if p > 0 else _smallest)(size, axis=dim, keepdims=keepdim)
+        return out if keepdim else in_rows(out)
+    if p == 1:
+        return total(size, dim, keepdim)
+    return np.power(total(np.power(size, p), dim, keepdim), 1 / p).astype(x.dtype, copy=False)
+
+
+def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return `log(sum(exp(x)))` over `dim`; the largest element is subtracted first, so that nothing overflows."""
+    if x.dtype.kind not in FLOATS:
+        x = x.astype(dtypes.get_default_dtype().numpy)
+    axes = axes_of(dim, x.ndim, "logsumexp")
+    if x.dtype.itemsize < 4:
+        return logsumexp(x.astype(np.float32), axes, keepdim).astype(x.dtype)
+    top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
+    top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
+    out = np.log(total(np.exp(x - top), axes, keepdim))
+    out += top if keepdim else top.reshape(out.shape)
+    return out
+
+
+# Truth and counts ---------------------------------------------------------------------------------
+
+
+def any_over(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8)."""
+    return _truth(np.logical_or, x, dim, keepdim, "any")
+
+
+def all_over(x: Any, dim: Any, keepdim: bool) -> Any:
+    """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8)."""
+    return _truth(np.logical_and, x, dim, keepdim, "all")
+
+
+def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
+        out = x.astype(np.bool_)
+    else:
+        out = ufunc.reduce(x, axes_of(dim, x.ndim, name), np.bool_, None, keepdim)
+        if not keepdim and not x.flags.c_contiguous:
+            out = in_rows(out)
+    return out.astype(np.uint8) if x.dtype == np.uint8 else out
+
+
+def count_nonzero(x: Any, dim: Any) -> Any:
+    """Return the number of nonzero elements, of all or over the dimensions `dim`."""
+    axes = axes_of(dim, x.ndim, "count_nonzero")
+    return np.add.reduce(x.astype(np.bool_, "C"), axis=axes, dtype=_INT64)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels import implicit
+from tinytorch.kernels.checks import check_floating, refused, tensor_name
 from tinytorch.kernels.random import Source
 
 Array = Any
@@ -46,7 +48,7 @@ class _Stream:
             self.source.restore(self.before, 2 * (self.batches * self.size - left))
 
 
-def gamma(alpha: Array, source: Source) -> Array:
+def _gamma(alpha: Array, source: Source) -> Array:
     """Return numbers of the gamma distributions of shape `alpha` and rate 1, float64.
 
     Args:
@@ -99,7 +101,7 @@ def gamma(alpha: Array, source: Source) -> Array:
     return np.array(out, np.float64).reshape(shape)
 
 
-def poisson(rate: Array, source: Source) -> Array:
+def _poisson(rate: Array, source: Source) -> Array:
     """Return numbers of the Poisson distributions of the given float64 rates, as float64.
 
     For rates below 10 uniforms are multiplied until the product is below exp(-rate); from 10 on it is Hörmann's
@@ -204,7 +206,7 @@ def _few_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
         successes += 1
 
 
-def binomial(count: Array, p: Array, source: Source) -> Array:
+def _binomial(count: Array, p: Array, source: Source) -> Array:
     """Return numbers of successes in `count` trials of probability `p`, float64 arrays of one shape.
 
     Source: Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waiting times:
@@ -226,3 +228,80 @@ def binomial(count: Array, p: Array, source: Source) -> Array:
         out.append(number)
     stream.close()
     return np.array(out, np.float64).reshape(count.shape)
+
+
+# Kernels of ops -----------------------------------------------------------------------------------
+
+
+def _check_single_or_double(kernel: str, x: Array) -> None:
+    """Raise PyTorch's error for dtypes other than float32 and float64."""
+    if x.dtype not in (np.float32, np.float64):
+        raise refused(kernel, x)
+
+
+def poisson(x: Array, source: Source) -> Array:
+    """Return numbers of the Poisson distributions of the rates `x`, in their dtype."""
+    check_floating("poisson_cpu", x)
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            if not x.min() >= 0 or np.isinf(x).any():
+                raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+            out[...] = _poisson(x.astype(np.float64), source)
+    return out
+
+
+def binomial(count: Array, p: Array, source: Source) -> Array:
+    """Return numbers of successes in `count` trials of probability `p`, in their dtype."""
+    out = np.empty_like(count, shape=np.broadcast_shapes(count.shape, p.shape), order="C")
+    _check_single_or_double("binomial_cpu", out)
+    if p.dtype != count.dtype:
+        raise RuntimeError(f"Found dtype {tensor_name(p)} but expected {tensor_name(count)}")
+    if out.size:
+        count, p = np.broadcast_arrays(count, p)
+        with source.lock:
+            out[...] = _binomial(count.astype(np.float64), p.astype(np.float64), source)
+    return out
+
+
+def gamma(x: Array, source: Source) -> Array:
+    """Return numbers of the gamma distributions of shape `x` and rate 1, in its dtype."""
+    _check_single_or_double("gamma_cpu", x)
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            np.copyto(out, _gamma(x, source), casting="same_kind")
+        # Like C's fmax: NaN becomes the smallest positive normal number.
+        np.fmax(out, np.finfo(x.dtype).tiny, out=out)
+    return out
+
+
+def gamma_grad(x: Array, output: Array) -> Array:
+    """Return the derivative of gamma numbers `output` with respect to their shape parameter `x`."""
+    _check_single_or_double("_standard_gamma_grad_cpu", x)
+    x, output = np.broadcast_arrays(x, output)
+    return implicit.gamma(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
+
+
+def dirichlet(x: Array, source: Source) -> Array:
+    """Return numbers of the Dirichlet distributions whose concentrations are in the last dimension of `x`."""
+    _check_single_or_double("dirichlet", x)
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            numbers = _gamma(x.astype(np.float64), source)
+        numbers = np.fmax(numbers, np.finfo(np.float64).tiny)
+        if x.ndim:
+            numbers /= np.add.reduce(numbers, -1, keepdims=True)
+        else:
+            numbers = np.ones(())
+        greatest = np.nextafter(x.dtype.type(1), x.dtype.type(0))
+        out[...] = np.clip(numbers, np.finfo(x.dtype).tiny, greatest)
+    return out
+
+
+def beta_grad(x: Array, alpha: Array, total: Array) -> Array:
+    """Return the derivative by `alpha` of numbers `x` of Beta(alpha, total - alpha), divided by 1 - x."""
+    _check_single_or_double("_dirichlet_grad_cpu", x)
+    arrays = [each.astype(np.float64) for each in np.broadcast_arrays(x, alpha, total)]
+    return implicit.dirichlet(*arrays).astype(x.dtype)

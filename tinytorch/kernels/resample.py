@@ -13,19 +13,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.parallel import blocks
+from tinytorch.kernels.shape import formatted
 
 Array = Any
 _DENSE = 128  # length of an axis up to which the product is one with the dense matrix
 
 
-class Map:
-    """A sparse matrix: `out[row] = sum(weight * x[col])` over its entries.
+class _Entries(NamedTuple):
+    rows: Array
+    cols: Array
+    weights: Array
+    shape: tuple[int, int]
+
+
+class Map(_Entries):
+    """A sparse matrix: `out[row] = sum(weight * x[col])` over its entries. A tuple, so that programs can be saved.
 
     Attributes:
         rows, cols, weights: the entries, by row.
@@ -35,7 +43,6 @@ class Map:
     """
 
     def __init__(self, rows: Array, cols: Array, weights: Array, shape: tuple[int, int]) -> None:
-        self.rows, self.cols, self.weights, self.shape = rows, cols, weights, shape
         self.pick: Array | None = None
         self.factor = 0
         count, length = shape
@@ -265,8 +272,20 @@ def averages(length: int, count: int) -> Map:
 # Their application --------------------------------------------------------------------------------
 
 
-def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
-    """Return planes (planes, *spatial) mapped along their axes; None leaves an axis as it is."""
+def resample(x: Array, maps: tuple[Map | None, ...], keeps_format: bool = False) -> Array:
+    """Return `x` with a linear map applied along each of its last axes; None leaves an axis as it is.
+
+    With `keeps_format`, the channels are last in the memory of the result if they are last in that of `x`.
+    """
+    n = len(maps)
+    planes = x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+    out = _mapped(planes, maps)
+    out = out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+    return formatted(out, x) if keeps_format else out
+
+
+def _mapped(x: Array, maps: tuple[Map | None, ...]) -> Array:
+    """Return planes (planes, *spatial) mapped along their axes."""
     counts = tuple([n if axis is None else axis.shape[0] for n, axis in zip(x.shape[1:], maps, strict=True)])
     if all(axis is None or axis.pick is not None for axis in maps):
         return _pick(x, maps, counts)

@@ -31,7 +31,8 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.dtypes import from_numpy_dtype, number
+from tinytorch.kernels.limits import fits
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import get_threads, parallel_for
 from tinytorch.kernels.products import product
@@ -184,7 +185,7 @@ def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     return whole
 
 
-def lstm(
+def lstm_layer(
     x: Array, h0: Array, c0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, w_hr: Array,
     widths: Sequence[int], reverse: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
@@ -223,7 +224,7 @@ def lstm_steps(
     weights: Array, w_hr: Array | None, h0: Array, c0: Array, widths: Sequence[int], reverse: bool, bounds: Array,
     matrix: Array, gates: Array, before: Array, squashed: Array, out: Array, h_n: Array, c_n: Array,
 ) -> None:  # fmt: skip
-    """Compute the steps of `lstm`, and fill in the hidden states in the matrix of their inputs.
+    """Compute the steps of `lstm_layer`, and fill in the hidden states in the matrix of their inputs.
 
     Args:
         weights: (4 * size, rows of the matrix), the rows of i, f and o negated.
@@ -231,7 +232,7 @@ def lstm_steps(
         matrix: (features + 1 + hidden, columns).
         gates, before, squashed: outputs: i, f, o and n of all steps, c before each step, and tanh(c) after it.
         out, h_n, c_n: outputs: the hidden states of all steps, (columns, hidden), and the last states.
-        the others: as for `lstm`.
+        the others: as for `lstm_layer`.
     """
     size = c0.shape[1]
     hidden, one = matrix[matrix.shape[0] - h0.shape[1] :], number(1, matrix.dtype)
@@ -269,22 +270,23 @@ def lstm_steps(
 
 
 def lstm_grad(
-    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool, w_hr: Array,
-    widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, before: Array, squashed: Array, bounds: Array,
-) -> list[Array]:  # fmt: skip
-    """Return the gradients of `lstm`'s x, h0, c0, W_ih, W_hh, b_ih, b_hh and W_hr, as far as needed.
+    g_out: Array | None, g_h: Array | None, g_c: Array | None, needs: Sequence[bool], x: Array, w_ih: Array,
+    w_hh: Array, biased: bool, w_hr: Array | None, widths: Sequence[int], reverse: bool, matrix: Array, gates: Array,
+    before: Array, squashed: Array, bounds: Array,
+) -> list[Array | None]:  # fmt: skip
+    """Return the gradients of `lstm_layer`'s x, h0, c0, W_ih, W_hh, b_ih, b_hh and W_hr, None where not needed.
 
     Args:
-        g: the gradients of the output and of the last h and c, or None for any of them.
+        g_out, g_h, g_c: the gradients of the output and of the last h and c, or None.
         needs: which of the eight are needed.
         biased: whether there are biases.
-        the others: as for `lstm`, and what it returned.
+        the others: as for `lstm_layer`, and what it returned.
     """
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
     batch = max(widths)
-    g_out = None if g[0] is None else widened(g[0]).reshape(columns, width)
-    g_h, g_c = (_or_zeros(grad, matrix, batch, n) for grad, n in zip(g[1:], (width, size), strict=True))
+    g_out = None if g_out is None else widened(g_out).reshape(columns, width)
+    g_h, g_c = (_or_zeros(grad, matrix, batch, n) for grad, n in ((g_h, width), (g_c, size)))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
     projection = None
@@ -295,7 +297,8 @@ def lstm_grad(
     )
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[3:7]))
     grad_w_hr = product(projection[2], projection[1].T) if needs[7] and projection else None
-    return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
+    first = [grad if need else None for grad, need in zip((grad_h0, grad_c0), needs[1:3], strict=True)]
+    return [grads[0], *first, *grads[1:], grad_w_hr]
 
 
 @twin
@@ -355,10 +358,10 @@ def lstm_steps_grad(
 # GRU ----------------------------------------------------------------------------------------------
 
 
-def gru(
+def gru_layer(
     x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, widths: Sequence[int], reverse: bool
 ) -> tuple[Array, ...]:
-    """Return a layer's output, its last state, and what `gru_grad` needs; arguments as of `lstm`, gates r, z, n."""
+    """Return a layer's output, its last state, and what `gru_grad` needs; arguments as `lstm_layer`, gates r, z, n."""
     dtype, leading = x.dtype, x.shape[:-1]
     x, h0, w_ih, w_hh = (widened(array) for array in (x, h0, w_ih, w_hh))
     size, features = w_hh.shape[1], x.shape[-1]
@@ -407,16 +410,16 @@ def gru(
 
 
 def gru_grad(
-    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
+    g_out: Array | None, g_h: Array | None, needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
     widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, new: Array,
-) -> list[Array]:  # fmt: skip
-    """Return the gradients of `gru`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
+) -> list[Array | None]:  # fmt: skip
+    """Return the gradients of `gru_layer`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     size, columns = w_hh.shape[1], matrix.shape[1]
     steps = spans(widths, reverse)[::-1]
     batch = max(widths)
-    g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
-    g_h = _or_zeros(g[1], matrix, batch, size).T
+    g_out = None if g_out is None else widened(g_out).reshape(columns, size)
+    g_h = _or_zeros(g_h, matrix, batch, size).T
     grad_h0 = _empty(matrix, batch, size)
     # Rows: n with respect to the product with the input, r, z, and n with respect to the product with the state.
     slopes = _empty(matrix, 4 * size, columns)
@@ -456,15 +459,15 @@ def gru_grad(
     for k in (1, 3):
         if grads[k] is not None:
             grads[k] = np.concatenate([grads[k][size:], grads[k][:size]])
-    return [grads[0], grad_h0, *grads[1:]]
+    return [grads[0], grad_h0 if needs[1] else None, *grads[1:]]
 
 
 # RNN ----------------------------------------------------------------------------------------------
 
 
-def rnn(
+def rnn_layer(
     x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array,
-    widths: Sequence[int], reverse: bool, relu: bool,
+    widths: Sequence[int], reverse: bool, rectified: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
     """Return a layer's output, its last state, and what `rnn_grad` needs; the nonlinearity is ReLU or tanh."""
     dtype, leading = x.dtype, x.shape[:-1]
@@ -482,7 +485,7 @@ def rnn(
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
         h = _block(states, size, begin, end)
         product(weights, matrix[:, begin:end], out=h)
-        if relu:
+        if rectified:
             np.maximum(h, 0, out=h)
         else:
             np.tanh(h, out=h)
@@ -495,16 +498,16 @@ def rnn(
 
 
 def rnn_grad(
-    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
-    widths: Sequence[int], reverse: bool, relu: bool, matrix: Array, states: Array,
-) -> list[Array]:  # fmt: skip
-    """Return the gradients of `rnn`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
+    g_out: Array | None, g_h: Array | None, needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
+    widths: Sequence[int], reverse: bool, rectified: bool, matrix: Array, states: Array,
+) -> list[Array | None]:  # fmt: skip
+    """Return the gradients of `rnn_layer`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     size, columns = w_hh.shape[1], matrix.shape[1]
     steps = spans(widths, reverse)[::-1]
     batch = max(widths)
-    g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
-    g_h = _or_zeros(g[1], matrix, batch, size).T
+    g_out = None if g_out is None else widened(g_out).reshape(columns, size)
+    g_h = _or_zeros(g_h, matrix, batch, size).T
     grad_h0 = _empty(matrix, batch, size)
     slopes = _empty(matrix, size, columns)
     back = w_hh.T
@@ -514,7 +517,7 @@ def rnn_grad(
         h = _block(states, size, begin, end)
         if g_out is not None:
             np.add(dh, g_out[begin:end].T, out=dh)
-        if relu:
+        if rectified:
             slope = h > 0
         else:
             slope = h * h
@@ -527,4 +530,24 @@ def rnn_grad(
             _advance(dh, before, g_h, grad_h0.T)
             dh = before
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[2:]))
-    return [grads[0], grad_h0, *grads[1:]]
+    return [grads[0], grad_h0 if needs[1] else None, *grads[1:]]
+
+
+# Sequences ----------------------------------------------------------------------------------------
+
+
+def batch_first(x: Array) -> Array:
+    """Return a view of x with its first two dimensions swapped."""
+    return x.swapaxes(0, 1)
+
+
+def packed(x: Array, steps: Array, sequences: Array) -> Array:
+    """Return the elements (count, ...) of x (steps, batch, ...) at these steps of these sequences."""
+    return x[steps, sequences]
+
+
+def padded(x: Array, steps: Array, sequences: Array, shape: tuple[int, ...], value: float) -> Array:
+    """Return an array of this shape, filled with `value`, with x (count, ...) at these steps of these sequences."""
+    out = np.full_like(x, fits(float(value), from_numpy_dtype(x.dtype)), order="C", shape=shape)
+    out[steps, sequences] = x
+    return out

@@ -1,4 +1,4 @@
-"""Shapes of arrays: checked sizes, views with other strides, joining and triangles."""
+"""Shapes of arrays: checked sizes, views with other strides, splitting, joining, memory formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.places import storage_offset
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axes_of, axis_of
 
 Array = Any
 
@@ -77,6 +77,11 @@ def view(x: Array, shape: tuple[int, ...]) -> Array:
     )
 
 
+def unsafe_view(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return a contiguous array in a shape that has the right number of elements."""
+    return x.reshape(shape)
+
+
 def can_view(x: Array, shape: tuple[int, ...]) -> bool:
     """Return whether `x` can have a shape, which has the right number of elements, on the same memory."""
     if not x.flags.c_contiguous:
@@ -107,6 +112,91 @@ def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
                 if value % ratio:
                     raise RuntimeError(f"self.{name} must be divisible by {ratio} {what}, but got {value}")
     return x.view(kind.numpy)
+
+
+def squeeze(x: Array) -> Array:
+    """Return a view without the dimensions of length 1."""
+    return x.squeeze()
+
+
+def squeeze_dim(x: Array, dim: int) -> Array:
+    """Return a view without a dimension if its length is 1."""
+    return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
+
+
+def squeeze_dims(x: Array, dims: tuple[int, ...]) -> Array:
+    """Return a view without those of the dimensions whose length is 1."""
+    return _squeezed(x, (axes_of(dims, x.ndim, "squeeze") or ()) if dims else ())
+
+
+def _squeezed(x: Array, dims: tuple[int, ...]) -> Array:
+    return x.squeeze(tuple([dim for dim in dims if x.shape[dim] == 1]))
+
+
+def unsqueeze(x: Array, dim: int) -> Array:
+    """Return a view with a new dimension of length 1."""
+    if dim == 0:
+        return x[None]
+    return x[(slice(None),) * axis_of(dim, x.ndim + 1, "unsqueeze") + (None,)]
+
+
+def transpose(x: Array, dim0: int, dim1: int) -> Array:
+    """Return a view with two dimensions exchanged."""
+    try:
+        return x.swapaxes(dim0, dim1)
+    except (np.exceptions.AxisError, TypeError):
+        for position, dim in enumerate((dim0, dim1)):
+            if isinstance(dim, float) or not hasattr(dim, "__index__"):
+                raise TypeError(
+                    f"transpose(): argument 'dim{position}' (position {position + 1}) must be int, "
+                    f"not {type(dim).__name__}"
+                ) from None
+            axis_of(dim, x.ndim, "transpose")
+        return x[...]  # 0-dim tensor
+
+
+def t(x: Array) -> Array:
+    """Return a view of the transpose of a matrix, or of all of another array."""
+    return x.T if x.ndim == 2 else x[...]
+
+
+def permute(x: Array, dims: tuple[int, ...]) -> Array:
+    """Return a view with the dimensions in another order."""
+    try:
+        if len(dims) == x.ndim:
+            return x.transpose(dims)
+    except ValueError:
+        pass
+    if len(dims) != x.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    for dim in dims:
+        axis_of(dim, x.ndim, "permute")
+    raise RuntimeError("permute(): duplicate dims are not allowed.")
+
+
+def part(x: Array, key: Any) -> Array:
+    """Return the view that a key of ints, slices, None and Ellipsis selects."""
+    return x[key]
+
+
+def alias(x: Array, key: Any) -> Array:
+    """Return a view of all of `x`, whatever the key."""
+    return x[...]
+
+
+def second(input: Array, result: Array) -> Array:
+    """Return the second argument."""
+    return result
+
+
+def embed(x: Array, shape: tuple[int, ...], key: Any) -> Array:
+    """Return zeros of `shape` with `x` written at the index `key`."""
+    out = np.zeros(shape, x.dtype, like=x)
+    out[key] = x
+    return out
 
 
 def writable(view: Array, x: Array) -> Array:
@@ -147,34 +237,33 @@ def expand(x: Array, sizes: Sequence[int]) -> Array:
     return writable(np.broadcast_to(x, shape), x)
 
 
-def window(x: Array, dim: int, size: int, step: int) -> Array:
-    """Return windows of `size` elements, `step` apart, along `dim`; the windows' elements are the last dimension."""
-    length = x.shape[dim] if x.ndim else 1
+def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
+    """Return windows of `size` elements, `step` apart, along a dimension; their elements are the last dimension."""
+    length = x.shape[dimension] if x.ndim else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
-        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+        raise RuntimeError(f"maximum size for tensor at dimension {dimension} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not x.ndim:
         return x[None][:size]
     if size == 0:
         count = length // step + 1
-        return np.empty_like(x, shape=(*x.shape[:dim], count, *x.shape[dim + 1 :], 0))
-    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dim, writeable=x.flags.writeable)
-    return windows[(slice(None),) * dim + (slice(None, None, step),)]
+        return np.empty_like(x, shape=(*x.shape[:dimension], count, *x.shape[dimension + 1 :], 0))
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dimension, writeable=x.flags.writeable)
+    return windows[(slice(None),) * dimension + (slice(None, None, step),)]
 
 
-def overlap_add(windows: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
-    """Return zeros of `shape` with the elements of windows added at the places that `window` reads: its transpose."""
-    out = np.zeros(shape, windows.dtype, like=windows)
+def fold(x: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
+    """Return zeros of `shape` with the elements of windows added at the places that `unfold` reads: its transpose."""
+    out = np.zeros(shape, x.dtype, like=x)
     if not shape:
-        out[...] = windows.sum()
+        out[...] = x.sum()
         return out
-    count = windows.shape[dim]
+    count = x.shape[dimension]
     for k in range(size):
-        part = (slice(None),) * dim + (slice(k, k + (count - 1) * step + 1, step),)
-        out[part] += windows[..., k]
+        out[(slice(None),) * dimension + (slice(k, k + (count - 1) * step + 1, step),)] += x[..., k]
     return out
 
 
@@ -184,6 +273,11 @@ def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
     if axis1 == axis2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return writable(x.diagonal(offset, axis1, axis2), x)
+
+
+def diagonal_copy(x: Array, offset: int) -> Array:
+    """Return a copy of the diagonal of a matrix."""
+    return diagonal(x, offset, 0, 1).copy()
 
 
 def embed_diagonal(x: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
@@ -308,22 +402,71 @@ def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
     return tuple(parts)
 
 
-def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
-    """Return a copy rotated k times by 90 degrees, from `dim0` towards `dim1`, with PyTorch's memory layout."""
-    k %= 4
-    if k == 0:
-        return x.copy("C")
-    flipped = {1: (dim1,), 2: (dim0, dim1), 3: (dim0,)}[k]
-    turned = flip(x, flipped)
-    return turned if k == 2 else turned.swapaxes(dim0, dim1)
+def unbind(x: Array, dim: int) -> tuple[Array, ...]:
+    """Return views of the slices of `x` along `dim` (from 0)."""
+    before = (slice(None),) * dim
+    return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
 
 
-def flip(x: Array, axes: Sequence[int]) -> Array:
-    """Return a copy in reverse order along `axes` (from 0), with the axes in the same order in memory."""
-    key = [slice(None)] * x.ndim
-    for axis in axes:
-        key[axis] = slice(None, None, -1)
-    return x[(*key, ...)].copy("K")
+def block_diag(xs: Sequence[Array]) -> Array:
+    """Return the matrix with the given matrices, vectors as rows, on its diagonal."""
+    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape) for x in promoted(xs)]
+    rows, columns = (sum(block.shape[i] for block in blocks) for i in (0, 1))
+    out = np.zeros((rows, columns), blocks[0].dtype, like=blocks[0])
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
+
+
+def _order(x: Array) -> str:
+    """Return NumPy's `order` for a copy: "K" (keep the order of axes in memory), or "C" if an axis is expanded."""
+    if 0 in x.strides and any(step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)):
+        return "C"
+    return "K"
+
+
+def clone(x: Array) -> Array:
+    """Return a copy that keeps the order of the dimensions in memory."""
+    return x.copy(_order(x))
+
+
+def contiguous(x: Array) -> Array:
+    """Return a copy in row-major order."""
+    return x.copy("C")
+
+
+_RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
+
+
+def converted(kind: Any, memory_format: str, x: Array) -> Array:
+    """Return a copy of an array with the given dtype and memory format."""
+    rank = _RANKS.get(memory_format)
+    if rank is None:
+        return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
+    if x.ndim != rank:
+        name = memory_format.removeprefix("torch.")
+        raise RuntimeError(f"required rank {rank} tensor to use {name} format")
+    return np.moveaxis(np.moveaxis(x, 1, -1).astype(kind, "C"), -1, 1)
+
+
+def clone_in(x: Array, memory_format: str) -> Array:
+    """Return a copy in a memory format."""
+    return converted(x.dtype, memory_format, x)
+
+
+def suggested_format(x: Array) -> str:
+    """Return the memory format that the strides suggest, by PyTorch's rule for copies."""
+    name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
+    if name is None or not x.size or not x.strides[1]:
+        return "torch.contiguous_format"
+    least = 0
+    for d in (1, *range(x.ndim - 1, 1, -1), 0):
+        if x.strides[d] < least or (d == 0 and least == x.strides[1]):
+            return "torch.contiguous_format"
+        least = x.strides[d] * x.shape[d]
+    return name
 
 
 def formatted(out: Array, x: Array) -> Array:

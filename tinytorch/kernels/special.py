@@ -7,12 +7,16 @@ approximation errors are below 1e-17 (float64) and 5e-8 (float32), less than the
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import refused
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.parallel import takes_out
 
 # Coefficients by ascending power of u in [-1, 1], the interval that x² and t are mapped to.
@@ -138,37 +142,45 @@ def by_parts(arrays: tuple[Any, ...], *cases: tuple[Any, Callable[..., Any]]) ->
 _BLOCK = 16384  # elements: many temporary arrays of this size stay in the processor's cache
 
 
-def in_double(function: Callable[..., Any], doc: str | None = None) -> Callable[..., Any]:
-    """Return a kernel that computes a function in float64, of arrays that broadcast or numbers, and keeps their dtype.
+def in_double(function: Callable[..., Any], *operands: Any) -> Any:
+    """Return a function of arrays that broadcast, or numbers, computed in float64, in the dtype of the arrays.
 
     PyTorch computes float32 in float32; the result here has an error of at most one unit in the last place.
     """
+    first = next(x for x in operands if hasattr(x, "dtype"))
+    if len(operands) == 1:
+        arrays = list(operands)
+    else:
+        arrays = [x if hasattr(x, "dtype") else np.full_like(first, x, dtype=np.float64) for x in operands]
+        if arrays[0].shape != arrays[1].shape:
+            arrays = list(np.broadcast_arrays(*arrays))
+    shape = arrays[0].shape
+    if len(arrays) == 1 and not first.flags.c_contiguous and 0 not in first.strides:
+        out = np.empty_like(first)  # with the memory layout of the argument
+        out[...] = in_double(function, first.copy("C"))
+        return out
+    wide = [x.astype(np.float64, copy=False).reshape(-1) for x in arrays]
+    size = wide[0].size
+    if size <= 2 * _BLOCK:
+        return function(*wide).astype(first.dtype, copy=False).reshape(shape)
+    out = np.empty_like(first, shape=(size,))
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[part] = function(*[x[part] for x in wide])
+    return out.reshape(shape)
 
-    def kernel(*operands: Any) -> Any:
-        first = next(x for x in operands if hasattr(x, "dtype"))
-        if len(operands) == 1:
-            arrays = list(operands)
-        else:
-            arrays = [x if hasattr(x, "dtype") else np.full_like(first, x, dtype=np.float64) for x in operands]
-            if arrays[0].shape != arrays[1].shape:
-                arrays = list(np.broadcast_arrays(*arrays))
-        shape = arrays[0].shape
-        if len(arrays) == 1 and not first.flags.c_contiguous and 0 not in first.strides:
-            out = np.empty_like(first)  # with the memory layout of the argument
-            out[...] = kernel(first.copy("C"))
-            return out
-        wide = [x.astype(np.float64, copy=False).reshape(-1) for x in arrays]
-        size = wide[0].size
-        if size <= 2 * _BLOCK:
-            return function(*wide).astype(first.dtype, copy=False).reshape(shape)
-        out = np.empty_like(first, shape=(size,))
-        for start in range(0, size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            out[part] = function(*[x[part] for x in wide])
-        return out.reshape(shape)
 
-    kernel.__doc__ = doc or function.__doc__
-    return kernel
+def refusing_half(kernel: Callable[..., Any], name: str, *operands: Any) -> Any:
+    """Return `kernel(*operands)`; raise PyTorch's error for 16-bit floats."""
+    for each in operands:
+        if hasattr(each, "dtype") and each.dtype.itemsize == 2 and each.dtype.kind in FLOATS:
+            raise refused(name, each)
+    return kernel(*operands)
+
+
+def as_floating(x: Any) -> Any:
+    """Return an array of integers converted to the default dtype, other arrays unchanged."""
+    return x.astype(dtypes.get_default_dtype().numpy) if x.dtype.kind in "iub" else x
 
 
 # The normal distribution --------------------------------------------------------------------------
@@ -236,6 +248,7 @@ _TAIL_40 = (
 
 
 def _erfinv(x: Any) -> Any:
+    """Return the inverse function of `erf`."""
     w = -np.log((1 - x) * (1 + x))
     out = np.full_like(x, np.nan)
     fill(out, w <= 2.75, lambda x, w: x * mapped(w, 0, 2.75, _ERFINV_1), x, w)
@@ -246,7 +259,7 @@ def _erfinv(x: Any) -> Any:
     return out
 
 
-erfinv = in_double(_erfinv, "Return the inverse function of `erf`.")
+erfinv = functools.partial(in_double, _erfinv)
 
 
 def _tail(p: Any) -> Any:
@@ -260,6 +273,7 @@ def _tail(p: Any) -> Any:
 
 
 def _ndtri(p: Any) -> Any:
+    """Return the quantile of the standard normal distribution for probability p."""
     out = np.full_like(p, np.nan)
     low = math.exp(-2)
     fill(out, (p > low) & (p < 1 - low), lambda p: math.sqrt(2) * _erfinv(2 * p - 1), p)
@@ -270,7 +284,7 @@ def _ndtri(p: Any) -> Any:
     return out
 
 
-ndtri = in_double(_ndtri, "Return the quantile of the standard normal distribution for probability p.")
+ndtri = functools.partial(in_double, _ndtri)
 
 
 def _scaled_tail(a: Any) -> Any:
@@ -280,6 +294,7 @@ def _scaled_tail(a: Any) -> Any:
 
 
 def _erfcx(x: Any) -> Any:
+    """Return exp(x²) erfc(x)."""
     return by_parts(
         (x,),
         (np.abs(x) < 1, lambda x: np.exp(x * x) * erfc(x)),
@@ -288,10 +303,16 @@ def _erfcx(x: Any) -> Any:
     )
 
 
-erfcx = in_double(_erfcx, "Return exp(x²) erfc(x).")
+erfcx = functools.partial(in_double, _erfcx)
+
+
+def _ndtr(x: Any) -> Any:
+    """Return the normal distribution function."""
+    return erfc(x * -math.sqrt(0.5)) / 2
 
 
 def _log_ndtr(x: Any) -> Any:
+    """Return the logarithm of the normal distribution function."""
     return by_parts(
         (x,),
         (x < -1, lambda x: np.log(_erfcx(-x * math.sqrt(0.5)) / 2) - x * x / 2),
@@ -299,5 +320,5 @@ def _log_ndtr(x: Any) -> Any:
     )
 
 
-ndtr = in_double(lambda x: erfc(x * -math.sqrt(0.5)) / 2, "Return the normal distribution function.")
-log_ndtr = in_double(_log_ndtr, "Return the logarithm of the normal distribution function.")
+ndtr = functools.partial(in_double, _ndtr)
+log_ndtr = functools.partial(in_double, _log_ndtr)

@@ -3,15 +3,101 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import refused
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.reduce import check_some, itself, kept_shape
 
 Array = Any
 
 _INT64 = np.dtype(np.int64)
+
+
+# One element along a dimension --------------------------------------------------------------------
+
+
+def _selected(x: Array, dim: int, keepdim: bool, index: Array) -> tuple[Array, Array]:
+    values = np.take_along_axis(x, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+def _nothing(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Return the empty values and indices of a selection along `dim` when another dimension is empty."""
+    shape = kept_shape(x.shape, dim)
+    if not keepdim:
+        shape = shape[:dim] + shape[dim + 1 :]
+    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+
+
+def median_dim(x: Array, dim: int, keepdim: bool, skip_nan: bool = False) -> tuple[Array, Array]:
+    """Return the lower medians along `dim` and the index of each."""
+    if not x.ndim and x.dtype.kind != "b":
+        return itself(x)
+    if x.ndim:
+        check_some(x, (dim,), "median")
+    if x.dtype.kind == "b":
+        raise refused("median_cpu", x)
+    if not x.size:
+        return _nothing(x, dim, keepdim)
+    return _selected(x, dim, keepdim, median_index(x, dim, skip_nan))
+
+
+def nanmedian_dim(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Return the lower medians of the numbers along `dim` that are not NaN, and the index of each."""
+    return median_dim(x, dim, keepdim, True)
+
+
+def median_all(x: Array, skip_nan: bool = False) -> Array:
+    """Return the lower median of all elements."""
+    if x.size:
+        return median_dim(x.reshape(-1), 0, False, skip_nan)[0]
+    # NaN, as x86 converts it to the dtype.
+    missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
+    if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
+        missing = np.iinfo(x.dtype).min
+    elif x.dtype == np.uint64:
+        missing = 1 << 63
+    return np.full_like(x, missing, shape=())
+
+
+def nanmedian_all(x: Array) -> Array:
+    """Return the lower median of all numbers that are not NaN."""
+    return median_all(x, True)
+
+
+def median_index(x: Array, axis: int, skip_nan: bool) -> Array:
+    """Return the index of the lower median along `axis` (kept, of length 1).
+
+    If there is a NaN, the result is the index of the first one, unless `skip_nan`.
+    """
+    length = x.shape[axis]
+    if x.dtype.kind == "V":
+        x = x.astype(np.float32)  # NumPy sorts NaN last only among its own types
+    middle = (length - 1) // 2
+    nan = np.isnan(x) if x.dtype.kind == "f" else None
+    if nan is None or not nan.any():
+        return np.argpartition(x, middle, axis=axis).take([middle], axis=axis)
+    order = np.argsort(x, axis=axis, kind="stable")  # NaN last
+    numbers = length - np.count_nonzero(nan, axis=axis, keepdims=True)
+    if skip_nan:
+        return np.take_along_axis(order, np.maximum(numbers - 1, 0) // 2, axis)
+    index = order.take([middle], axis=axis)
+    return np.where(numbers < length, np.argmax(nan, axis=axis, keepdims=True), index)
+
+
+def mode(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Return the most frequent elements along `dim` and the index of each."""
+    check_some(x, (dim,) if x.ndim else None, "mode")
+    if not x.ndim:
+        return itself(x)
+    if not x.size:
+        return _nothing(x, dim, keepdim)
+    return _selected(x, dim, keepdim, mode_index(x, dim))
 
 
 def mode_index(x: Array, axis: int) -> Array:
@@ -31,10 +117,19 @@ def mode_index(x: Array, axis: int) -> Array:
     return np.take_along_axis(order, last.copy("C"), axis)
 
 
-def kth_index(x: Array, k: int, axis: int) -> Array:
-    """Return the index of the k-th smallest element along `axis` (kept, of length 1); NaN counts as the largest."""
-    order = np.argpartition(widened(x), k - 1, axis=axis)
-    return order.take([k - 1], axis=axis)
+def kthvalue(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Return the k-th smallest elements along `dim` and the index of each; NaN counts as the largest."""
+    if x.dtype.kind == "b":
+        raise refused("kthvalue_cpu", x)
+    check_some(x, (dim,) if x.ndim else None, "kthvalue")
+    if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    if not x.ndim:
+        return itself(x)
+    if not x.size:
+        return _nothing(x, dim, keepdim)
+    order = np.argpartition(widened(x), k - 1, axis=dim)
+    return _selected(x, dim, keepdim, order.take([k - 1], axis=dim))
 
 
 # Histograms ---------------------------------------------------------------------------------------
@@ -73,7 +168,19 @@ def outer_edges(columns: list[Array], bounds: Any, name: str, widen: float) -> l
     return edges
 
 
-def counted(columns: list[Array], edges: list[Array], weight: Array | None, dtype: Any) -> Array:
+def histogram(
+    x: Array, weight: Array | None, columns: Sequence[Array], edges: Sequence[Array], density: bool
+) -> tuple[Array, ...]:
+    """Return the histogram of points whose coordinates are `columns`, in the dtype of `x`, and the edges."""
+    out = _counted(columns, edges, None if weight is None else weight.reshape(-1), x.dtype)
+    if density:
+        out = out / out.sum()
+        for d, edge in enumerate(edges):
+            out = out / np.diff(edge).reshape((-1,) + (1,) * (len(edges) - d - 1))
+    return (out, *edges)
+
+
+def _counted(columns: Sequence[Array], edges: Sequence[Array], weight: Array | None, dtype: Any) -> Array:
     """Return the number of points (or sum of weights) in each bin between edges; the last bin includes both edges."""
     shape = tuple([len(edge) - 1 for edge in edges])
     inside: Any = True
@@ -100,3 +207,11 @@ def _total(place: Array, inside: Array | None, weight: Array | None, shape: tupl
         weight = None if weight is None else weight[inside]
     out = np.bincount(place, weight, math.prod(shape))
     return out.astype(dtype).reshape(shape)
+
+
+# Segments -----------------------------------------------------------------------------------------
+
+
+def already_reduced(rows: Array, reduced: Array, which: Array, first: Array) -> Array:
+    """Return the reductions of segments of `rows`, which have been computed: the op has their gradient."""
+    return reduced

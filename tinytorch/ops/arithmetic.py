@@ -1,12 +1,11 @@
 """Elementwise ops: arithmetic, absolute value, sign, rounding, bounds.
 
-Each op is one declaration: NumPy's ufunc, and for each argument the formula of its gradient.
+Each op is one declaration: its kernel, and for each argument the formula of its gradient.
 """
 
 from __future__ import annotations
 
 import builtins
-import math
 import warnings
 from typing import Any
 
@@ -16,11 +15,10 @@ from tinytorch.core.call import refuse_booleans, translated
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.kernels import activation, arithmetic, dtypes, limits, parallel
-from tinytorch.kernels.checks import LARGE, check_fits, plain, refused
-from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels import arithmetic, dtypes, limits
+from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.programs import as_array
-from tinytorch.ops.arguments import also_by, elementwise, not_implemented, renamed
+from tinytorch.ops.arguments import also_by, elementwise, not_implemented, op_of, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -34,14 +32,7 @@ def zero_gradient(g: Tensor) -> Tensor:
     return constant(np.zeros_like(g._array))
 
 
-_keep = parallel.threaded(activation.keep)
-
-
-@op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
-@parallel.elementwise
-def kept(x: Any, mask: Any) -> Any:
-    """Return `x` where the mask, of the same shape, is true, else 0 (even where `x` is infinite or NaN)."""
-    return _keep(x, mask)
+kept = op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)(arithmetic.kept)
 
 
 def _alike(*operands: Any) -> list[Any]:
@@ -62,39 +53,6 @@ def _alike(*operands: Any) -> list[Any]:
     return [each.to(kind) if isinstance(each, Tensor) else each for each in operands]
 
 
-def _without(kinds: str, name: str, kernel: Any) -> Any:
-    """Return a kernel that refuses NumPy's dtype kinds `kinds` ("b": bool), for which PyTorch has no kernel."""
-
-    def unary(x: Any) -> Any:
-        if x.dtype.kind in kinds:
-            raise refused(name, x)
-        return kernel(x)
-
-    unary.ufunc = kernel  # type: ignore[attr-defined]
-    return unary
-
-
-def _of_floats(name: str, ufunc: Any) -> Any:
-    """Return a kernel of two floating-point operands, with PyTorch's error for integers; bfloat16 runs in float32."""
-
-    def kernel(x: Any, y: Any) -> Any:
-        dtype = x.dtype if hasattr(x, "dtype") else y.dtype
-        if dtype.kind in "biu":
-            raise refused(name, x)
-        if dtype.kind != "V":
-            return ufunc(x, y)
-        return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
-
-    return kernel
-
-
-def _factor(value: Any, x: Any) -> Any:
-    """Return a number as a factor for `x`: converted to the dtype of `x`, as PyTorch converts scalars."""
-    if x.dtype.kind == "f":
-        return value
-    return np.asarray(limits.fits(value, dtypes.from_numpy_dtype(x.dtype))).astype(x.dtype)
-
-
 def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     """As `_alike`, with None among the operands; numbers become 0-d tensors of the common dtype."""
     given = _alike(x, *bounds)
@@ -107,18 +65,6 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
 
 # Arithmetic ---------------------------------------------------------------------------------------
 
-
-def _negative(a: Any) -> Any:
-    try:
-        return np.negative(a)
-    except TypeError:  # NumPy cannot negate booleans
-        raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
-            "the `~` or `logical_not()` operator instead."
-        ) from None
-
-
-_negative.ufunc = np.negative  # type: ignore[attr-defined]
 plus = pointwise(
     "add", np.add, refuses="add_stub", of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`."
 )
@@ -158,7 +104,7 @@ true_divide = pointwise(
 )  # fmt: skip
 
 
-@elementwise(_negative, refuses="neg_cpu", x=lambda g: -g, also="negative", **_OF_ONE)
+@elementwise(arithmetic.negative, refuses="neg_cpu", x=lambda g: -g, also="negative", **_OF_ONE)
 def neg(x: Any) -> Any:
     """Return `-x`.
 
@@ -229,42 +175,20 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return out
 
 
-_NUMBERS = frozenset((builtins.int, builtins.float, builtins.bool))
-
-
-def _arrays(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return both operands as arrays; a number is converted to the other operand's dtype."""
-    if not hasattr(x, "dtype"):
-        return np.asarray(x).astype(y.dtype), y
-    return (x, y) if hasattr(y, "dtype") else (x, np.asarray(y).astype(x.dtype))
-
-
-@op(refuses="add_stub", name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha)
-def _plus_scaled(x: Any, y: Any, alpha: Any) -> Any:
-    x, y = _arrays(x, y)
-    return x + y * _factor(alpha, y)
-
-
-@op(refuses="add_stub", name="Sub", broadcasts=True, x=lambda g: g, y=lambda g, alpha: -g * alpha)
-def _minus_scaled(x: Any, y: Any, alpha: Any) -> Any:
-    x, y = _arrays(x, y)
-    return x - y * _factor(alpha, y)
-
-
-@op(refuses="add_stub", name="Rsub", broadcasts=True, x=lambda g, alpha: -g * alpha, y=lambda g: g)
-def _from_scaled(x: Any, y: Any, alpha: Any) -> Any:
-    x, y = _arrays(x, y)
-    return y - x * _factor(alpha, x)
-
-
-@op(x=lambda g, alpha: -g if alpha == 1 else -g * alpha)
-def _number_less(x: Any, y: Any, alpha: Any) -> Any:
-    if x.dtype.kind != "f":
-        y, alpha = (np.asarray(each).astype(x.dtype) for each in (y, alpha))
-    return np.subtract(y, x if alpha == 1 else x * alpha)
-
-
-renamed(_number_less, "RsubBackward1")
+_plus_scaled = op_of(
+    arithmetic.plus_scaled, refuses="add_stub", name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha
+)
+_minus_scaled = op_of(
+    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True,
+    x=lambda g: g, y=lambda g, alpha: -g * alpha,
+)  # fmt: skip
+_from_scaled = op_of(
+    arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True,
+    x=lambda g, alpha: -g * alpha, y=lambda g: g,
+)  # fmt: skip
+_number_less = renamed(
+    op_of(arithmetic.number_less, x=lambda g, alpha: -g if alpha == 1 else -g * alpha), "RsubBackward1"
+)
 
 
 def scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
@@ -341,48 +265,9 @@ def _older_call(name: str, old: str, new: str) -> None:
     )
 
 
-def _floor_divided(a: Any, b: Any) -> Any:
-    _refuse_zero(a, b, "div_floor_cpu")
-    return np.floor_divide(a, b)
-
-
-def _refuse_zero(a: Any, b: Any, name: str) -> None:
-    """Raise PyTorch's errors for booleans, and for integers divided by zero (NumPy would warn and return 0)."""
-    if a is not None and getattr(a, "dtype", None) == np.bool_:
-        raise refused(name, a)
-    if not getattr(a, "size", 1):
-        return
-    if getattr(b, "dtype", None) is not None and b.dtype.kind in "iu" and not np.all(b):
-        raise RuntimeError("ZeroDivisionError")
-    if b is not None and isinstance(b, int) and b == 0 and a.dtype.kind in "iu":
-        raise RuntimeError("ZeroDivisionError")
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    _refuse_zero(a, b, "remainder_cpu")
-    if np.result_type(a, b).kind in "iu":
-        return np.remainder(a, b)
-    # Not `np.remainder`, whose zeros have the sign of b; PyTorch's have the sign of a.
-    out = np.fmod(a, b)
-    return np.where((out != 0) & ((out < 0) != np.less(b, 0)), out + b, out)
-
-
-def _fmod(a: Any, b: Any) -> Any:
-    _refuse_zero(a, b, "fmod_cpu")
-    return np.fmod(a, b)
-
-
-def _trunc_divided(a: Any, b: Any) -> Any:
-    _refuse_zero(a, b, "div_trunc_cpu")
-    if np.result_type(a, b).kind in "iu":
-        quotient = np.floor_divide(a, b)
-        return quotient + ((quotient < 0) & (quotient * b != a))
-    return np.trunc(np.true_divide(a, b))
-
-
 floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
-        "floor_divide", _floor_divided, refuses="div_floor_cpu",
+        "floor_divide", arithmetic.floor_divide, refuses="div_floor_cpu",
         x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
         doc="""Return `floor(x / y)`, elementwise: rounded towards minus infinity.
 
@@ -401,10 +286,10 @@ _div_trunc, _div_floor = (
         pointwise("div", kernel, refuses=name, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
         "DivBackward2",
     )
-    for kernel, name in ((_trunc_divided, "div_trunc_cpu"), (_floor_divided, "div_floor_cpu"))
+    for kernel, name in ((arithmetic.trunc_divide, "div_trunc_cpu"), (arithmetic.floor_divide, "div_floor_cpu"))
 )
 remainder = pointwise(
-    "remainder", _remainder, refuses="remainder_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
+    "remainder", arithmetic.remainder, refuses="remainder_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
     doc="""Return the remainder of `x / y` with the sign of `y`, as Python's `%`.
 
     Raises:
@@ -417,7 +302,7 @@ remainder = pointwise(
     method=True, in_place=True, out="promoted", operands="number first",
 )  # fmt: skip
 fmod = pointwise(
-    "fmod", _fmod, refuses="fmod_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
+    "fmod", arithmetic.fmod, refuses="fmod_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
     doc="""Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.
 
     Raises:
@@ -454,14 +339,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 # Absolute value, sign, rounding -------------------------------------------------------------------
 
 
-def _sign(a: Any) -> Any:
-    if a.dtype.kind not in FLOATS:
-        return a.copy() if a.dtype.kind == "b" else np.sign(a)
-    # Comparing is faster than `np.sign`, and gives 0 for NaN, as PyTorch does.
-    return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
-
-
-@elementwise(_sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+@elementwise(arithmetic.sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
 def sign(x: Any) -> Any:
     """Return -1, 0 or 1: the sign of x.
 
@@ -471,7 +349,7 @@ def sign(x: Any) -> Any:
     """
 
 
-@elementwise(_sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+@elementwise(arithmetic.sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
 def sgn(x: Any) -> Any:
     """Return the sign of x, as `sign`.
 
@@ -481,7 +359,7 @@ def sgn(x: Any) -> Any:
     """
 
 
-@elementwise(_without("b", "abs_cpu", np.abs), refuses="abs_cpu", x=lambda g, x: g * sgn(x), **_OF_ONE)
+@elementwise(arithmetic.absolute, refuses="abs_cpu", x=lambda g, x: g * sgn(x), **_OF_ONE)
 def abs(x: Any) -> Any:
     """Return the absolute value; its gradient at 0 is 0.
 
@@ -494,7 +372,7 @@ def abs(x: Any) -> Any:
 public("absolute", method=True, in_place=True, out="same")(abs)
 
 
-@elementwise(_without("b", "floor_vml_cpu", np.floor), x=lambda g: zero_gradient(g), **_OF_ONE)
+@elementwise(arithmetic.floor, x=lambda g: zero_gradient(g), **_OF_ONE)
 def floor(x: Any) -> Any:
     """Return the largest integer not greater than x.
 
@@ -504,7 +382,7 @@ def floor(x: Any) -> Any:
     """
 
 
-@elementwise(_without("b", "ceil_vml_cpu", np.ceil), x=lambda g: zero_gradient(g), **_OF_ONE)
+@elementwise(arithmetic.ceil, x=lambda g: zero_gradient(g), **_OF_ONE)
 def ceil(x: Any) -> Any:
     """Return the smallest integer not less than x.
 
@@ -514,7 +392,7 @@ def ceil(x: Any) -> Any:
     """
 
 
-@elementwise(_without("b", "trunc_vml_cpu", np.trunc), x=lambda g: zero_gradient(g), also="fix", **_OF_ONE)
+@elementwise(arithmetic.trunc, x=lambda g: zero_gradient(g), also="fix", **_OF_ONE)
 def trunc(x: Any) -> Any:
     """Return the integer part of x: x rounded towards zero.
 
@@ -524,7 +402,7 @@ def trunc(x: Any) -> Any:
     """
 
 
-@elementwise(_without("biu", "frac_cpu", lambda a: a - np.trunc(a)), x=lambda g: g, **_OF_ONE)
+@elementwise(arithmetic.frac, x=lambda g: g, **_OF_ONE)
 def frac(x: Any) -> Any:
     """Return the fractional part of x, with the sign of x.
 
@@ -575,7 +453,7 @@ copysign = pointwise(
 
 
 @public(also="special.round", method=True, in_place="function", out="same")
-@op(x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
+@op(arithmetic.rounded, x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
 def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
 
@@ -583,21 +461,12 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
         >>> torch.round(torch.tensor([0.5, 1.5, 2.345]), decimals=0)
         tensor([0., 2., 2.])
     """
-    if x.dtype.kind == "b" or (decimals is not None and x.dtype.kind in "iu"):
-        raise refused("round_cpu" if decimals else "round_vml_cpu", x)
-    if x.dtype.kind == "V":
-        return np.round(x.astype(np.float32), decimals or 0).astype(x.dtype)
-    return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals or 0)
 
 
 # Bounds -------------------------------------------------------------------------------------------
 
 
-@op(name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
-def _of_larger(g: Any, x: Any, y: Any) -> Any:
-    """Return the gradient of max(x, y) for x: `g` where x is larger, half of it in ties, else 0."""
-    part, ties = activation.keep(g, np.logical_not(x < y)), np.equal(x, y)
-    return np.where(ties, part / 2, part) if ties.any() else part
+_of_larger = op_of(arithmetic.of_larger, name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
 
 
 @elementwise(
@@ -656,51 +525,19 @@ fmin = pointwise(
 )  # fmt: skip
 
 
-def _between(x: Any, min: Any = None, max: Any = None) -> Any:
-    if type(min) in _REAL and type(max) in _REAL and x.dtype.kind == "f":
-        if x.itemsize == 2 or max > LARGE or min < -LARGE:
-            check_fits(x, min, max)
-        if x.size > _SMALL:
-            return x.clip(min, max)  # twice as fast as `maximum` and `minimum`, but with overhead in Python
-        low, high = number(min, x.dtype) if min else min, number(max, x.dtype) if max else max
-        return np.minimum(np.maximum(x, low), high)
-    if min is not None:
-        x = np.maximum(x, _bound(min, x))
-    return x if max is None else np.minimum(x, _bound(max, x))
-
-
-_REAL = frozenset((builtins.int, builtins.float))
-_SMALL = 1 << 12
-
-
-def _bound(value: Any, x: Any) -> Any:
-    """Return a bound in the dtype of `x`: with a Python number NumPy would promote bfloat16."""
-    if type(value) in _REAL:
-        value = check_fits(x, value)
-    return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
-
-
-@op(refuses="clamp_scalar_cpu", name="Clamp", x=lambda g, x, min, max: kept(g, _inside(x, min, max)))
-@parallel.elementwise
-def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
-    return _between(x, min, max)
-
-
-renamed(_clamp, "ClampBackward1")
-
-
-@op(refuses="clamp_min_scalar_cpu", x=lambda g, x, min: kept(g, x >= min))
-@parallel.elementwise
-def _clamp_min(x: Any, min: Any) -> Any:
-    return np.maximum(x, _bound(min, x))
-
-
-@op(refuses="clamp_max_scalar_cpu", x=lambda g, x, max: kept(g, x <= max))
-@parallel.elementwise
-def _clamp_max(x: Any, max: Any) -> Any:
-    return np.minimum(x, _bound(max, x))
-
-
+_clamp = renamed(
+    op_of(
+        arithmetic.clamp, refuses="clamp_scalar_cpu", name="Clamp",
+        x=lambda g, x, min, max: kept(g, _inside(x, min, max)),
+    ),
+    "ClampBackward1",
+)  # fmt: skip
+_clamp_min = op_of(
+    arithmetic.clamp_min, refuses="clamp_min_scalar_cpu", name="ClampMin", x=lambda g, x, min: kept(g, x >= min)
+)
+_clamp_max = op_of(
+    arithmetic.clamp_max, refuses="clamp_max_scalar_cpu", name="ClampMax", x=lambda g, x, max: kept(g, x <= max)
+)
 _clamp_min_to, _clamp_max_to = (
     renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
     for name, node, kernel, refuses, to_x, to_bound in (
@@ -712,7 +549,8 @@ _clamp_min_to, _clamp_max_to = (
 )  # fmt: skip
 
 
-@op(
+_clamp_to_tensors = op_of(
+    arithmetic.clamp_to_tensors,
     refuses="clamp_cpu",
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
@@ -720,8 +558,6 @@ _clamp_min_to, _clamp_max_to = (
     max=lambda g, x, min, max: g.masked_fill(~((x > max) if min is None else (x > max) | (max < min)), 0),
     broadcasts=True,
 )
-def _clamp_to_tensors(x: Any, min: Any = None, max: Any = None) -> Any:
-    return _between(x, min, max)
 
 
 def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
@@ -823,11 +659,11 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
         raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:]) from None
     if bound is None:
         raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:])
-    return floating and type(bound) in _REAL
+    return floating and type(bound) in arithmetic.REAL
 
 
 @public(method=True, in_place="function", out="nan_to_num")
-@op(x=lambda g, x: g * isfinite(x))
+@op(arithmetic.nan_to_num, x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 
@@ -840,43 +676,19 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
         >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
         tensor([1., 0., 9.])
     """
-    out = x.copy("K")
-    if x.dtype.kind not in FLOATS:
-        return out
-    greatest = builtins.float(limits.finfo(dtypes.from_numpy_dtype(x.dtype)).max)
-    new = (0.0 if nan is None else nan, greatest if posinf is None else posinf)
-    for value, where in zip(new, (np.isnan(x), x == math.inf), strict=True):
-        np.copyto(out, value, casting="unsafe", where=where)
-    np.copyto(out, -greatest if neginf is None else neginf, casting="unsafe", where=x == -math.inf)
-    return out
 
 
 # Ternary ops --------------------------------------------------------------------------------------
 
 
-@op(broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
-def _lerp(x: Any, end: Any, weight: builtins.float) -> Any:
-    if x.dtype.kind in "biu":
-        raise refused("lerp_kernel_scalar", x)
-    if x.itemsize == 2:
-        wide = _lerp.op.kernel(x.astype(np.float32), end.astype(np.float32), weight)
-        return wide.astype(x.dtype)
-    return x + weight * (end - x) if builtins.abs(weight) < 0.5 else end - (end - x) * (1 - weight)
-
-
-@op(
-    name="Lerp", broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
-    weight=lambda g, x, end: g * (end - x),
+_lerp = op_of(arithmetic.lerp, broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
+_lerp_to = renamed(
+    op_of(
+        arithmetic.lerp_to, broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+        weight=lambda g, x, end: g * (end - x),
+    ),
+    "LerpBackward1",
 )  # fmt: skip
-def _lerp_to(x: Any, end: Any, weight: Any) -> Any:
-    if x.dtype.itemsize < 4:
-        wide = _lerp_to.op.kernel(*[each.astype(np.float32) for each in (x, end, weight)])
-        return wide.astype(x.dtype)
-    way = end - x
-    return np.where(np.abs(weight) < 0.5, x + weight * way, end - way * (1 - weight))
-
-
-renamed(_lerp_to, "LerpBackward1")
 
 
 @public(method=True, out="promoted")
@@ -917,18 +729,11 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
-    refuses="addcmul_cpu_out",
-    name="Addcmul", broadcasts=True, x=lambda g: g,
+    arithmetic.add_product, refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value),
 )  # fmt: skip
-def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
-    if x.dtype.kind == "b":
-        raise refused("addcmul_cpu_out", x)
-    if x.itemsize == 2 and x.dtype.kind in FLOATS:
-        wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
-        return _addcmul.op.kernel(*wide, value).astype(x.dtype)
-    return arithmetic.addcmul(x, tensor1, tensor2, _factor(value, x))
+def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any: ...
 
 
 @public(method=True, out="promoted")
@@ -944,16 +749,11 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     return _addcmul(*_alike(input, tensor1, tensor2), value)
 
 
-@op(
-    name="Addcdiv", broadcasts=True, x=lambda g: g,
+_addcdiv = op_of(
+    arithmetic.addcdiv, broadcasts=True, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
 )  # fmt: skip
-def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
-    if x.itemsize == 2 and x.dtype.kind in FLOATS:
-        wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
-        return _addcdiv.op.kernel(*wide, value).astype(x.dtype)
-    return x + (tensor1 / tensor2 if value == 1 else _factor(value, x) * tensor1 / tensor2)
 
 
 @public(method=True, out="promoted")

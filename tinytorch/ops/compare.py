@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels import arithmetic
 from tinytorch.ops.arguments import elementwise
 
 #: Declaration arguments that several ops share.
 _OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
-
-
-def _of_bits(name: str, ufunc: Any) -> Any:
-    """Return a kernel for integers and booleans, with PyTorch's error for other dtypes."""
-
-    def kernel(*operands: Any) -> Any:
-        try:
-            return ufunc(*operands)
-        except TypeError:
-            floating = [each for each in operands if getattr(each, "dtype", None) is not None]
-            raise refused(name, floating[0]) from None
-
-    return kernel
-
-
-def _of_shifts(name: str, ufunc: Any) -> Any:
-    kernel = _of_bits(name, ufunc)
-
-    def shifted(x: Any, y: Any) -> Any:
-        if getattr(x, "dtype", None) == np.bool_:
-            raise refused(name, x)
-        return kernel(x, y)
-
-    return shifted
 
 
 @elementwise(np.equal, operands="tensor first", **_OF_TWO)
@@ -137,7 +114,7 @@ def logical_not(x: Any) -> Any:
     """
 
 
-@elementwise(_of_bits("bitwise_and_cpu", np.bitwise_and), operands="number first", **_OF_TWO)
+@elementwise(arithmetic.bitwise_and, operands="number first", **_OF_TWO)
 def bitwise_and(x: Any, y: Any) -> Any:
     """Return `x & y` of integers or booleans.
 
@@ -147,7 +124,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(_of_bits("bitwise_or_cpu", np.bitwise_or), operands="number first", **_OF_TWO)
+@elementwise(arithmetic.bitwise_or, operands="number first", **_OF_TWO)
 def bitwise_or(x: Any, y: Any) -> Any:
     """Return `x | y` of integers or booleans.
 
@@ -157,7 +134,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(_of_bits("bitwise_xor_cpu", np.bitwise_xor), operands="number first", **_OF_TWO)
+@elementwise(arithmetic.bitwise_xor, operands="number first", **_OF_TWO)
 def bitwise_xor(x: Any, y: Any) -> Any:
     """Return `x ^ y` of integers or booleans.
 
@@ -167,9 +144,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(
-    _of_bits("bitwise_not_cpu", np.invert), refuses="bitwise_not_cpu", x=None, method=True, in_place=True, out="same"
-)
+@elementwise(arithmetic.bitwise_not, refuses="bitwise_not_cpu", x=None, method=True, in_place=True, out="same")
 def bitwise_not(x: Any) -> Any:
     """Return `~x` of integers or booleans.
 
@@ -179,7 +154,7 @@ def bitwise_not(x: Any) -> Any:
     """
 
 
-@elementwise(_of_shifts("lshift_cpu", np.left_shift), refuses="lshift_cpu", operands="number first", **_OF_TWO)
+@elementwise(arithmetic.left_shift, refuses="lshift_cpu", operands="number first", **_OF_TWO)
 def bitwise_left_shift(x: Any, y: Any) -> Any:
     """Return `x << y` of integers.
 
@@ -189,7 +164,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(_of_shifts("rshift_cpu", np.right_shift), refuses="rshift_cpu", operands="number first", **_OF_TWO)
+@elementwise(arithmetic.right_shift, refuses="rshift_cpu", operands="number first", **_OF_TWO)
 def bitwise_right_shift(x: Any, y: Any) -> Any:
     """Return `x >> y` of integers: an arithmetic shift, which keeps the sign.
 
@@ -249,7 +224,7 @@ def isneginf(x: Any) -> Any:
     """
 
 
-@elementwise(lambda a: np.ones_like(a, dtype=np.bool_), x=None, method=True)
+@elementwise(functools.partial(np.ones_like, dtype=np.bool_), x=None, method=True)
 def isreal(x: Any) -> Any:
     """Return true for each element: there are no complex numbers.
 

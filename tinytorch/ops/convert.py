@@ -12,22 +12,24 @@ from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, meta
+from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import members, pointwise, public
-from tinytorch.ops.shape import _copier, _laid_out, suggested_format
+from tinytorch.ops.shape import _copier
 
 
 @functools.cache
 def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Any:
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
-    kind = dtype.numpy
-
-    def kernel(x: Any) -> Any:
-        return _laid_out(x, kind, memory_format)
-
+    kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
         return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
-    return op(name="ToCopy", x=lambda g: g)(kernel)
+
+    @op(kernel, name="ToCopy", x=lambda g: g)
+    def to_copy(x: Any) -> Any:
+        """Return a copy in the dtype and memory format."""
+
+    return to_copy
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -56,7 +58,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
     """Return `input` in a dtype and memory format; `input` itself if it has both, unless `copy`."""
     _copier(memory_format)  # (raises for an invalid format)
     name = str(memory_format)
-    same = name == "torch.preserve_format" or name == suggested_format(input._array)
+    same = name == "torch.preserve_format" or name == kernels.suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
     return _converter(dtype, name)(input)

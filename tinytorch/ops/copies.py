@@ -14,17 +14,15 @@ from typing import Any
 from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
-from tinytorch.core.op import op
 from tinytorch.core.strided import copy_slices, restrided, strided
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
-from tinytorch.kernels import places
+from tinytorch.kernels import places, rearrange
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.kernels.shape import formatted
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, renamed, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -253,16 +251,12 @@ def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
 
 def _replacing(name: str) -> Any:
     """Return the op, with PyTorch's node name, that replaces the elements of a memory region."""
-
-    @op(
+    return op_of(
+        places.replaced,
         name=name,
         x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
         y=lambda g, whole, part: restrided(g, whole, part),
     )
-    def replace(x: Any, y: Any, whole: places.Place, part: places.Place) -> Any:
-        return places.replaced(x, y, whole, part)
-
-    return replace
 
 
 _select_scatter = _replacing("SelectScatter")
@@ -384,11 +378,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    @op(name=name, outputs=0, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
-    def cut(x: Any, sizes: Any, dim: int) -> Any:
-        return kernels.pieces(x, sizes, dim)
-
-    return cut
+    return op_of(kernels.pieces, name=name, outputs=0, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -473,22 +463,14 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return constant_pad(input, widths, value)
 
 
-@op(refuses=unless_empty("pixel_shuffle"), name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
-def _pixel_shuffle(x: Any, factor: int) -> Any:
-    *batch, c, h, w = x.shape
-    n = len(batch)
-    split = x.reshape((*batch, c // factor**2, factor, factor, h, w))
-    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return formatted(split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x)
-
-
-@op(refuses=unless_empty("pixel_unshuffle"), name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
-def _pixel_unshuffle(x: Any, factor: int) -> Any:
-    *batch, c, h, w = x.shape
-    n = len(batch)
-    split = x.reshape((*batch, c, h // factor, factor, w // factor, factor))
-    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
+_pixel_shuffle = op_of(
+    rearrange.pixel_shuffle, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
+    x=lambda g, factor: _pixel_unshuffle(g, factor),
+)  # fmt: skip
+_pixel_unshuffle = op_of(
+    rearrange.pixel_unshuffle, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
+    x=lambda g, factor: _pixel_shuffle(g, factor),
+)  # fmt: skip
 
 
 @public(binds=False, also="nn.functional.pixel_shuffle")
@@ -546,15 +528,10 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
-@op(
-    refuses=unless_empty("channel_shuffle"),
-    name="ChannelShuffle",
+_channel_shuffle = op_of(
+    rearrange.channel_shuffle, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
-)
-def _channel_shuffle(x: Any, groups: int) -> Any:
-    batch, channels, *rest = x.shape
-    split = x.reshape((batch, groups, channels // groups, *rest))
-    return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
+)  # fmt: skip
 
 
 @public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
@@ -588,7 +565,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op(name=stem, view=True, x=made.formulas["x"])(made.kernel)
+    again = op_of(made.kernel, name=stem, view=True, x=made.formulas["x"])
     return renamed(again, f"{stem}Backward{number}")
 
 

@@ -19,14 +19,12 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
-from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels import places
 from tinytorch.kernels import shape as shapes
-from tinytorch.kernels.checks import fitting, refused
-from tinytorch.kernels.dtypes import FLOATS, RARE
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names
+from tinytorch.kernels.checks import fitting
+from tinytorch.kernels.indexing import check_same_dtype, fitting_item
+from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -40,26 +38,6 @@ _OPERANDS = (Tensor, *_NUMBERS)
 def _zeros(g: Tensor) -> Tensor:
     """Return the gradient of overwritten elements: zeros."""
     return constant(np.zeros(g._array.shape, g._array.dtype, like=g._array))
-
-
-def _fitting_item(value: Any, x: Any, indices: Any = None) -> Any:
-    """Return the number to write for `x[...] = value`; in float16 and bfloat16 it may overflow to infinity."""
-    dtype = x.dtype
-    if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
-        return value
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError("Overflow when unpacking long long")
-    if dtype.kind in FLOATS and dtype.itemsize < 4:
-        return value
-    if indices:
-        _check_kernel(x, kernels.is_mask(indices))
-    return fits(value, dtypes.from_numpy_dtype(dtype))
-
-
-def _check_kernel(x: Any, is_fill: bool) -> None:
-    """Raise PyTorch's error for dtypes that its indexed writes do not support."""
-    if x.dtype.kind == "u" and x.dtype.char in RARE:
-        raise refused("masked_fill" if is_fill else "index_put", x)
 
 
 def _scalar(name: str, value: Any) -> Any:
@@ -80,24 +58,16 @@ def _same_places(x: Tensor, y: Any) -> bool:
     return y is x or (isinstance(y, Tensor) and places.same(x._array, y._array))
 
 
-@writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same")
-def _copy(x: Any, y: Any) -> None:
-    try:
-        x[...] = y
-    except ValueError:
-        np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
-        raise
-
-
-@writing(
+_copy = writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same")(
+    kernels.copy
+)
+_fill = writing(
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
     reads="any",
     x=_zeros,
     value=lambda g: g.sum(),
-)
-def _fill(x: Any, value: Any) -> None:
-    x[...] = fitting(value, x)
+)(kernels.fill)
 
 
 def _seen(*operands: Any) -> bool:
@@ -434,14 +404,11 @@ def _kind_name(value: Any) -> str:
     return f"numpy.{kind.__name__.strip('_')}" if isinstance(value, np.generic) else kind.__name__
 
 
-@op(x=lambda g, x_shape, indices: _put_back(g, x_shape, indices), name="Index", holds="indices")
-def _index(x: Any, indices: tuple[Any, ...]) -> Any:
-    return kernels.take(x, indices)
+@op(kernels.take, name="Index", holds="indices", x=lambda g, x_shape, indices: _put_back(g, x_shape, indices))
+def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
-@op(x=lambda g, indices: _index(g, indices), name="IndexBackward")
-def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
-    return kernels.put_back(x, shape, indices)
+_put_back = op_of(kernels.put_back, name="IndexBackward", x=lambda g, indices: _index(g, indices))
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
@@ -496,7 +463,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         whole = step_op is None or _takes_all(steps, self._array.shape)
         target = self if whole else step_op(self, steps)
         if not isinstance(value, Tensor):
-            value = constant(np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype))
+            value = constant(np.asarray(fitting_item(value, target._array)).astype(target._array.dtype))
         if not indices:
             shape = value._array.shape
             if shape or not target._array.ndim:
@@ -540,9 +507,9 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
     if indices:
         if isinstance(value, Tensor):
             given = _without_leading_ones(value, region, indices)._array
-            _check_same_dtype(region, given, indices, False)
+            check_same_dtype(region, given, indices, False)
         else:
-            given = _fitting_item(value, region, indices)
+            given = fitting_item(value, region, indices)
         kernels.put(region, indices, given, False)
     elif isinstance(value, Tensor):
         given = value._array
@@ -552,7 +519,7 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = shapes.expand(given, region.shape)
         region[...] = given
     else:
-        region[...] = _fitting_item(value, region)
+        region[...] = fitting_item(value, region)
     count_write(self)
 
 
@@ -574,17 +541,6 @@ def _without_leading_ones(value: Tensor, target: Any, indices: tuple[Any, ...]) 
     while len(given) > ndim and given[0] == 1:
         given = given[1:]
     return value if given == value._array.shape else reshape(value, given)
-
-
-def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool) -> None:
-    # One element written to a mask is a fill, which casts.
-    if y.dtype != x.dtype and (accumulate or y.size != 1 or not kernels.is_mask(indices)):
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
-            f"destination and {kernels.name_of(y)} for the source."
-        )
-    if x.dtype.kind not in FLOATS:
-        _check_kernel(x, y.size == 1 and not accumulate and kernels.is_mask(indices))
 
 
 def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:
@@ -621,23 +577,15 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
     return accumulate or not _is_fill(indices, y) or _deprecated_fill()
 
 
-def _copy_in_order(x: Any, *_: Any) -> Any:
-    """Return a copy that keeps the order of the dimensions in memory, as PyTorch's `clone` does."""
-    return x.copy("C" if 0 in x.strides else "K")
-
-
-@writing(
+_index_put = writing(
     refuses="index_put",
     names=("IndexPutBackward0",),
-    prepare=_copy_in_order,
+    prepare=kernels.copy_in_order,
     repeats=_deprecated_fill_or_put,
     x=_index_put_x,
     y=lambda g, indices: _index(g, indices),
     broadcasts=True,
-)
-def _index_put(x: Any, indices: tuple[Any, ...], y: Any, accumulate: bool) -> None:
-    _check_same_dtype(x, y, indices, accumulate)
-    kernels.put(x, indices, y, accumulate)
+)(kernels.index_put)
 
 
 def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
@@ -688,7 +636,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @public(method=True, out="index_select")
-@op(x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
+@op(kernels.select_rows, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
 def index_select(x: Any, dim: int, index: Any) -> Any:
     """Return the slices of `x` along a dimension at the indices of a vector.
 
@@ -708,56 +656,11 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
         tensor([[2, 0],
                 [5, 3]])
     """
-    return kernels.select_rows(x, dim, index)
 
 
-@op(x=lambda g, dim, index: index_select(g, dim, index), index=None, name="IndexSelectBackward")
-def _rows_back(x: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
-    """Return zeros of `shape` with the rows of `x` added at `index`: the gradient of `index_select`."""
-    if not shape:
-        return x.copy()
-    out = np.zeros(shape, x.dtype, like=x)
-    kernels.add_rows(out, dim % len(shape), index, x)
-    return out
-
-
-def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
-    """Check the arguments of an `index_...` op and return the non-negative dimension."""
-    axis = axis_of(dim, x.ndim, name)
-    if index.ndim > 1:
-        raise IndexError(
-            f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-            f"{kernels.name_of(index)} and size: {list(index.shape)}"
-        )
-    if index.dtype != _INT64 and index.dtype != np.int32:
-        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}")
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"{name}_(): self ({kernels.name_of(x)}) and source ({kernels.name_of(source)}) must have the same "
-            "scalar type"
-        )
-    return axis
-
-
-def _check_rows(name: str, x: Any, axis: int, index: Any, source: Any) -> None:
-    """Raise PyTorch's error unless `source` has one row per index, each of the shape of the rows of `x`."""
-    if not source.ndim and index.size > 1:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if source.ndim != x.ndim or any(
-        n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
-    ):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(x.shape)} source.shape = {list(source.shape)}"
-        )
-    if not source.ndim and not index.size:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    rows = source.shape[axis] if source.ndim else 1
-    if index.size != rows:
-        raise RuntimeError(
-            f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
-            f"{axis}"
-        )
+_rows_back = op_of(
+    kernels.rows_back, name="IndexSelectBackward", x=lambda g, dim, index: index_select(g, dim, index), index=None
+)
 
 
 def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any) -> Tensor:
@@ -766,17 +669,9 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
     return rows if alpha == 1 else rows * alpha
 
 
-@writing(refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
-def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
-    axis = _rows_of("index_add", x, dim, index, source)
-    _check_rows("index_add", x, axis, index, source)
-    kernels.check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
-    if alpha != 1:
-        source = source * np.asarray(alpha).astype(source.dtype)
-    if x.ndim:
-        kernels.add_rows(x, axis, index, source)
-    else:
-        x[...] += source
+_index_add = writing(
+    refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
+)(kernels.index_add)
 
 
 def _alpha_last(function: Any, name: str, doc: str) -> Any:
@@ -808,53 +703,13 @@ index_add_ = public("", method="index_add_")(
 )
 
 
-@writing(
+_index_copy = writing(
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
     source=lambda g, dim, index, source_shape: reshape(index_select(g, dim, index), source_shape),
-)
-def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
-    axis = axis_of(dim, x.ndim, "index_copy")
-    if index.ndim > 1:
-        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if not source.ndim and index.size != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
-    if source.ndim != x.ndim and source.ndim and x.ndim:
-        raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
-        )
-    if index.dtype != _INT64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}")
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
-            f"(source) {kernels.name_of(source)}"
-        )
-    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
-    if slices[0] != slices[1]:
-        mine, theirs = (" ".join(map(str, each)) for each in slices)
-        raise RuntimeError(
-            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{mine} at dimension {axis} and source slice shape: {theirs} at dimension 0."
-        )
-    if source.ndim and index.size != source.shape[axis]:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-            f"({source.shape[axis]})"
-        )
-    length = x.shape[axis] if x.ndim else 1
-    bad = index[(index < 0) | (index >= length)]
-    if bad.size:
-        raise IndexError(
-            f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
-        )
-    if x.ndim:
-        x[kernels.at_rows(axis, index)] = source
-    else:
-        x[...] = source.reshape(())
+)(kernels.index_copy)
 
 
 @public(method=True, out="gather", autocast="widest")
@@ -881,36 +736,23 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
-@writing(
+_index_fill = writing(
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
-    prepare=_copy_in_order,
+    prepare=kernels.copy_in_order,
     repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),
     reads={"value": "any"},
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
-    value=lambda g, dim, index: _filled_sum(g, dim, index),
-)
-def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
-    axis = axis_of(dim, x.ndim, "index_fill")
-    if index.dtype != _INT64:
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    if index.ndim > 1:
-        raise RuntimeError("Index has to be a vector/scalar")
-    length = x.shape[axis] if x.ndim else 1
-    bad = index[(index < -length) | (index >= length)]
-    if bad.size:
-        raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
-    if x.ndim or index.size:
-        x[kernels.at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
+    value=lambda g, dim, index: _filled_sum(g, dim, index) if g._array.ndim else g,
+)(kernels.index_fill)
 
 
-def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return the sum of the gradients of the filled rows, counting repeated rows once."""
-    if not g._array.ndim:
-        return g
-    rows = np.unique(index._array % (g._array.shape[dim] or 1))
-    return index_select(g, dim, wrap(rows)).sum()
+def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) -> Tensor:
+    return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
+
+
+_filled_sum = op_of(kernels.filled_sum, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True)

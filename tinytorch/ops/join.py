@@ -16,7 +16,15 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import also_by, check_some_dim, check_tensor, ints_of, numpy_names, sections_or_indices
+from tinytorch.ops.arguments import (
+    also_by,
+    check_some_dim,
+    check_tensor,
+    ints_of,
+    numpy_names,
+    op_of,
+    sections_or_indices,
+)
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
 
@@ -36,14 +44,12 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
-def _split(x: Any, sizes: Sequence[int], dim: int) -> Any:
-    return kernels.pieces(x, sizes, dim)
+@op(kernels.pieces, name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
-@op(name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
-def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
-    return kernels.pieces(x, sizes, dim)
+@op(kernels.pieces, name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
 @public(python=True, method=True)
@@ -257,10 +263,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     return stack([zeros if each is None else each for each in g], dim)
 
 
-@op(view=True, outputs=0, x=_unbind_x, name="Unbind")
-def _unbind(x: Any, dim: int) -> Any:
-    before = (slice(None),) * dim
-    return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
+_unbind = op_of(kernels.unbind, name="Unbind", view=True, outputs=0, x=_unbind_x)
 
 
 @public(method=True)
@@ -299,14 +302,12 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(name="Cat", many="xs", xs=_cat_xs)
-def _cat(xs: Any, dim: int) -> Any:
-    return kernels.concatenated(xs, dim)
+@op(kernels.concatenated, name="Cat", many="xs", xs=_cat_xs)
+def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
-def _stack(xs: Any, dim: int) -> Any:
-    return kernels.stacked(xs, dim)
+@op(kernels.stacked, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+def _stack(xs: Any, dim: int) -> Any: ...
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:
@@ -436,16 +437,7 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-@op(name="BlockDiag", many="xs", xs=_block_diag_xs)
-def _block_diag(xs: Any) -> Any:
-    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape) for x in kernels.promoted(xs)]
-    rows, columns = (sum(block.shape[i] for block in blocks) for i in (0, 1))
-    out = np.zeros((rows, columns), blocks[0].dtype, like=blocks[0])
-    row = column = 0
-    for block in blocks:
-        out[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return out
+_block_diag = op_of(kernels.block_diag, name="BlockDiag", many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

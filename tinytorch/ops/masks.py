@@ -8,60 +8,30 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
-from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
-from tinytorch.kernels.checks import fitting, refused
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.limits import fits
-from tinytorch.ops.arguments import check_tensor, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import embed, expand, reshape
+from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
-
-def _check_mask(name: str, mask: Any) -> None:
-    if mask.dtype.kind != "b":
-        raise RuntimeError(
-            f"{name}_ only supports boolean masks, but got mask with dtype {_C_NAMES.get(mask.dtype.name, 'unknown')}"
-        )
-
-
-_C_NAMES = dtypes.C_NAMES | {"int16": "short"}
-
-
-def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
-    """Return a contiguous copy of `x`, broadcast with the mask."""
-    if x.shape == mask.shape:
-        return x.copy("C")
-    return kernels.broadcast(x, mask)[0].copy("C")
-
-
-def _check_fit(x: Any, mask: Any) -> None:
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    if shape != x.shape:
-        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
-
-
-@writing(
+_masked_fill = writing(
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
-    prepare=_wide_copy,
+    prepare=kernels.wide_copy,
     repeats=_deprecated_fill,
     reads={"mask": "same", "value": "any"},
     broadcasts=True,
     x=lambda g, mask: masked_fill(g, mask, 0),
     mask=None,
     value=lambda g, mask: _where(mask, g, 0.0).sum(),
-)
-def _masked_fill(x: Any, mask: Any, value: Any) -> None:
-    _check_mask("masked_fill", mask)
-    if mask.shape != x.shape:
-        _check_fit(x, mask)
-    fill_where(x, mask, fitting(value, x))
+)(kernels.masked_fill)
 
 
 @public(method=True)
@@ -91,6 +61,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @public(method=True, out="index_select")
 @op(
+    kernels.masked_select,
     data_dependent=True,
     refuses=unless_empty("masked_select"),
     x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask),
@@ -107,55 +78,31 @@ def masked_select(x: Any, mask: Any) -> Any:
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
         tensor([1, 3])
     """
-    if mask.dtype.kind != "b":
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
-    x, mask = kernels.broadcast(x, mask)
-    return x[mask]
 
 
-@op(x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask), mask=None,
-    name="MaskedSelectBackward")  # fmt: skip
-def _unmasked(x: Any, shape: tuple[int, ...], mask: Any) -> Any:
-    """Return zeros with `x` where the mask is true; `shape` is the shape of the masked tensor before broadcasting."""
-    out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
-    out[np.broadcast_to(mask, out.shape)] = x
-    return out
+_unmasked = op_of(
+    kernels.unmasked,
+    name="MaskedSelectBackward",
+    x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
+    mask=None,
+)
 
 
-def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Tensor:
-    taken = masked_select(g, mask)
-    size = int(np.prod(source_shape))
-    if taken._array.size < size:
-        taken = embed(taken, (size,), (slice(taken._array.size),))
-    return reshape(taken, source_shape)
+def _masked_source_x(g: Tensor, x_shape: tuple[int, ...], mask: Tensor) -> Tensor:
+    return _masked_scatter[0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), mask, g)
 
 
-@writing(
+_masked_source = op_of(kernels.masked_source, name="MaskedScatterBackward", x=_masked_source_x, mask=None)
+_masked_scatter = writing(
     refuses="masked_scatter",
     names=("MaskedScatterBackward0",),
-    prepare=_wide_copy,
+    prepare=kernels.wide_copy,
     reads="same",
     broadcasts=True,
     x=lambda g, mask: masked_fill(g, mask, 0),
     mask=None,
-    source=_masked_source,
-)
-def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
-    if mask.dtype.kind != "b":
-        raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {kernels.name_of(mask)}"
-        )
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {kernels.name_of(x)} and "
-            f"{kernels.name_of(source)}"
-        )
-    _check_fit(x, mask)
-    wide = np.broadcast_to(mask, x.shape)
-    count = int(np.count_nonzero(wide))
-    if source.size < count:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    x[wide] = kernels.flat(source)[:count]
+    source=lambda g, mask, source_shape: _masked_source(g, mask, source_shape),
+)(kernels.masked_scatter)
 
 
 @public(method=True)

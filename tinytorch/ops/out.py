@@ -18,6 +18,7 @@ from tinytorch.core.mode import local, recording
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
 from tinytorch.ops.arguments import not_implemented, op_of
 from tinytorch.ops.autocast import outside
@@ -220,8 +221,7 @@ RULES: dict[str, Rule] = {
 
 #: Ops that give the result of `softmax` in `out` a node whose backward raises, as in PyTorch.
 _UNDERIVED = {
-    name: op_of(lambda input, result: result, name="NotImplemented", input=not_implemented(name))
-    for name in ("softmax", "log_softmax")
+    name: op_of(second, name="NotImplemented", input=not_implemented(name)) for name in ("softmax", "log_softmax")
 }
 
 

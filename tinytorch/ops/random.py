@@ -32,7 +32,7 @@ from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
-from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.register import public
@@ -278,12 +278,7 @@ def thread_safe_generator() -> Generator | None:
 
 def _fill_op(name: str) -> Op:
     """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
-
-    @op(x=zero_gradient)
-    def fill(x: Any) -> Any:
-        raise NotImplementedError("a random fill stands for a write that has happened")
-
-    made: Op = fill.op
+    made: Op = op(x=zero_gradient)(kernels.fill).op
     made.node_class.__name__ = name
     return made
 
@@ -629,40 +624,15 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         return _fill(_BERNOULLI, x, kernels.bernoulli, source, p)
 
-    def draw(array: Any, source: kernels.Source) -> None:
-        kernels.bernoulli_each(array, source, _expanded(_probabilities(p._array), array.shape))
-
-    return _fill(_bernoulli_each.op, x, draw, source, inputs=(p,))
+    return _fill(_bernoulli_each.op, x, kernels.bernoulli_each, source, p._array, inputs=(p,))
 
 
-def _expanded(p: Any, shape: tuple[int, ...]) -> Any:
-    try:
-        return np.broadcast_to(p, shape)
-    except ValueError:
-        raise RuntimeError(
-            f"The expanded size of the tensor {list(shape)} must match the existing size "
-            f"{list(p.shape)}: bernoulli_ needs a probability for each element"
-        ) from None
-
-
-def _probabilities(p: Any) -> Any:
-    """Return `p` if all elements are in [0, 1], else raise PyTorch's error."""
-    kind = dtypes.from_numpy_dtype(p.dtype)
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.tensor_name}'")
-    if p.size and not (p.min() >= 0 and p.max() <= 1):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: probabilities are in [0, 1]")
-    return p
-
-
-@op(name="Bernoulli", x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)))
+@op(
+    kernels.bernoulli_like, name="Bernoulli",
+    x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)),
+)  # fmt: skip
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
     """Return an array like `x` of Bernoulli samples with the probabilities `p`."""
-    out = np.empty_like(x, order="C")
-    if out.size:
-        with source.lock:
-            kernels.bernoulli_each(out, source, _probabilities(p))
-    return out
 
 
 # New tensors --------------------------------------------------------------------------------------
@@ -746,44 +716,19 @@ def normal(
     if out is None:
         return _NORMAL_EACH[tensors](mean, std, source)
     a, b = (each._array if isinstance(each, Tensor) else each for each in (mean, std))
-    array = _normal_each(a, b, source)
+    array = kernels.normal_each(a, b, source)
     blank(array.shape, out, None)._array[...] = array
-    return out
-
-
-def _normal_each(mean: Any, std: Any, source: Any) -> Any:
-    """Return normal samples; at least one of `mean` and `std` is an array."""
-    arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
-    shape = np.broadcast_shapes(*(each.shape for each in arrays))
-    out = np.empty_like(arrays[0], shape=shape, order="C")
-    kind = dtypes.from_numpy_dtype(out.dtype)
-    least = std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
-    if not least >= 0:
-        if hasattr(std, "dtype"):
-            raise RuntimeError("normal expects all elements of std >= 0.0")
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if not out.size:
-        return out
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{kind.tensor_name}'")
-    if hasattr(std, "dtype"):
-        with source.lock:
-            kernels.normal(out, source)
-        np.multiply(out, std, out=out, casting="same_kind")
-    else:
-        with source.lock:
-            kernels.normal(out, source, 0.0, std)
-    np.add(out, mean, out=out, casting="same_kind")
     return out
 
 
 #: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.
 _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
-        op(
+        op_of(
+            kernels.normal_each,
             mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
             std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
-        )(_normal_each),
+        ),
         f"NormalBackward{k}",
     )
     for k, which in enumerate(((True, False), (False, True), (True, True)), 1)
@@ -1088,19 +1033,7 @@ def multinomial(
     return out
 
 
-@op(name="multinomial", weights=None)
-def _multinomial(weights: Any, n: int, replacement: bool, source: Any) -> Any:
-    """Return n indices per row of weights; raise an error unless the weights are finite, >= 0 and not all zero."""
-    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
-        if not replacement or n == 1:
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-        first = weights[~((weights >= 0) & (weights < np.inf))][0]
-        what = "= infinity or NaN" if first > 0 else "< 0"
-        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
-    if not (weights.sum(-1) > 0).all():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    with source.lock:
-        return kernels.multinomial(source, weights, n, replacement)
+_multinomial = op_of(kernels.multinomial, name="multinomial", weights=None)
 
 
 @public()

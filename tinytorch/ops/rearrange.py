@@ -8,15 +8,11 @@ import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import shape as kernels
-from tinytorch.kernels.checks import check_fits, refused
-from tinytorch.kernels.dtypes import RARE
-from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, unless_empty
+from tinytorch.kernels import rearrange as kernels
+from tinytorch.kernels.reduce import axis_of, int_of
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, unless_empty
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
-
-_ALL = slice(None)
+from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
 
 # Copies: repeated ---------------------------------------------------------------------------------
 
@@ -29,15 +25,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-@op(name="Repeat", x=_repeat_x)
-def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
-    if len(repeats) < x.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    if min(repeats, default=0) < 0:
-        lengths = (1,) * (len(repeats) - x.ndim) + x.shape
-        sizes = [n * length for n, length in zip(repeats, lengths, strict=True)]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
-    return np.tile(x, repeats)
+_repeat = op_of(kernels.repeat, name="Repeat", x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -95,7 +83,7 @@ def repeat_interleave(
     check_tensor(input, "repeat_interleave")
     if repeats is None:
         counts: Any = input._array
-        return wrap(_interleaved(counts, output_size))
+        return wrap(kernels.interleaved(counts, output_size))
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
@@ -113,7 +101,7 @@ def repeat_interleave(
                 "repeats must have the same size as input along dim, but got repeats.size(0) = "
                 f"{counts.size} and input.size({axis}) = {length}"
             )
-        return input.index_select(axis, wrap(_interleaved(counts.reshape(-1), output_size)))
+        return input.index_select(axis, wrap(kernels.interleaved(counts.reshape(-1), output_size)))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if not input._array.ndim:
@@ -123,20 +111,6 @@ def repeat_interleave(
         raise RuntimeError("allocated size does not match required size")
     spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))
-
-
-def _interleaved(counts: Any, output_size: Any) -> Any:
-    """Return each index `i` repeated `counts[i]` times."""
-    if counts.dtype.kind not in "iu" or counts.dtype.char in RARE:
-        raise refused("repeat_interleave_cpu", counts)
-    if counts.ndim != 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if counts.size and counts.min() < 0:
-        raise RuntimeError("repeats can not be negative")
-    indices = np.repeat(np.arange(counts.size, like=counts), counts)
-    if output_size is not None and indices.size != output_size:
-        raise RuntimeError("allocated size does not match required size")
-    return indices.astype(counts.dtype, copy=False)
 
 
 # Copies: rearranged -------------------------------------------------------------------------------
@@ -149,9 +123,7 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-@op(name="Flip", refuses=_refused_flip, x=lambda g, dims: _flip(g, dims))
-def _flip(x: Any, dims: tuple[int, ...]) -> Any:
-    return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
+_flip = op_of(kernels.flip, name="Flip", refuses=_refused_flip, x=lambda g, dims: _flip(g, dims))
 
 
 @public(method=True)
@@ -201,16 +173,7 @@ def flipud(input: Tensor) -> Tensor:
     return _flip(input, (0,))
 
 
-@op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
-def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    if not dims:
-        return _in_rows(np.roll(x, shifts))
-    out = np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
-    return _in_rows(out) if suggested_format(x) == "torch.contiguous_format" else out
-
-
-def _in_rows(x: Any) -> Any:
-    return x if x.flags.c_contiguous else x.copy("C")
+_roll = op_of(kernels.roll, name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
 
 
 @public(method=True)
@@ -246,9 +209,7 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
     return _refused_flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
 
 
-@op(name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
-def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
-    return kernels.rotated(x, k, *dims)
+_rot90 = op_of(kernels.rot90, name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
 
 
 @public(method=True)
@@ -280,7 +241,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
+@op(kernels.tril, refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
@@ -295,14 +256,10 @@ def tril(x: Any, diagonal: int = 0) -> Any:
         tensor([[1., 0.],
                 [1., 1.]])
     """
-    check_int(diagonal, "tril", "diagonal")
-    if x.ndim < 2:
-        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return _in_rows(np.tril(x, diagonal))
 
 
 @public(method=True, in_place=True, out="exact")
-@op(refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
+@op(kernels.triu, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
@@ -314,36 +271,12 @@ def triu(x: Any, diagonal: int = 0) -> Any:
         tensor([[0., 1.],
                 [0., 0.]])
     """
-    check_int(diagonal, "triu", "diagonal")
-    if x.ndim < 2:
-        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return _in_rows(np.triu(x, diagonal))
 
 
-@op(x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0), name="ConstantPadNd")
+@op(kernels.constant_pad, name="ConstantPadNd", x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0))
 def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     """Return `x` padded with `value`.
 
     `pad` holds pairs of widths (before, after), from the last dimension to the first.
     Negative widths crop, so the gradient is the same op with the negated widths.
     """
-    shape = list(x.shape)
-    inner, part = [_ALL] * x.ndim, [_ALL] * x.ndim
-    for k in range(0, len(pad), 2):
-        d = x.ndim - 1 - k // 2
-        before, after = pad[k], pad[k + 1]
-        length = shape[d]
-        if before >= 0 and after >= 0:
-            inner[d] = slice(before, before + length)
-        elif length + min(before, 0) + min(after, 0) < 0:
-            raise RuntimeError("narrow(): length must be non-negative.")
-        else:
-            inner[d] = slice(max(before, 0), length + before + min(after, 0))
-            part[d] = slice(max(-before, 0), length + min(after, 0))
-        shape[d] = length + before + after
-    value = check_fits(x, value)
-    laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
-    out = np.empty_like(x, order="C" if laid_out else "K", shape=shape)
-    out.fill(value)
-    out[tuple(inner)] = x[tuple(part)]
-    return out

@@ -14,24 +14,16 @@ import numpy as np
 from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
-from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sign
 from tinytorch.ops.compare import isnan
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import exp
-
-_INT64 = np.dtype(np.int64)
-
-# Any, because NumPy's type stubs accept `keepdims` only as a literal.
-_largest: Any = np.maximum.reduce
-_smallest: Any = np.minimum.reduce
-_multiply: Any = np.multiply.reduce
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,20 +40,6 @@ def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _cast(x: Any, dtype: Any, name: str) -> Any:
-    """Return the array in the dtype of the accumulation: `dtype`, or by default int64 for integers and booleans."""
-    if dtype is None:
-        return x if x.dtype.kind in FLOATS else x.astype(_INT64, copy=False)
-    if not isinstance(dtype, dtypes.dtype):
-        try:
-            dtype = dtypes.as_dtype(dtype)
-        except TypeError:
-            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
-    if dtype in dtypes.UNSIGNED:
-        raise refused(f"{name}_{'out_' * name.startswith('cum')}cpu", x.astype(dtype.numpy))
-    return x.astype(dtype.numpy, copy=False)
-
-
 def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
     """Return `t`, a reduction of a tensor of `shape` over `dim`, with the reduced dimensions kept with length 1."""
     kept = kernels.kept_shape(shape, dim)
@@ -71,14 +49,11 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-@op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")
-def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
-    """Return `x`, a reduction of a tensor of `shape` over `dim`, expanded along the reduced dimensions."""
-    return kernels.spread(x, shape, dim)
+spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")(kernels.spread)
 
 
 @public(method=True, out="typed")
-@op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(kernels.sum_over, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -97,15 +72,14 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
         (tensor(10.), tensor([4., 6.]), tensor([[3.],
                 [7.]]))
     """
-    if x.dtype.kind not in FLOATS or dtype is not None:
-        x = _cast(x, dtype, "sum")
-    if dim is not None:
-        dim = kernels.axes_of(dim, x.ndim, "sum")
-    return kernels.total(x, dim, keepdim)
 
 
 @public(method=True, out="mean")
-@op(overload=("dim", "MeanBackward1"), x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
+@op(
+    kernels.mean_over,
+    overload=("dim", "MeanBackward1"),
+    x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
+)
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`; NaN if there are no elements.
 
@@ -121,19 +95,6 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
         tensor([1.5000, 3.5000])
     """
-    which = "Input" if dtype is None else "Optional"
-    if x.dtype.kind not in FLOATS or dtype is not None:
-        wanted = x if dtype is None else _cast(x[:0] if x.ndim else x, dtype, "mean")
-        if wanted.dtype.kind not in FLOATS:
-            kind = dtypes.from_numpy_dtype(wanted.dtype).tensor_name
-            raise RuntimeError(
-                f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex "
-                f"dtype. Got: {kind}"
-            )
-        x = x.astype(wanted.dtype, copy=False)
-    if dim is not None:
-        dim = kernels.axes_of(dim, x.ndim, "mean")
-    return kernels.mean(x, dim, keepdim)
 
 
 def _count(shape: tuple[int, ...], dim: Any) -> int:
@@ -141,7 +102,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
+@op(kernels.nansum, x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 
@@ -149,11 +110,6 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
         >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(4.)
     """
-    x = _cast(x, dtype, "nansum")
-    axes = kernels.axes_of(dim, x.ndim, "nansum")
-    if x.dtype.kind in FLOATS:
-        x = np.where(np.isnan(x), np.zeros_like(x), x)
-    return kernels.total(x, axes, keepdim)
 
 
 @public(method=True, out="nansum")
@@ -182,18 +138,10 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
-@op(x=lambda g, x_shape, size: spread(g, x_shape, _summed(x_shape, size)), name="Sum")
-def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
-    return kernels.total(_cast(x, None, ""), _summed(x.shape, size)).reshape(size)
-
-
-renamed(_sum_to_size, "SumBackward1")
-
-
-def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the dimensions of `shape` that broadcasting from `size` adds or expands."""
-    extra = len(shape) - len(size)
-    return (*range(extra), *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]])
+_sum_to_size = renamed(
+    op_of(kernels.sum_to_size, x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size))),
+    "SumBackward1",
+)
 
 
 @public("", method="sum_to_size")
@@ -229,17 +177,6 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
 # Products -----------------------------------------------------------------------------------------
 
 
-@op(overload=("dim", "ProdBackward1"), x=lambda g, x, out, dim: _prod_x(g, x, out, dim))
-def _prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
-    x = _cast(x, dtype, "prod")
-    axis = None if dim is None or not x.ndim else dim
-    wide = x.astype(np.float32) if x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x
-    out = _multiply(wide, axis, wide.dtype, None, keepdim)
-    if not keepdim:
-        out = kernels.in_rows(out)
-    return out.astype(x.dtype, copy=False)
-
-
 def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     shape = x._array.shape
     if x._array.all():
@@ -251,6 +188,9 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     before = cumprod(_shift(x, axis, 1), axis)
     after = cumprod(_shift(x.flip(axis), axis, 1), axis).flip(axis)
     return spread(g, shape, dim) * (before * after).reshape(shape)
+
+
+_prod = op_of(kernels.prod, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
 @public(method=True, out="typed", autocast="float32")
@@ -289,21 +229,8 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 # Cumulative ops -----------------------------------------------------------------------------------
 
 
-def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
-    if dtype is not None or x.dtype.kind not in FLOATS:
-        x = _cast(x, dtype, name)
-    axis = dim if type(dim) is int and 0 <= dim < x.ndim else kernels.axis_of(dim, x.ndim, name)
-    if not x.ndim or not x.size:
-        return x.copy()
-    if x.dtype.kind == "b":
-        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if x.dtype.kind not in FLOATS:
-        return ufunc.accumulate(kernels.in_rows(x), axis=axis, dtype=x.dtype)
-    return kernels.running_sums(x, axis, False) if ufunc is np.add else kernels.accumulated(ufunc, x, axis)
-
-
 @public(method=True, in_place=True, out="typed")
-@op(x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -317,17 +244,13 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
         >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), 0)
         tensor([1., 3., 6.])
     """
-    return _accumulated(np.add, x, dim, dtype, "cumsum")
 
 
-@op(name="Flip", x=lambda g, dim: cumsum(g, dim))
-def _sums_from(x: Any, dim: int) -> Any:
-    """Return the reversed cumulative sums: element k is the sum of the elements from k on."""
-    return kernels.running_sums(x, kernels.axis_of(dim, x.ndim, "cumsum"), True) if x.ndim else x.copy()
+_sums_from = op_of(kernels.sums_from, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
@@ -338,15 +261,9 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
         >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), 0)
         tensor([1., 2., 6.])
     """
-    return _accumulated(np.multiply, x, dim, dtype, "cumprod")
 
 
-@op(x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
-def _shift(x: Any, dim: int, fill: float) -> Any:
-    """Return `x` shifted by one along `dim`, with `fill` as the first element."""
-    out = np.full_like(x, fill)
-    out.swapaxes(dim, 0)[1:] = x.swapaxes(dim, 0)[:-1]
-    return out
+_shift = op_of(kernels.shift, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -366,13 +283,11 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 # The gradient of a linear recurrence is a linear recurrence that runs from the end.
 
 
-@op(
+_scan = op_of(
+    kernels.scan,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
 )
-def _scan(x: Any, y: Any, dim: int) -> Any:
-    """Return `out[k] = x[k] + y[k] * out[k - 1]`."""
-    return kernels.scan(x, y, dim)
 
 
 def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
@@ -381,22 +296,6 @@ def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
 
 
 # Extremes -----------------------------------------------------------------------------------------
-
-
-def _check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
-    """Raise PyTorch's error if there is no element to choose from."""
-    if x.size:
-        return
-    if axes is None:
-        if x.ndim == 0:
-            return
-        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
-        if name.startswith("arg"):
-            raise IndexError(text)
-        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
-    for axis in axes:
-        if not x.shape[axis]:
-            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
 def _shared_by_all(g: Any, x: Any, out: Any) -> Any:
@@ -413,7 +312,7 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(kernels.amax, refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -430,15 +329,10 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
         >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
         tensor([2., 3.])
     """
-    axes = kernels.axes_of(dim, x.ndim, "amax")
-    if not x.size:
-        _check_some(x, axes, "amax")
-    out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
-    return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
 @public(method=True, out="amax")
-@op(refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(kernels.amin, refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -448,11 +342,6 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
         >>> torch.amin(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
         tensor([1., 0.])
     """
-    axes = kernels.axes_of(dim, x.ndim, "amin")
-    if not x.size:
-        _check_some(x, axes, "amin")
-    out = _smallest(x, axes, None, None, keepdim)
-    return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
 def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
@@ -469,11 +358,16 @@ def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return constant(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
 
 
-def _selection(
-    name: str, back: Callable[..., Any] = _placed, *, refuses: str | Callable[..., str | None]
-) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that returns selected elements along a dimension, and their indices."""
-    return op(
+def selection(
+    kernel: Callable[..., Any],
+    name: str,
+    back: Callable[..., Any] = _placed,
+    *,
+    refuses: str | Callable[..., str | None],
+) -> Any:
+    """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
+    return op_of(
+        kernel,
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
@@ -483,45 +377,15 @@ def _selection(
     )
 
 
-def _extreme(name: str, reduce: Any) -> Any:
+def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-
-    def of_all(x: Any) -> Any:
-        _check_some(x, None, name)
-        return reduce(x, axis=None)
-
-    of_all.__name__ = f"_{name}_all"
-    made = op(x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")(of_all)
+    made = op_of(kernel, x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
-_max_all, _min_all = _extreme("max", _largest), _extreme("min", _smallest)
-
-
-@_selection("max", refuses=unless_empty("max_cpu", scalar=True))
-def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "max")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _largest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
-    )
-
-
-@_selection("min", refuses=unless_empty("min_cpu", scalar=True))
-def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "min")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _smallest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
-    )
+_max_all, _min_all = _extreme(kernels.max_all, "max"), _extreme(kernels.min_all, "min")
+_max_dim = selection(kernels.max_dim, "max", refuses=unless_empty("max_cpu", scalar=True))
+_min_dim = selection(kernels.min_dim, "min", refuses=unless_empty("min_cpu", scalar=True))
 
 
 @public(method=True, out="max")
@@ -591,11 +455,9 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax")
-def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
-    axes = kernels.axes_of(dim, x.ndim, "aminmax")
-    least, most = _smallest(x, axes, None, None, keepdim), _largest(x, axes, None, None, keepdim)
-    return (least, most) if keepdim else (kernels.in_rows(least), kernels.in_rows(most))
+_aminmax = op_of(
+    kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax"
+)
 
 
 @public(method=True, out="exact")
@@ -619,24 +481,12 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
     axes: Any = () if dim is None else _one(dim, input, "aminmax")
-    _check_some(input._array, axes if axes == () or not input._array.ndim else (axes,), "aminmax")
+    kernels.check_some(input._array, axes if axes == () or not input._array.ndim else (axes,), "aminmax")
     return _aminmax(input, axes, keepdim)
 
 
-def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
-    if x.dtype.kind == "b":
-        raise RuntimeError(f"{name}(): does not support bool input")
-    axis = None if dim is None else kernels.axis_of(dim, x.ndim, name)
-    _check_some(x, None if axis is None or not x.ndim else (axis,), name)
-    if not x.ndim:
-        return np.zeros_like(x, dtype=_INT64)
-    if keepdim:
-        return getattr(np, name)(x, axis=axis, keepdims=True)
-    return x.argmax(axis) if name == "argmax" else x.argmin(axis)
-
-
 @public(method=True, out="exact")
-@op(refuses=unless_empty("argmax_cpu"), x=None)
+@op(kernels.argmax, refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -650,11 +500,10 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         >>> torch.argmax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
         tensor([1, 0])
     """
-    return _arg(x, dim, keepdim, "argmax")
 
 
 @public(method=True, out="exact")
-@op(refuses=unless_empty("argmin_cpu"), x=None)
+@op(kernels.argmin, refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -664,28 +513,10 @@ def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         >>> torch.argmin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]))
         tensor(0)
     """
-    return _arg(x, dim, keepdim, "argmin")
 
 
-def _running(ufunc: Any, x: Any, dim: int) -> Any:
-    """Return the cumulative extremes along `dim` and the index of each, the last one of ties."""
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    x = kernels.in_rows(x)
-    values = ufunc.accumulate(x, axis=dim)
-    reached = (x == values) | (x != x)
-    steps = np.arange(x.shape[dim], like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-    return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
-
-
-@_selection("cummax", _gathered_back, refuses=unless_empty("cummax_cpu", scalar=True))
-def _cummax(x: Any, dim: int) -> Any:
-    return _running(np.maximum, x, dim)
-
-
-@_selection("cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
-def _cummin(x: Any, dim: int) -> Any:
-    return _running(np.minimum, x, dim)
+_cummax = selection(kernels.cummax, "cummax", _gathered_back, refuses=unless_empty("cummax_cpu", scalar=True))
+_cummin = selection(kernels.cummin, "cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
 
 
 @public(method=True, out="cummax")
@@ -717,52 +548,14 @@ def cummin(input: Tensor, dim: int) -> Any:
 # Medians ------------------------------------------------------------------------------------------
 
 
-def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
-    values = np.take_along_axis(x, index, dim)
-    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-
-
-def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Return the empty values and indices of a selection along `dim` when another dimension is empty."""
-    shape = kernels.kept_shape(x.shape, dim)
-    if not keepdim:
-        shape = shape[:dim] + shape[dim + 1 :]
-    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
-
-
-def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
+def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
-
-    def choose(x: Any, dim: int, keepdim: bool) -> Any:
-        if not x.ndim and x.dtype.kind != "b":
-            return x.copy(), np.zeros_like(x, dtype=_INT64)
-        if x.ndim:
-            _check_some(x, (dim,), "median")
-        if x.dtype.kind == "b":
-            raise refused("median_cpu", x)
-        if not x.size:
-            return _nothing(x, dim, keepdim)
-        return _selected(x, dim, keepdim, kernels.median_index(x, dim, skip_nan))
-
-    def of_all(x: Any) -> Any:
-        if x.size:
-            return choose(x.reshape(-1), 0, False)[0]
-        # NaN, as x86 converts it to the dtype.
-        missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
-        if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
-            missing = np.iinfo(x.dtype).min
-        elif x.dtype == np.uint64:
-            missing = 1 << 63
-        return np.full_like(x, missing, shape=())
-
-    of_all.__name__, choose.__name__ = f"_{name}_all", f"_{name}_dim"
-    along = renamed(_selection(name, refuses="median_out")(choose), f"{name.capitalize()}Backward1")
-    whole = op(x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))(of_all)
-    return whole, along
+    whole = op_of(of_all, x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))
+    return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
 
 
-_median_all, _median_dim = _medians("median", skip_nan=False)
-_nanmedian_all, _nanmedian_dim = _medians("nanmedian", skip_nan=True)
+_median_all, _median_dim = _medians("median", statistics.median_all, statistics.median_dim)
+_nanmedian_all, _nanmedian_dim = _medians("nanmedian", statistics.nanmedian_all, statistics.nanmedian_dim)
 
 
 @public(method=True, out="median")
@@ -815,18 +608,8 @@ def _std_x(g: Any, x: Any, out: Any, dim: Any, degrees: float) -> Any:
     return _var_x((g / (2 * out)).masked_fill(out == 0, 0), x, dim, degrees)
 
 
-@op(x=lambda g, x, dim, degrees: _var_x(g, x, dim, degrees), name="Var")
-def _var(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
-    return kernels.variance(x, dim, degrees, keepdim)
-
-
-@op(x=lambda g, x, out, dim, degrees: _std_x(g, x, out, dim, degrees), name="Std")
-def _std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
-    return np.sqrt(kernels.variance(x, dim, degrees, keepdim))
-
-
-def _with_mean(name: str, moment: Any, gradient: Any) -> Any:
-    """Return the op that computes a moment and the mean, from the moment's kernel and gradient formula."""
+def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the formula of an op that computes a moment and the mean, from the formula of the moment."""
 
     def of_x(g: Any, x: Any, out0: Any, dim: Any, degrees: float) -> Any:
         of_moment, of_mean = g
@@ -838,15 +621,13 @@ def _with_mean(name: str, moment: Any, gradient: Any) -> Any:
             parts.append(spread(of_mean / _count(shape, dim), shape, dim))
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
-    @op(x=of_x, outputs=2, name=name)
-    def made(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
-        return moment(x, dim, degrees, keepdim), kernels.mean(x, dim, keepdim)
-
-    return made
+    return of_x
 
 
-_var_mean = _with_mean("VarMean", _var.op.kernel, lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
-_std_mean = _with_mean("StdMean", _std.op.kernel, _std_x)
+_var = op_of(kernels.var, x=_var_x)
+_std = op_of(kernels.std, x=_std_x)
+_var_mean = op_of(kernels.var_mean, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)), outputs=2)
+_std_mean = op_of(kernels.std_mean, x=_with_mean(_std_x), outputs=2)
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
@@ -974,19 +755,7 @@ def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
     return x * size ** (p - 2) * (g / out ** (p - 1)).masked_fill(out == 0, 0)
 
 
-@op(x=lambda g, x, out, p, dim: _norm_x(g, x, out, p, dim), name="LinalgVectorNorm")
-def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
-    if not x.size and (p < 0 or p == math.inf):
-        for axis in range(x.ndim) if dim is None else dim:
-            if not x.shape[axis]:
-                name = "inf" if p == math.inf else "-inf" if p == -math.inf else f"{p:g}"
-                where = "an empty tensor" if dim is None else f"the dimension {axis}"
-                raise RuntimeError(
-                    f"linalg.vector_norm cannot compute the {name} norm on {where} because "
-                    f"{'the' if dim is None else 'this dimension is empty and the'} operation does not have an identity"
-                )
-    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
-    return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)
+_norm = op_of(kernels.norm, x=_norm_x, name="LinalgVectorNorm")
 
 
 @public("linalg.vector_norm", out="exact")
@@ -1031,7 +800,9 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 
 
 @public(also="special.logsumexp", method=True, out="logsumexp")
-@op(x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)))
+@op(
+    kernels.logsumexp, x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim))
+)
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed without overflow.
 
@@ -1046,28 +817,13 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
         tensor(1000.6932)
     """
-    if x.dtype.kind not in FLOATS:
-        x = x.astype(dtypes.get_default_dtype().numpy)
-    axes = kernels.axes_of(dim, x.ndim, "logsumexp")
-    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
-    return kernels.logsumexp(wide, axes, keepdim).astype(x.dtype, copy=False)
 
 
 # Truth and counts ---------------------------------------------------------------------------------
 
 
-def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
-    if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
-        out = x.astype(np.bool_)
-    else:
-        out = ufunc.reduce(x, kernels.axes_of(dim, x.ndim, name), np.bool_, None, keepdim)
-        if not keepdim and not x.flags.c_contiguous:
-            out = kernels.in_rows(out)
-    return out.astype(np.uint8) if x.dtype == np.uint8 else out
-
-
 @public(method=True, out="boolean")
-@op(x=None)
+@op(kernels.any_over, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
@@ -1078,11 +834,10 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.any(torch.tensor([[0, 1], [0, 0]]), dim=1)
         tensor([ True, False])
     """
-    return _truth(np.logical_or, x, dim, keepdim, "any")
 
 
 @public(method=True, out="boolean")
-@op(x=None)
+@op(kernels.all_over, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
@@ -1093,11 +848,10 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.all(torch.tensor([[1, 1], [0, 1]]), dim=1)
         tensor([ True, False])
     """
-    return _truth(np.logical_and, x, dim, keepdim, "all")
 
 
 @public(method=True)
-@op(refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
+@op(kernels.count_nonzero, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 
@@ -1108,5 +862,3 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
         tensor([1, 2])
     """
-    axes = kernels.axes_of(dim, x.ndim, "count_nonzero")
-    return np.add.reduce(x.astype(np.bool_, "C"), axis=axes, dtype=_INT64)

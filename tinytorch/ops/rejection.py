@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import dtypes, implicit, rejection
-from tinytorch.kernels import random as kernels
-from tinytorch.kernels.checks import check_floating, refused
-from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented
+from tinytorch.kernels import rejection
+from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
 
-
-def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any) -> Any:
-    """Return the samples of `draw(source)` in the dtype of `first`; `kernel` is the name for error messages."""
-    kind = dtypes.from_numpy_dtype(first.dtype)
-    check_floating(kernel, first)
-    for other in others:
-        if other.dtype != first.dtype:
-            found = dtypes.from_numpy_dtype(other.dtype).tensor_name
-            raise RuntimeError(f"Found dtype {found} but expected {kind.tensor_name}")
-    out = np.empty_like(first, order="C")
-    if out.size:
-        with source.lock:
-            out[...] = draw(source)
-    return out
-
-
-@op(name="Poisson", x=zero_gradient)
-def _poisson(x: Any, source: Any) -> Any:
-    def draw(source: kernels.Source) -> Any:
-        if not x.min() >= 0 or np.isinf(x).any():
-            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-        return rejection.poisson(x.astype(np.float64), source)
-
-    return _number_drawn("poisson_cpu", draw, source, x)
+_poisson = op_of(rejection.poisson, name="Poisson", x=zero_gradient)
 
 
 @public()
@@ -63,16 +32,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return _poisson(input, _source("poisson", generator))
 
 
-@op(name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial"))
-def _binomial(count: Any, p: Any, source: Any) -> Any:
-    first = np.empty_like(count, shape=np.broadcast_shapes(count.shape, p.shape))
-    _check_single_or_double("binomial_cpu", first)
-
-    def draw(source: kernels.Source) -> Any:
-        n, each = np.broadcast_arrays(count, p)
-        return rejection.binomial(n.astype(np.float64), each.astype(np.float64), source)
-
-    return _number_drawn("binomial_cpu", draw, source, first, p)
+_binomial = op_of(
+    rejection.binomial, name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial")
+)
 
 
 @public()
@@ -98,22 +60,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return _binomial(count, prob, _source("binomial", generator))
 
 
-def _check_single_or_double(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error for dtypes other than float32 and float64."""
-    if x.dtype not in (np.float32, np.float64):
-        raise refused(kernel, x)
-
-
-@op(name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
-def _gamma(x: Any, source: Any) -> Any:
-    _check_single_or_double("gamma_cpu", x)
-    out = np.empty_like(x, order="C")
-    if out.size:
-        with source.lock:
-            np.copyto(out, rejection.gamma(x, source), casting="same_kind")
-        # Like C's fmax: NaN becomes the smallest positive normal number.
-        np.fmax(out, np.finfo(x.dtype).tiny, out=out)
-    return out
+_gamma = op_of(rejection.gamma, name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -134,11 +81,10 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     return _gamma(input, _source("_standard_gamma", generator))
 
 
-@op(name="StandardGammaGrad", x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"))
-def _gamma_grad(x: Any, output: Any) -> Any:
-    _check_single_or_double("_standard_gamma_grad_cpu", x)
-    x, output = np.broadcast_arrays(x, output)
-    return implicit.gamma(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
+_gamma_grad = op_of(
+    rejection.gamma_grad, name="StandardGammaGrad",
+    x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"),
+)  # fmt: skip
 
 
 def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
@@ -151,21 +97,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     return _gamma_grad(input, output)
 
 
-@op(name="NotImplemented", x=not_implemented("_sample_dirichlet"))
-def _dirichlet(x: Any, source: Any) -> Any:
-    _check_single_or_double("dirichlet", x)
-    out = np.empty_like(x, order="C")
-    if out.size:
-        with source.lock:
-            numbers = rejection.gamma(x.astype(np.float64), source)
-        numbers = np.fmax(numbers, np.finfo(np.float64).tiny)
-        if x.ndim:
-            numbers /= np.add.reduce(numbers, -1, keepdims=True)
-        else:
-            numbers = np.ones(())
-        greatest = np.nextafter(x.dtype.type(1), x.dtype.type(0))
-        out[...] = np.clip(numbers, np.finfo(x.dtype).tiny, greatest)
-    return out
+_dirichlet = op_of(rejection.dirichlet, name="NotImplemented", x=not_implemented("_sample_dirichlet"))
 
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -183,16 +115,10 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     return _dirichlet(input, _source("_sample_dirichlet", generator))
 
 
-@op(
-    name="DirichletGrad",
-    x=not_implemented("_dirichlet_grad"),
-    alpha=not_implemented("_dirichlet_grad"),
-    total=not_implemented("_dirichlet_grad"),
-)
-def _beta_grad(x: Any, alpha: Any, total: Any) -> Any:
-    _check_single_or_double("_dirichlet_grad_cpu", x)
-    arrays = [each.astype(np.float64) for each in np.broadcast_arrays(x, alpha, total)]
-    return implicit.dirichlet(*arrays).astype(x.dtype)
+_beta_grad = op_of(
+    rejection.beta_grad, name="DirichletGrad",
+    **{argument: not_implemented("_dirichlet_grad") for argument in ("x", "alpha", "total")},
+)  # fmt: skip
 
 
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.inplace import check_overlap
+from tinytorch.core.mode import local
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.kernels import dtypes, limits
-from tinytorch.kernels import indexing as kernels
-from tinytorch.kernels.checks import fitting, refused
+from tinytorch.kernels import indexing
+from tinytorch.kernels import scatter as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
+from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names, unless_empty
-from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _rows_of, index_put
+from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
+from tinytorch.ops.index import _INT64, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
@@ -28,6 +30,7 @@ from tinytorch.ops.writing import writing
 
 @public(method=True, out="gather")
 @op(
+    kernels.gather,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
     index=None,
@@ -52,12 +55,9 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
         tensor([[1, 1],
                 [4, 3]])
     """
-    return kernels.gather(x, dim, index)
 
 
-@op(x=lambda g, dim, index: gather(g, dim, index), index=None, name="GatherBackward")
-def _scattered(x: Any, shape: tuple[int, ...], dim: int, index: Any, distinct: bool) -> Any:
-    return kernels.scattered(x, shape, dim, index, distinct)
+_scattered = op_of(scattered, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None)
 
 
 def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]) -> Tensor:
@@ -73,35 +73,31 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
     return embed(taken, src_shape, tuple([slice(n) for n in shape]))
 
 
-@writing(
+_scatter = writing(
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
     index=None,
     src=_gathered_src,
-)
-def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, fitting(src, x), "put")
+)(kernels.scatter)
 
 
-@writing(
+_scatter_add = writing(
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterAddBackward0",),
     x=lambda g: g,
     index=None,
     src=_gathered_src,
-)
-def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, fitting(src, x), "add")
+)(kernels.scatter_add)
 
 
 def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-@writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
-def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
-    kernels.scatter(x, dim, index, fitting(src, x), "multiply")
+_scatter_multiply = writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
+    kernels.scatter_multiply
+)
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -197,47 +193,20 @@ def _extreme_rule(
     return mine * share, None, to_src
 
 
-def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    out = x.copy("C")
-    if not include_self:
-        lowest = dtypes.from_numpy_dtype(x.dtype)
-        if how in ("add", "multiply"):
-            start: Any = int(how == "multiply")
-        elif lowest.is_floating_point:
-            start = -np.inf if how == "amax" else np.inf
-        elif lowest is dtypes.bool:
-            start = how == "amin"
-        else:
-            info = limits.iinfo(lowest)
-            start = info.min if how == "amax" else info.max
-        kernels.scatter(out, dim, index, start, "put")
-    kernels.scatter(out, dim, index, fitting(src, out), how)
-    return out
-
-
 def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
     """Return the gradient of `x`: zero at `index` unless `include_self`."""
     return g if include_self else _scatter[0][0](g, dim, index, 0)
 
 
-@op(
+_scatter_sum = op_of(
+    kernels.scatter_sum,
+    name="ScatterReduce",
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
-    name="ScatterReduce",
 )
-def _scatter_sum(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    return _reduced_by(x, dim, index, src, "add", include_self)
-
-
-def _met(shape: tuple[int, ...], dim: int, index: Any, include_self: bool) -> Any:
-    """Return the number of elements reduced into each output element, at least 1."""
-    counts = np.ones(shape, _INT64, like=index)
-    if not include_self:
-        kernels.scatter(counts, dim, index, 0, "put")
-    kernels.scatter(counts, dim, index, np.ones(index.shape, _INT64, like=index), "add")
-    return counts
+_met = op_of(kernels.met, name="Met", index=None)
 
 
 def _mean_rule(
@@ -245,48 +214,32 @@ def _mean_rule(
     src_shape: tuple[int, ...], include_self: bool,
 ) -> Any:  # fmt: skip
     if counts is None:
-        counts = wrap(_met(x_shape, dim, index._array, include_self))
+        counts = _met(x_shape, dim, index, include_self)
     share = g / counts
     to_x = _kept_self(share, dim, index, include_self) if needs[0] else None
     return to_x, None, _gathered_src(share, dim, index, src_shape) if needs[2] else None
 
 
-@op(
-    refuses=unless_empty("scatter_gather_tensor_cpu_reduce_{4}"),
-    joint=_mean_rule,
-    inputs=("x", "index", "src"),
-    index=None,
-    residuals=("counts",),
-    name="ScatterReduce",
-)
-def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    """Return the means and the number of elements of each mean."""
-    if x.dtype.kind == "b":
-        raise NotImplementedError("\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'")
-    total = _reduced_by(x, dim, index, src, "add", include_self)
-    counts = _met(x.shape, dim, index, include_self)
-    if total.dtype.kind in "iu":
-        return total // counts.astype(total.dtype), counts
-    return total / counts.astype(total.dtype), counts
-
-
-@op(
-    refuses=unless_empty("scatter_gather_tensor_cpu_reduce_{4}"),
-    joint=_extreme_rule,
-    inputs=("x", "index", "src"),
-    index=None,
-    name="ScatterReduce",
-)
-def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    return _reduced_by(x, dim, index, src, how, include_self)
+def _as_reduce(
+    kernel: Callable[..., Any], joint: Callable[..., Any], *residuals: str, refuses: str = "scatter_gather_tensor_cpu"
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
+    facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
+    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), **facts)
+    index = op_of(kernel, name="IndexReduce", **facts)
+    return (scatter, in_place(scatter)), (index, in_place(index))
 
 
 def _scatter_prod_rule(
     g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, out: Tensor
 ) -> Any:
     """Return the gradients of "prod": product / factor, or the product of the other factors if any factor is zero."""
+    state = local.state
+    if not (state.grad or any(mode.differentiates for mode in state.modes or ())):
+        to_x, to_src = _prod_grad(g, x, dim, index, src, include_self, out)
+        return to_x, None, to_src
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
-    if part_of_src._array.all() and (not include_self or x._array.all()):
+    if part_of_src.all() and (not include_self or x.all()):
         share = g * out
         to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
         to_src = gather(share, dim, index) / part_of_src
@@ -303,8 +256,8 @@ def _products_of_others(
     """Return the gradients of "prod" from a matrix of factors with one column per output element."""
     shape = x._array.shape
     axis = axis_of(dim, len(shape), "scatter")
-    places = kernels.flat(kernels.along(shape, axis, index._array))
-    key = (wrap(kernels.ranks(places) + 1), wrap(places))
+    places = indexing.flat(indexing.along(shape, axis, index._array))
+    key = (wrap(indexing.ranks(places) + 1), wrap(places))
     factors = reshape(x, (1, -1))
     if not include_self:
         ones = wrap(np.ones(places.shape, x._array.dtype, like=x._array))
@@ -328,40 +281,18 @@ def _product_before(x: Tensor) -> Tensor:
     return x.cumprod(0)
 
 
-@op(
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
-    joint=_scatter_prod_rule,
-    inputs=("x", "index", "src"),
-    index=None,
-    name="ScatterReduce",
+_prod_grad = op_of(
+    kernels.prod_grad, name="ScatterReduceBackward", outputs=2, g=None, x=None, index=None, src=None, out=None
 )
-def _scatter_prod(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
-    return _reduced_by(x, dim, index, src, "multiply", include_self)
-
-
+_mean = _as_reduce(kernels.scatter_mean, _mean_rule, "counts", refuses="scatter_gather_tensor_cpu_reduce_{4}")
+_prod = _as_reduce(kernels.scatter_prod, _scatter_prod_rule)
+_extreme = _as_reduce(kernels.scatter_extreme, _extreme_rule, refuses="scatter_gather_tensor_cpu_reduce_{4}")
 #: By the name of the reduction: the op and its in-place form.
 _SCATTER_REDUCTIONS = {
-    reduce: (made, in_place(made))
-    for reduce, made in {
-        "sum": _scatter_sum, "mean": _scatter_mean, "prod": _scatter_prod, "amax": _scatter_extreme,
-        "amin": _scatter_extreme,
-    }.items()
+    "sum": (_scatter_sum, in_place(_scatter_sum)), "mean": _mean[0], "prod": _prod[0], "amax": _extreme[0],
+    "amin": _extreme[0],
 }  # fmt: skip
-
-
-def _as_index_reduce(made: Any, joint: Callable[..., Any], *residuals: str) -> tuple[Any, Any]:
-    """Return an op of `scatter_reduce` with the node name of `index_reduce`, and its in-place form."""
-    inputs = ("x", "index", "src")
-    declare = op(joint=joint, inputs=inputs, index=None, residuals=residuals, name="IndexReduce")
-    again = declare(made.op.kernel)
-    return again, in_place(again)
-
-
-_index_extreme = _as_index_reduce(_scatter_extreme, _extreme_rule)
-_INDEX_REDUCTIONS = {
-    "amax": _index_extreme, "amin": _index_extreme, "mean": _as_index_reduce(_scatter_mean, _mean_rule, "counts"),
-    "prod": _as_index_reduce(_scatter_prod, _scatter_prod_rule),
-}  # fmt: skip
+_INDEX_REDUCTIONS = {"amax": _extreme[1], "amin": _extreme[1], "mean": _mean[1], "prod": _prod[1]}
 
 
 def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
@@ -445,11 +376,11 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     x, rows, places = input._array, source._array, index._array
-    axis = _rows_of("index_reduce", x, dim, places, rows)
-    _check_rows("index_reduce", x, axis, places, rows)
+    axis = indexing.rows_of("index_reduce", x, dim, places, rows)
+    indexing.check_rows("index_reduce", x, axis, places, rows)
     if x.dtype.char in RARE and x.size:
         raise refused("index_func_", x)
-    kernels.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
+    indexing.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
     return wrap(np.broadcast_to(wide, rows.shape))
 
@@ -468,20 +399,13 @@ def index_reduce_(
 # The flattened tensor -----------------------------------------------------------------------------
 
 
-def _check_flat(name: str, x: Any, index: Any) -> None:
-    if index.dtype != _INT64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}")
-    if index.size and not x.size:
-        raise IndexError(f"{name}(): tried to {name} from an empty tensor")
-    bad = index[(index < -x.size) | (index >= x.size)]
-    if bad.size:
-        raise IndexError(
-            f"out of range: tried to access index {int(bad.reshape(-1)[0])} on a tensor of {x.size} elements."
-        )
-
-
 @public(method=True, out="take")
-@op(refuses=unless_empty("take_cpu"), x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
+@op(
+    kernels.take,
+    refuses=unless_empty("take_cpu"),
+    x=lambda g, x_shape, index: _taken_back(g, x_shape, index),
+    index=None,
+)
 def take(x: Any, index: Any) -> Any:
     """Return the elements of the flattened tensor at `index` (int64, any shape).
 
@@ -492,15 +416,9 @@ def take(x: Any, index: Any) -> Any:
         >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
         tensor([4, 5, 8])
     """
-    _check_flat("take", x, index)
-    return kernels.flat(x).take(kernels.flat(index)).reshape(index.shape)
 
 
-@op(x=lambda g, index: take(g, index), index=None, name="TakeBackward")
-def _taken_back(x: Any, shape: tuple[int, ...], index: Any) -> Any:
-    out = np.zeros(shape, x.dtype, like=x)
-    kernels.add_at(out, index, x)
-    return out
+_taken_back = op_of(kernels.taken_back, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
 
 
 def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
@@ -510,31 +428,10 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
     return _put[0](g, index, zeros, False)
 
 
-@writing(
-    refuses=unless_empty("take_put_cpu"),
-    names=("PutBackward0",), prepare=_copy_in_order, x=_put_x, index=None,
+_put = writing(
+    refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order, x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
-)  # fmt: skip
-def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
-    if index.size != source.size:
-        raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{source.size}, index.numel() = {index.size}"
-        )
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {kernels.name_of(x)} and "
-            f"source.dtype = {kernels.name_of(source)}"
-        )
-    _check_flat("put", x, index)
-    places, values = kernels.flat(index), kernels.flat(source)
-    target = x if x.flags.c_contiguous else x.copy("C")
-    if accumulate:
-        np.add.at(kernels.flat(target), places, values)
-    else:
-        kernels.flat(target)[places] = values
-    if target is not x:
-        x[...] = target
+)(kernels.put)  # fmt: skip
 
 
 @public(method=True)
@@ -581,7 +478,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     if indices._array.dtype != _INT64:
         raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indexing.name_of(indices._array)}"
         )
     axis = axis_of(dim, len(shape), "take_along_dim")
     if not shape:

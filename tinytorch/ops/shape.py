@@ -17,8 +17,8 @@ from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
-from tinytorch.kernels.reduce import axes_of, axis_of
-from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, renamed
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of, renamed
 from tinytorch.ops.register import members, pointwise, public
 
 # Views: another shape -----------------------------------------------------------------------------
@@ -82,17 +82,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-@op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-def _reshape_alias(x: Any, shape: tuple[int, ...]) -> Any:
-    return kernels.view(x, shape)
-
-
+_reshape_alias = op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-
-
-@op(name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
-def _unsafe_view(x: Any, shape: tuple[int, ...]) -> Any:
-    return x.reshape(shape)
+_unsafe_view = op_of(kernels.unsafe_view, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
@@ -210,26 +202,10 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return _view(input, (*shape[:axis], *new, *shape[axis + 1 :]))
 
 
-@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-def _squeeze(x: Any) -> Any:
-    return x.squeeze()
-
-
-def _squeezed(x: Any, dims: tuple[int, ...]) -> Any:
-    return x.squeeze(tuple([dim for dim in dims if x.shape[dim] == 1]))
-
-
-@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-def _squeeze_dim(x: Any, dim: int) -> Any:
-    return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
-
-
-@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-def _squeeze_dims(x: Any, dims: tuple[int, ...]) -> Any:
-    axes = axes_of(dims, x.ndim, "squeeze") if dims else ()
-    return _squeezed(x, axes or ())
-
-
+_squeeze, _squeeze_dim, _squeeze_dims = (
+    op_of(kernel, name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
+)
 renamed(_squeeze_dim, "SqueezeBackward1")
 renamed(_squeeze_dims, "SqueezeBackward2")
 
@@ -256,11 +232,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _squeeze_dim(input, dim)
 
 
-@op(name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
-def _unsqueeze(x: Any, dim: int) -> Any:
-    if dim == 0:
-        return x[None]
-    return x[(slice(None),) * axis_of(dim, x.ndim + 1, "unsqueeze") + (None,)]
+_unsqueeze = op_of(kernels.unsqueeze, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
 
 
 @public(method=True)
@@ -284,24 +256,8 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # Views: another order of dimensions ---------------------------------------------------------------
 
 
-def _swapped(x: Any, dim0: int, dim1: int) -> Any:
-    try:
-        return x.swapaxes(dim0, dim1)
-    except (np.exceptions.AxisError, TypeError):
-        for position, dim in enumerate((dim0, dim1)):
-            if isinstance(dim, float) or not hasattr(dim, "__index__"):
-                raise TypeError(
-                    f"transpose(): argument 'dim{position}' (position {position + 1}) must be int, "
-                    f"not {type(dim).__name__}"
-                ) from None
-            axis_of(dim, x.ndim, "transpose")
-        return x[...]  # 0-dim tensor
-
-
-_transpose = op(name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))(
-    lambda x, dim0, dim1: _swapped(x, dim0, dim1)
-)
-_t = op(name="T", view=True, x=lambda g: _t(g))(lambda x: x.T if x.ndim == 2 else x[...])
+_transpose = op_of(kernels.transpose, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
+_t = op_of(kernels.t, name="T", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -344,28 +300,12 @@ def t(input: Tensor) -> Tensor:
     return _t(input)
 
 
-def _permuted(x: Any, dims: tuple[int, ...]) -> Any:
-    try:
-        if len(dims) == x.ndim:
-            return x.transpose(dims)
-    except ValueError:
-        pass
-    if len(dims) != x.ndim:
-        raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(dims)}"
-        )
-    for dim in dims:
-        axis_of(dim, x.ndim, "permute")
-    raise RuntimeError("permute(): duplicate dims are not allowed.")
-
-
 def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     order = [dim % len(dims) for dim in dims]
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op(name="Permute", view=True, x=_permute_back)(lambda x, dims: _permuted(x, dims))
+_permute = op_of(kernels.permute, name="Permute", view=True, x=_permute_back)
 
 
 @public(method=True)
@@ -526,20 +466,21 @@ def _imag(input: Tensor) -> Tensor:
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
-    out = np.zeros(shape, x.dtype, like=x)
-    out[key] = x
-    return out
+
+
+def _by_key(name: str) -> Any:
+    made = op(name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made.op.name = f"_{name.lower()}"
+    return made
 
 
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
-part = op(name="Slice", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-selected = op(name="Select", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-inserted = op(name="Unsqueeze", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-aliased = op(name="Alias", view=True, x=lambda g, key: g)(lambda x, key: x[...])
+part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
+aliased = op_of(kernels.alias, name="Alias", view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -610,9 +551,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-@op(name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
-def _expand(x: Any, size: tuple[int, ...]) -> Any:
-    return kernels.expand(x, size)
+_expand = op_of(kernels.expand, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")
@@ -660,23 +599,16 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     return _expand(input, ints_of("broadcast_to", "size", size, named))
 
 
-@op(
-    name="Diagonal", view=True, x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2)
+_diagonal = op_of(
+    kernels.diagonal, name="Diagonal", view=True,
+    x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
+)  # fmt: skip
+_embed_diagonal = op_of(
+    kernels.embed_diagonal, name="DiagEmbed", x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2)
 )
-def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
-    return kernels.diagonal(x, offset, dim1, dim2)
-
-
-@op(name="DiagEmbed", x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2))
-def _embed_diagonal(x: Any, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    return kernels.embed_diagonal(x, shape, offset, dim1, dim2)
-
-
-@op(name="Diagonal", x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1))
-def _diagonal_copy(x: Any, offset: int) -> Any:
-    return kernels.diagonal(x, offset, 0, 1).copy()
-
-
+_diagonal_copy = op_of(
+    kernels.diagonal_copy, name="Diagonal", x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1)
+)
 renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 
@@ -764,14 +696,11 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(_view(contiguous(input), (numel(input),)), offset)
 
 
-@op(name="Unfold", view=True, x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
-def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
-    return kernels.window(x, dimension, size, step)
-
-
-@op(name="UnfoldBackward", x=lambda g, dimension, size, step: _unfold(g, dimension, size, step))
-def _fold(x: Any, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Any:
-    return kernels.overlap_add(x, shape, dimension, size, step)
+_unfold = op_of(
+    kernels.unfold, name="Unfold", view=True,
+    x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
+)  # fmt: skip
+_fold = op_of(kernels.fold, name="UnfoldBackward", x=lambda g, dimension, size, step: _unfold(g, dimension, size, step))
 
 
 @public("", method="unfold")
@@ -819,53 +748,15 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 # Copies in new memory ----------------------------------------------------------------------------
 
 
-def _order(x: Any) -> str:
-    """Return NumPy's `order` for a copy: "K" (keep the order of axes in memory), or "C" if an axis is expanded."""
-    if 0 in x.strides and any(step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)):
-        return "C"
-    return "K"
-
-
-_RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
-
-
-def _laid_out(x: Any, kind: Any, memory_format: str) -> Any:
-    """Return a copy with the given dtype and memory format."""
-    rank = _RANKS.get(memory_format)
-    if rank is None:
-        return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
-    if x.ndim != rank:
-        name = memory_format.removeprefix("torch.")
-        raise RuntimeError(f"required rank {rank} tensor to use {name} format")
-    return np.moveaxis(np.moveaxis(x, 1, -1).astype(kind, "C"), -1, 1)
-
-
-def suggested_format(x: Any) -> str:
-    """Return the memory format that the strides suggest, by PyTorch's rule for copies."""
-    name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
-    if name is None or not x.size or not x.strides[1]:
-        return "torch.contiguous_format"
-    least = 0
-    for d in (1, *range(x.ndim - 1, 1, -1), 0):
-        if x.strides[d] < least or (d == 0 and least == x.strides[1]):
-            return "torch.contiguous_format"
-        least = x.strides[d] * x.shape[d]
-    return name
-
-
-def _channels_last(memory_format: str) -> Any:
-    # not pointwise: the kernel depends on the whole shape
-    return op(name="Clone", x=lambda g: g)(lambda x: _laid_out(x, x.dtype, memory_format))
-
-
-_clone = pointwise("clone", lambda x: x.copy(_order(x)), x=lambda g: g)
-_contiguous = pointwise("contiguous", lambda x: x.copy("C"), x=lambda g: g, node_name="Clone")
-_FORMATS = {
+_clone = pointwise("clone", kernels.clone, x=lambda g: g)
+_contiguous = pointwise("contiguous", kernels.contiguous, x=lambda g: g, node_name="Clone")
+_clone_in = op_of(kernels.clone_in, name="Clone", x=lambda g: g)  # not pointwise: it depends on the whole shape
+_FORMATS: dict[str, Any] = {
     "None": _clone,
     "torch.preserve_format": _clone,
     "torch.contiguous_format": _contiguous,
-    "torch.channels_last": _channels_last("torch.channels_last"),
-    "torch.channels_last_3d": _channels_last("torch.channels_last_3d"),
+    "torch.channels_last": lambda x: _clone_in(x, "torch.channels_last"),
+    "torch.channels_last_3d": lambda x: _clone_in(x, "torch.channels_last_3d"),
 }
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
-from tinytorch.kernels import indexing as kernels
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels import sort as kernels
+from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
+from tinytorch.kernels.indexing import check_bounds
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
@@ -22,6 +22,7 @@ from tinytorch.ops.arguments import (
     not_derived,
     not_implemented,
     numpy_names,
+    op_of,
     renamed,
     unless_scalar,
 )
@@ -39,22 +40,15 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
     return _scattered(g[0], x_shape, dim, out1, True)
 
 
-def _sorter(name: str, node_name: str, **facts: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that returns sorted elements and their indices."""
-    return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name), **facts)
+def _sorter(kernel: Any, name: str, **facts: Any) -> Any:
+    """Return the op of a kernel that returns sorted elements and their indices; `name` is the public name."""
+    result = getattr(return_types, name)
+    return op_of(kernel, x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts)
 
 
-@_sorter("sort", "Sort")
-def _sort(x: Any, dim: int, descending: bool) -> Any:
-    return kernels.sort(x, dim, descending)
-
-
-_sort_stable = renamed(_sorter("sort", "Sort")(_sort.op.kernel), "SortBackward1")
-
-
-@_sorter("topk", "Topk", refuses=unless_scalar("topk_cpu"))
-def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
-    return kernels.topk(x, k, dim, largest)
+_sort = _sorter(kernels.sort, "sort")
+_sort_stable = renamed(_sorter(kernels.sort, "sort"), "SortBackward1")
+_topk = _sorter(kernels.topk, "topk", refuses=unless_scalar("topk_cpu"))
 
 
 @public(method=True, out="exact")
@@ -120,19 +114,10 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
-@op(data_dependent=True, x=not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
-def _unique2(x: Any, dim: None) -> Any:
-    return kernels.unique(x, None)
-
-
-@op(data_dependent=True, x=not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
-def _unique_dim(x: Any, dim: int) -> Any:
-    return kernels.unique(x, dim)
-
-
-@op(data_dependent=True, x=not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
-def _unique_runs(x: Any, dim: int | None) -> Any:
-    return kernels.unique_consecutive(x, dim)
+_UNIQUE: Any = {"data_dependent": True, "outputs": 3, "nondiff": (1, 2)}
+_unique2 = op_of(kernels.unique2, x=not_derived("_unique2"), name="Unique2", **_UNIQUE)
+_unique_dim = op_of(kernels.unique_dim, x=not_derived("unique_dim"), name="UniqueDim", **_UNIQUE)
+_unique_runs = op_of(kernels.unique_runs, x=not_derived("unique_consecutive"), name="UniqueConsecutive", **_UNIQUE)
 
 
 @public(python=True, method=True)
@@ -156,7 +141,8 @@ def unique(
         (tensor([1, 3]), tensor([1, 2]))
     """
     check_tensor(input, "unique")
-    return _asked_for((_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts)
+    found = _unique2(input) if dim is None else _unique_dim(input, dim)
+    return _asked_for(found, return_inverse, return_counts)
 
 
 @public(python=True, method=True)
@@ -170,8 +156,7 @@ def unique_consecutive(
         tensor([1, 2, 1])
     """
     check_tensor(input, "unique_consecutive")
-    values, inverse, counts = _unique_runs(input, dim)
-    return _asked_for((values, inverse, counts), return_inverse, return_counts)
+    return _asked_for(_unique_runs(input, dim), return_inverse, return_counts)
 
 
 def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
@@ -214,10 +199,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(weights, array, minlength)
 
 
-@op(data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
-def _bincount(weights: Any, places: Any, minlength: int) -> Any:
-    total = np.bincount(places, weights, minlength)
-    return total.astype(np.float32) if weights.dtype == np.float32 else total
+_bincount = op_of(kernels.bincount, data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
 
 
 @public(out="searchsorted")
@@ -275,11 +257,9 @@ def searchsorted(
             )
         if order.dtype != _INT64:
             raise RuntimeError(
-                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {kernels.name_of(order)}"
+                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {tensor_name(order)}"
             )
-        kernels.check_bounds(
-            order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range"
-        )
+        check_bounds(order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range")
         sequence = np.take_along_axis(sequence, order, -1)
     if values.dtype != sequence.dtype:
         rank = 0 if not isinstance(input, Tensor) else 2 if values.ndim else 1

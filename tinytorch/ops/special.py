@@ -14,54 +14,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.op import in_place, op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.op import in_place
+from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import bessel, dtypes, gamma, limits, polynomials
 from tinytorch.kernels import special as kernels
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import refused
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels import transcendental as steps
+from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types, transcendental
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
 
 
-def _refusing(
-    name: str, kernel: Callable[..., Any], integers: bool = False, floats: bool = False, half: bool = False
-) -> Callable[..., Any]:
-    """Wrap the kernel to raise PyTorch's error for dtypes without a kernel in PyTorch."""
-
-    @functools.wraps(kernel)
-    def call(*operands: Any) -> Any:
-        for each in operands:
-            kind = getattr(each, "dtype", None)
-            if kind is None:
-                continue
-            if (
-                (half and kind.itemsize == 2 and kind.kind in FLOATS)
-                or (integers and kind.kind in "iub")
-                or (floats and kind.kind in "fVb")
-            ):
-                raise refused(f"{name}_cpu", each)
-        return kernel(*operands)
-
-    return call
-
-
-def _wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the kernel to compute 16-bit floats in float32."""
-
-    def call(*operands: Any) -> Any:
-        first = next(each for each in operands if hasattr(each, "dtype"))
-        if first.dtype.itemsize != 2 or first.dtype.kind in "iu":
-            return kernel(*operands)
-        out = kernel(*[widened(each) if hasattr(each, "dtype") else each for each in operands])
-        return out.astype(first.dtype)
-
-    return call
+def _no_half(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel with PyTorch's error for 16-bit floats."""
+    return functools.partial(kernels.refusing_half, kernel, f"{name}_cpu")
 
 
 def _of_tensors(caller: Any) -> Any:
@@ -77,11 +46,6 @@ def _of_tensors(caller: Any) -> Any:
     public.__doc__ = caller.__doc__
     public.op = caller.op
     return public
-
-
-def _as_floating(x: Any) -> Any:
-    """Return an array of integers converted to the default dtype, other arrays unchanged."""
-    return x.astype(dtypes.get_default_dtype().numpy) if x.dtype.kind in "iub" else x
 
 
 # Gamma and related functions ----------------------------------------------------------------------
@@ -112,13 +76,10 @@ digamma = pointwise(
 )  # fmt: skip
 
 
-def _polygamma_of(x: Any, n: int) -> Any:
-    return gamma.polygamma(n, _as_floating(x))
-
-
 # PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
-    renamed(op(x=lambda g, x, n: g * polygamma(n + 1, x))(_polygamma_of), f"PolygammaBackward{k}") for k in range(2)
+    renamed(op_of(gamma.polygamma, x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}")
+    for k in range(2)
 )
 
 
@@ -183,14 +144,7 @@ def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
     return g * slope
 
 
-@op(name="Mvlgamma", x=_mvlgamma_x)
-def _mvlgamma(x: Any, p: int) -> Any:
-    x = _as_floating(x)
-    wide = x.astype(np.float64)
-    total: Any = p * (p - 1) / 4 * math.log(math.pi)
-    for j in range(p):
-        total = total + gamma.lgamma(wide - j / 2)
-    return total.astype(x.dtype)
+_mvlgamma = op_of(gamma.mvlgamma, x=_mvlgamma_x)
 
 
 @public(also="special.multigammaln", method=True, out="promoted")
@@ -240,7 +194,7 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
 
 
 igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igamma", _refusing("igamma", gamma.igamma, integers=True),
+    "igamma", functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"),
     x=not_derived("igamma: input"), y=lambda g, x, y: g * _density(x, y),
     doc="""Return the regularized lower incomplete gamma function P(input, other).
 
@@ -255,7 +209,7 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
     """,
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igammac", _refusing("igammac", gamma.igammac, integers=True),
+    "igammac", functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"),
     x=not_derived("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
     doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
@@ -270,7 +224,7 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
     """,
 )))  # fmt: skip
 zeta = pointwise(
-    "special_zeta", _refusing("zeta", gamma.zeta, half=True), floating=True,
+    "special_zeta", _no_half("zeta", gamma.zeta), floating=True,
     x=not_derived("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
     doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
@@ -353,7 +307,7 @@ i1e = pointwise(
 def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
     """Return an op of one tensor without a derivative in PyTorch: its result does not require grad."""
     return pointwise(
-        f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None,
+        f"special_{name}", _no_half(name, kernel), floating=True, x=None,
         doc=f"""Return {formula}; without a derivative, as in PyTorch.
 
     Example:
@@ -426,7 +380,7 @@ ndtr = pointwise(
     public="special.ndtr", out="promoted",
 )  # fmt: skip
 ndtri = pointwise(
-    "special_ndtri", _refusing("ndtri", kernels.ndtri, half=True), floating=True,
+    "special_ndtri", _no_half("ndtri", kernels.ndtri), floating=True,
     x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
     doc="""Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
 
@@ -437,7 +391,7 @@ ndtri = pointwise(
     public="special.ndtri", out="promoted",
 )  # fmt: skip
 log_ndtr = pointwise(
-    "special_log_ndtr", _refusing("log_ndtr", kernels.log_ndtr, half=True), floating=True,
+    "special_log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), floating=True,
     x=lambda g, x: g / erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
     doc="""Return the logarithm of `ndtr`, computed without underflow.
 
@@ -448,7 +402,7 @@ log_ndtr = pointwise(
     public="special.log_ndtr", out="promoted",
 )  # fmt: skip
 erfcx = pointwise(
-    "special_erfcx", _refusing("erfcx", kernels.erfcx, half=True), floating=True,
+    "special_erfcx", _no_half("erfcx", kernels.erfcx), floating=True,
     x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
     doc="""Return `exp(x * x) * erfc(x)`, computed without underflow.
 
@@ -462,14 +416,8 @@ erfcx = pointwise(
 # Logarithms and exponentials ----------------------------------------------------------------------
 
 
-def _entropy(a: Any) -> Any:
-    positive = a > 0
-    value = -a * np.log(np.where(positive, a, 1))
-    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
-
-
 entr = pointwise(
-    "special_entr", _wide(_entropy), floating=True, x=lambda g, x: g * (-log(x) - 1),
+    "special_entr", steps.entropy, floating=True, x=lambda g, x: g * (-log(x) - 1),
     doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
 
     Example:
@@ -480,15 +428,8 @@ entr = pointwise(
 )  # fmt: skip
 
 
-def _xlog1py(a: Any, b: Any) -> Any:
-    if not hasattr(b, "dtype"):
-        b = a.dtype.type(b)
-    value = a * np.log1p(b)
-    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
-
-
 xlog1py = pointwise(
-    "special_xlog1py", _wide(_xlog1py), floating=True, node_name="SpecialXlog1Py",
+    "special_xlog1py", steps.xlog1py, floating=True, node_name="SpecialXlog1Py",
     x=lambda g, x, y: xlog1py(g, y).masked_fill((x == 0) & (y <= -1), 0), y=lambda g, x, y: g * x / (y + 1),
     doc="""Return `x * log(1 + y)`, which is 0 where x is 0.
 
@@ -499,7 +440,7 @@ xlog1py = pointwise(
     public="special.xlog1py", out="promoted", operands="either",
 )  # fmt: skip
 logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
-    "logaddexp2", _refusing("logaddexp2", _wide(np.logaddexp2), integers=True),
+    "logaddexp2", steps.logaddexp2,
     x=lambda g, x, y: g / (1 + transcendental.exp2(y - x)), y=lambda g, x, y: g / (1 + transcendental.exp2(x - y)),
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
@@ -517,13 +458,7 @@ def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
     return (g / (x * (1 - x))).masked_fill(outside, math.nan if free else 0)
 
 
-@op(name="Logit", x=_logit_x)
-def _logit(x: Any, eps: Any = None) -> Any:
-    wide = widened(_as_floating(x))
-    z = wide
-    if eps is not None and eps >= 0:
-        z = np.where(wide < eps, eps, np.where(wide > 1 - eps, 1 - eps, wide))
-    return np.log(z / (1 - z)).astype(_as_floating(x).dtype)
+_logit = op_of(steps.logit, x=_logit_x)
 
 
 @public(also="special.logit", method=True, out="promoted")
@@ -558,53 +493,21 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     return _write_logit(input, eps)
 
 
-def _log_sums(x: Any, dim: int) -> Any:
-    """Return the logarithms of the cumulative sums of exp(x), accumulated in a wider dtype as in PyTorch."""
-    wide = x.astype(np.float32 if x.dtype.itemsize == 2 else np.float64, copy=False)
-    return np.logaddexp.accumulate(wide, dim).astype(x.dtype, copy=False)
-
-
-def _signed_sums(weights: Any, a: Any, b: Any, dim: int, reverse: builtins.bool) -> Any:
-    """Return exp(b) * cumsum(weights * exp(a)) along `dim`, computed with logarithms to avoid overflow."""
-    flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
-    logs, exponents = np.log(np.abs(weights)) + a, b
-    nothing = logs.dtype.type(-np.inf)
-    positive, negative = (
-        np.exp(_log_sums(np.where(chosen, logs, nothing)[flip], dim)[flip] + exponents)
-        for chosen in (weights > 0, weights < 0)
-    )
-    return positive - negative
-
-
-@op(
+_sums_after = op_of(
+    steps.sums_after,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
     x=lambda g, v, x, out, dim: g * _sums_after(v, x, out, dim),
     out=lambda g, v, x, out, dim: -v * _sums_before(g, x, out, dim),
 )
-def _sums_after(v: Any, x: Any, out: Any, dim: int) -> Any:
-    """Return for each i the sum over j >= i of v_j exp(x_i - out_j)."""
-    return _signed_sums(v, -out, x, dim, True)
-
-
-@op(
+_sums_before = op_of(
+    steps.sums_before,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
     x=lambda g, v, x, out, dim: v * _sums_after(g, x, out, dim),
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
-def _sums_before(v: Any, x: Any, out: Any, dim: int) -> Any:
-    """Return for each j the sum over i <= j of v_i exp(x_i - out_j): the transpose of `_sums_after`."""
-    return _signed_sums(v, x, -out, dim, False)
-
-
-@op(name="Logcumsumexp", x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
-def _logcumsumexp(x: Any, dim: int) -> Any:
-    if x.dtype.kind in "iub":
-        raise refused("logcumsumexp_out_cpu", x)
-    if not x.ndim or not x.size:
-        return x.copy()
-    return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
+_logcumsumexp = op_of(steps.logcumsumexp, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
 
 
 @public(method=True, out="cummax")
@@ -627,7 +530,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
 _ldexp = pointwise(
-    "ldexp", _wide(lambda a, b: a * np.exp2(b)), floating=True,
+    "ldexp", steps.ldexp, floating=True,
     x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
     doc="""Return `x * 2 ** y`.
 
@@ -640,19 +543,8 @@ ldexp = public("ldexp", method=True, out="promoted")(_of_tensors(_ldexp))
 ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
 
-def _below_one(x: Any) -> tuple[Any, Any]:
-    mantissa, exponent = np.frexp(widened(x))
-    return mantissa.astype(x.dtype, copy=False), np.where(np.isfinite(x), exponent, 0).astype(np.int32)
-
-
-@op(name="Frexp", outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
-def _frexp(x: Any) -> Any:
-    return _below_one(x)
-
-
-def _power_of_two(x: Tensor) -> Tensor:
-    """Return 2 to the power of the exponent that `frexp` gives for x, as a constant in autograd."""
-    return wrap(np.asarray(np.exp2(_below_one(x._array)[1].astype(x._array.dtype))))
+_power_of_two = pointwise("power_of_two", steps.power_of_two, x=None)
+_frexp = op_of(steps.frexp, outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
 
 
 @public(method=True, out="frexp")
@@ -674,7 +566,7 @@ def frexp(input: Tensor) -> Any:
 
 
 nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "nextafter", _refusing("nextafter", np.nextafter, integers=True),
+    "nextafter", functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"),
     x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
     doc="""Return the next floating-point number after `x` in the direction of `y`.
 
@@ -684,7 +576,7 @@ nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_
     """,
 )))  # fmt: skip
 gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "gcd", _refusing("gcd", np.gcd, floats=True), refuses="gcd_cpu", x=None, y=None,
+    "gcd", functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None,
     doc="""Return the greatest common divisor of integers.
 
     Example:
@@ -693,7 +585,7 @@ gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensor
     """,
 )))  # fmt: skip
 lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "lcm", _refusing("lcm", np.lcm, floats=True), refuses="lcm_cpu", x=None, y=None,
+    "lcm", functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None,
     doc="""Return the least common multiple of integers.
 
     Example:
@@ -704,13 +596,13 @@ lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensor
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
-def _step(x: Any, values: Any) -> Any:
-    return np.where(x == 0, values, (x > 0).astype(x.dtype))
-
-
 _heaviside = renamed(
     pointwise(
-        "heaviside", _step, refuses="heaviside_cpu", x=not_implemented("heaviside"), y=not_implemented("heaviside")
+        "heaviside",
+        steps.heaviside,
+        refuses="heaviside_cpu",
+        x=not_implemented("heaviside"),
+        y=not_implemented("heaviside"),
     ),
     "NotImplemented",
 )
@@ -811,7 +703,7 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
 # Functions of complex numbers, applied to real numbers --------------------------------------------
 
 angle = pointwise(
-    "angle", lambda a: np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), floating=True,
+    "angle", steps.angle, floating=True,
     x=lambda g: zero_gradient(g),
     doc="""Return the angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN.
 
@@ -904,7 +796,7 @@ _POLYNOMIAL = (
 
 def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
     made = pointwise(
-        f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None, n=None,
+        f"special_{name}", _no_half(name, kernel), floating=True, x=None, n=None,
         doc=f"""Return {what} of degree `n` at `input`, 0 where `n` is negative; without a derivative, as in PyTorch.
 
     Example:
@@ -939,12 +831,12 @@ chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshe
     shifted_chebyshev_polynomial_w,
 ) = (
     _polynomial(
-        f"shifted_chebyshev_polynomial_{letter}", polynomials.shifted[letter],
+        f"shifted_chebyshev_polynomial_{letter}", kernel,
         f"Chebyshev's polynomial of the {which} kind, shifted to [0, 1],", example,
     )
-    for letter, which, example in (
-        ("t", "first", "[-0., 99.]"), ("u", "second", "[ -0., 204.]"),
-        ("v", "third", "[  1., 169.]"), ("w", "fourth", "[ -1., 239.]"),
+    for letter, kernel, which, example in (
+        ("t", polynomials.shifted_t, "first", "[-0., 99.]"), ("u", polynomials.shifted_u, "second", "[ -0., 204.]"),
+        ("v", polynomials.shifted_v, "third", "[  1., 169.]"), ("w", polynomials.shifted_w, "fourth", "[ -1., 239.]"),
     )
 )  # fmt: skip
 hermite_polynomial_h = _polynomial(

@@ -20,18 +20,18 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, unless_empty, unless_scalar
+from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, op_of, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
-from tinytorch.ops.reduce import _check_some, _nothing, _selected, _selection
+from tinytorch.ops.reduce import selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import gather, index_reduce
 from tinytorch.ops.sequences import linspace
@@ -44,14 +44,7 @@ _INT64 = np.dtype(np.int64)
 # One element along a dimension --------------------------------------------------------------------
 
 
-@_selection("mode", refuses=unless_empty("mode_cpu", scalar=True))
-def _mode(x: Any, dim: int, keepdim: bool) -> Any:
-    _check_some(x, (dim,) if x.ndim else None, "mode")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    if not x.size:
-        return _nothing(x, dim, keepdim)
-    return _selected(x, dim, keepdim, kernels.mode_index(x, dim))
+_mode = selection(kernels.mode, "mode", refuses=unless_empty("mode_cpu", scalar=True))
 
 
 @public(method=True, out="mode")
@@ -72,18 +65,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
-@_selection("kthvalue", refuses=unless_scalar("kthvalue_cpu"))
-def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
-    if x.dtype.kind == "b":
-        raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
-    _check_some(x, (dim,) if x.ndim else None, "kthvalue")
-    if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    if not x.size:
-        return _nothing(x, dim, keepdim)
-    return _selected(x, dim, keepdim, kernels.kth_index(x, k, dim))
+_kthvalue = selection(kernels.kthvalue, "kthvalue", refuses=unless_scalar("kthvalue_cpu"))
 
 
 @public(method=True, out="kthvalue")
@@ -214,14 +196,10 @@ def nanquantile(
 # Histograms ---------------------------------------------------------------------------------------
 
 
-@op(x=not_implemented("histogram"), weight=not_implemented("histogram"), outputs=0, name="NotImplemented")
-def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool) -> Any:
-    out = kernels.counted(list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype)
-    if density:
-        out = out / out.sum()
-        for d, edge in enumerate(edges):
-            out = out / np.diff(edge).reshape((-1,) + (1,) * (len(edges) - d - 1))
-    return (out, *edges)
+_histogram = op_of(
+    kernels.histogram,
+    x=not_implemented("histogram"), weight=not_implemented("histogram"), outputs=0, name="NotImplemented",
+)  # fmt: skip
 
 
 def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]:
@@ -270,7 +248,7 @@ def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
 def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...], bounded: bool) -> None:
     # PyTorch has no kernel that computes the outer edges of 16-bit floats.
     if input._array.dtype.kind not in FLOATS or (input._array.dtype.itemsize == 2 and not bounded):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{name_of(input._array)}'")
+        raise refused("histogramdd", input._array)
     if weight is None:
         return
     if weight.dtype != input.dtype:
@@ -306,7 +284,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     check_tensor(input, "histc")
     x = input._array.reshape(-1)
     if x.dtype.kind not in FLOATS:
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{name_of(x)}'")
+        raise refused("histogram_cpu", x)
     _check_bins(bins, 0)
     given = None if min == max else [(min, max)]
     if given is None and not x.size:
@@ -593,14 +571,14 @@ def _product_slope(g: Any, rows: Any, out: Any, which: Any, first: Any) -> Any:
     return each(g) * where(zero | nan, others, each(out) / usual)
 
 
-@op(name="SegmentReduce", rows=_extreme_slope)
+@op(kernels.already_reduced, name="SegmentReduce", rows=_extreme_slope)
 def _extreme(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
-    return reduced
+    """Return the extremes of segments, `reduced`."""
 
 
-@op(name="SegmentReduce", rows=_product_slope)
+@op(kernels.already_reduced, name="SegmentReduce", rows=_product_slope)
 def _product(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
-    return reduced
+    """Return the products of segments, `reduced`."""
 
 
 @public()
@@ -644,9 +622,9 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     given = (lengths if lengths is not None else offsets)._array  # type: ignore[union-attr]
     if given.dtype.kind != "i" or given.dtype.itemsize < 4:
-        raise NotImplementedError(f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'")
+        raise refused("_segment_reduce_lengths_cpu_kernel1", given)
     if data._array.dtype.kind not in FLOATS:
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'")
+        raise refused("_segment_reduce_cpu", data._array)
     if data._array.ndim < given.ndim:
         raise RuntimeError("Expected data.dim() >= lengths_value.dim() to be true, but got false.")
     if at != given.ndim - 1:

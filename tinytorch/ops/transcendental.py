@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation, dtypes, parallel, special
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels import activation, dtypes, special
+from tinytorch.kernels import transcendental as kernels
 from tinytorch.ops.arguments import elementwise, renamed
-from tinytorch.ops.arithmetic import _of_floats, zero_gradient
+from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -26,42 +26,6 @@ _POWERS = tuple(
 )
 
 # Powers -------------------------------------------------------------------------------------------
-
-
-def _power(a: Any, b: Any) -> Any:
-    if isinstance(b, (builtins.int, builtins.float)) and not isinstance(b, bool):
-        if b == 2:
-            return np.square(a)
-        if b == 3:
-            return a * a * a
-        if b == 1:
-            return a.copy()
-        if b == 0:
-            return np.ones_like(a)
-        if a.dtype.kind == "V":
-            return _power(a.astype(np.float32), b).astype(a.dtype)
-        if a.dtype.itemsize < 4:  # `np.power`, like C's pow: (-0.0) ** 0.5 is 0
-            wide = np.atleast_1d(a.astype(np.float32))  # (for 0-d arrays and 0.5 NumPy takes the root)
-            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch, too, rounds the exponent)
-            return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
-        if b == 0.5:
-            return np.sqrt(a)
-        if b == -1:
-            return np.reciprocal(a)
-        if b == -2:
-            return np.reciprocal(np.square(a))
-        if b == -0.5:
-            return np.reciprocal(np.sqrt(a))
-    elif getattr(b, "dtype", None) is not None:
-        if b.dtype.kind == "b":
-            raise refused("pow", b)
-        if b.dtype.kind == "V" and not b.ndim and hasattr(a, "dtype"):
-            return _power(a, builtins.float(b))  # a number that was converted to bfloat16
-        if b.dtype.kind == "i" and np.any(b < 0):
-            # Integers: 1 / a ** -b rounded towards zero, so 0 except where a is 1 or -1.
-            out = np.power(a, np.where(b < 0, b & 1, b))
-            return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
-    return np.power(a, b)
 
 
 def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
@@ -88,7 +52,8 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 
 # PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
-    renamed(pointwise("pow", _power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
+    renamed(pointwise("pow", kernels.power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}")
+    for k in range(3)
 )
 
 
@@ -145,7 +110,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 @elementwise(
-    lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
+    kernels.square,
     x=lambda g, x: g * (2 * x),
     node_name="Pow",
     refuses="pow",
@@ -172,7 +137,7 @@ def sqrt(x: Any) -> Any:
     """
 
 
-@elementwise(lambda a: np.reciprocal(np.sqrt(a)), x=lambda g, out: -0.5 * g * pow(out, 3), **_OF_FLOATS)
+@elementwise(kernels.rsqrt, x=lambda g, out: -0.5 * g * pow(out, 3), **_OF_FLOATS)
 def rsqrt(x: Any) -> Any:
     """Return `1 / sqrt(x)`.
 
@@ -266,10 +231,7 @@ def log1p(x: Any) -> Any:
 
 
 @elementwise(
-    _of_floats("logaddexp_cpu", np.logaddexp),
-    x=lambda g, x, y: g / (1 + exp(y - x)),
-    y=lambda g, x, y: g / (1 + exp(x - y)),
-    **_OF_TWO,
+    kernels.logaddexp, x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)), **_OF_TWO
 )
 def logaddexp(x: Any, y: Any) -> Any:
     """Return `log(exp(x) + exp(y))`, computed without overflow.
@@ -280,14 +242,8 @@ def logaddexp(x: Any, y: Any) -> Any:
     """
 
 
-def _xlogy(a: Any, b: Any) -> Any:
-    if isinstance(b, (builtins.int, builtins.float)):
-        b = np.full_like(a, b)
-    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
-
-
 @elementwise(
-    _xlogy,
+    kernels.xlogy,
     x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0),
     y=lambda g, x, y: g * x / y,
     also="special.xlogy",
@@ -463,11 +419,7 @@ def atan2(x: Any, y: Any) -> Any:
 
 
 @elementwise(
-    _of_floats("hypot_cpu", np.hypot),
-    x=lambda g, x, out: g * (x / out),
-    y=lambda g, y, out: g * (y / out),
-    in_place=True,
-    **_OF_TWO,
+    kernels.hypot, x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out), in_place=True, **_OF_TWO
 )
 def hypot(x: Any, y: Any) -> Any:
     """Return `sqrt(x * x + y * y)`, computed without overflow.
@@ -488,14 +440,7 @@ def deg2rad(x: Any) -> Any:
     """
 
 
-@parallel.takes_out
-def _degrees(a: Any, out: Any = None) -> Any:
-    if a.dtype.itemsize < 4:
-        return np.rad2deg(a, out)
-    return np.multiply(a, 180 / math.pi, out)  # (in float32 the last bit of NumPy's factor is wrong)
-
-
-@elementwise(_degrees, node_name="Rad2Deg", x=lambda g: g * (180 / math.pi), **_OF_FLOATS)
+@elementwise(kernels.degrees, node_name="Rad2Deg", x=lambda g: g * (180 / math.pi), **_OF_FLOATS)
 def rad2deg(x: Any) -> Any:
     """Convert radians to degrees.
 
@@ -511,14 +456,7 @@ def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     return g * slope.masked_fill(x == 0, 0)
 
 
-def _sinc(a: Any) -> Any:
-    if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
-        return _sinc(a.astype(np.float32)).astype(a.dtype)
-    t = a * math.pi
-    return np.where(t == 0, 1, np.sin(t) / t)
-
-
-@elementwise(_sinc, x=_sinc_x, also="special.sinc", **_OF_FLOATS)
+@elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", **_OF_FLOATS)
 def sinc(x: Any) -> Any:
     """Return `sin(pi x) / (pi x)`, 1 at 0.
 
@@ -529,13 +467,6 @@ def sinc(x: Any) -> Any:
 
 
 # Activations that are also methods of Tensor ------------------------------------------------------
-
-
-@parallel.takes_out
-def _relu(a: Any, out: Any = None) -> Any:
-    if a.dtype.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
-    return activation.relu(a) if out is None else activation.relu(a, out=out)
 
 
 # Fused kernels compute these gradients in one pass; as ops they have derivatives of every order.
@@ -581,7 +512,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @elementwise(
-    _relu, refuses="clamp_min_scalar_cpu", x=lambda g, out: _relu_grad(g, out), method=True, in_place="function"
+    kernels.relu, refuses="clamp_min_scalar_cpu", x=lambda g, out: _relu_grad(g, out), method=True, in_place="function"
 )
 def relu(x: Any) -> Any:
     """Return `max(x, 0)`, elementwise.

@@ -39,14 +39,14 @@ def writing(
     """
 
     def declare(write: Callable[..., Any]) -> Any:
-        pairs = []
+        pairs, stem = [], write.__name__.strip("_")
         for name in names:
             kernel = functools.partial(out_of_place, write, prepare)
             caller = op(kernel, name=name, broadcasts=broadcasts, refuses=refuses, **formulas)(write)
             caller.op.node_class.__name__ = name
+            caller.op.name = f"_{stem}"  # (an internal name, as of `op_of`)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
             written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function
-            stem = caller.op.name.strip("_")
             written.__name__ = written.__qualname__ = f"{stem}_"
             written.__doc__ = f"In-place version of `{stem}`: writes into this tensor and returns it."
             pairs.append((caller, written))

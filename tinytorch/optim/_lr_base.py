@@ -110,9 +110,7 @@ class LRScheduler:
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
 
-    optimizer: Optimizer
     base_lrs: list[Rate]
-    last_epoch: int
     _last_lr: list[Rate]
     _step_count: int
 
@@ -142,13 +140,7 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the attributes of the scheduler, without the optimizer.
-
-        Example:
-            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-            >>> torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5).state_dict()["gamma"]
-            0.5
-        """
+        """Return the attributes of the scheduler, without the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -164,13 +156,7 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Rate]:
-        """Return the rates set last, one for each group.
-
-        Example:
-            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-            >>> torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5).get_last_lr()
-            [0.5]
-        """
+        """Return the rates set last, one for each group."""
         return self._last_lr
 
     def get_lr(self) -> list[Rate]:
@@ -178,16 +164,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance to the next epoch, or (deprecated) to the epoch `epoch`, and set its rates.
-
-        Example:
-            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-            >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
-            >>> optimizer.step()
-            >>> scheduler.step()
-            >>> optimizer.param_groups[0]["lr"]
-            0.5
-        """
+        """Advance to the next epoch, or (deprecated) to the epoch `epoch`, and set its rates."""
         if self._step_count == 1:
             self._check_order()
         self._step_count += 1

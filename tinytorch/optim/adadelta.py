@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, pick, scalars
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
 
 __all__ = ["Adadelta"]
 
@@ -66,21 +65,7 @@ class Adadelta(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return initial_state(p, "square_avg", "acc_delta")
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        rho = float(group["rho"])
-        step = state["step"]._array
-        step += 1
-        arrays = p, g, state["square_avg"]._array, state["acc_delta"]._array
-        for p, g, v, a, d, s in self._blocks(*arrays, scratch=2, group=group):
-            # `g` may be the same array as `d`; `s` holds intermediate results.
-            np.multiply(np.square(g, out=s), 1 - rho, out=s)
-            np.add(np.multiply(v, rho, out=v), s, out=v)
-            np.divide(g, np.sqrt(np.add(v, eps, out=s), out=s), out=d)
-            np.multiply(d, np.sqrt(np.add(a, eps, out=s), out=s), out=d)
-            np.multiply(np.square(d, out=s), 1 - rho, out=s)
-            np.add(np.multiply(a, rho, out=a), s, out=a)
-            np.subtract(p, np.multiply(d, lr, out=d), out=p)
+    _update = by_kernel(optim.adadelta_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, rho, eps = scalars(group, "lr", "rho", "eps")

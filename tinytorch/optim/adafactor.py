@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels.dtypes import from_numpy_dtype
-from tinytorch.kernels.limits import finfo
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, pick, scalar, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick, scalar, zeros_like
 
 __all__ = ["Adafactor"]
 
@@ -88,39 +87,4 @@ class Adafactor(Optimizer):
             "col_var": wrap(np.zeros_like(p._array, shape=(*outer, 1, columns), order="C")),
         }
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, weight_decay, bound = float(group["lr"]), float(group["weight_decay"]), group["d"]
-        least, smallest = group["eps"]
-        if least is None:
-            least = finfo(from_numpy_dtype(p.dtype)).eps
-        step = state["step"]._array
-        step += 1
-        t = float(step)
-        weight = t ** group["beta2_decay"]
-        # Squares of half precision overflow: they are computed in float32, as in PyTorch.
-        wide = np.result_type(p.dtype, np.float32) if p.dtype.kind == "f" else np.dtype(np.float32)
-
-        length = max(smallest, _root_mean_square(p, wide)) * min(lr, t**-0.5)
-        if weight_decay:
-            np.multiply(p, 1 - lr * weight_decay, out=p)
-        u = np.square(g, out=np.empty_like(g, wide))
-        if g.ndim > 1:
-            rows, columns = state["row_var"]._array, state["col_var"]._array
-            rows += (u.mean(-1, keepdims=True) - rows) * weight
-            columns += (u.mean(-2, keepdims=True) - columns) * weight
-            mean = np.maximum(rows.mean(-2, keepdims=True, dtype=wide), least)
-            np.multiply(rows, columns / mean, out=u)
-        else:
-            variance = state["variance"]._array
-            variance += (u - variance) * weight
-            np.copyto(u, variance)
-        np.sqrt(np.maximum(u, least * least, out=u), out=u)
-        np.divide(g, u, out=u)
-        length /= max(1.0, _root_mean_square(u, wide) / bound)
-        np.multiply(u, -length if not group["maximize"] else length, out=u)
-        p[...] = p + u
-
-
-def _root_mean_square(array: Any, dtype: Any) -> float:
-    flat = array.reshape(-1).astype(dtype, copy=False)
-    return float(np.sqrt(flat @ flat)) / max(flat.size, 1) ** 0.5
+    _update = by_kernel(optim.adafactor_update)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check, pick, scalar, scalars, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, pick, scalar, scalars, zeros_like
 
 __all__ = ["Adagrad"]
 
@@ -83,17 +82,7 @@ class Adagrad(Optimizer):
         start._array[...] = self.defaults["initial_accumulator_value"]
         return {"step": scalar(0.0), "sum": start}
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        step = state["step"]._array
-        step += 1
-        scale = lr / (1 + (float(step) - 1) * group["lr_decay"])
-        arrays = p, g, state["sum"]._array
-        for p, g, total, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` holds intermediate results.
-            np.add(total, np.square(g, out=s), out=total)
-            np.add(np.sqrt(total, out=s), eps, out=s)
-            np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)
+    _update = by_kernel(optim.adagrad_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, decay, eps = scalars(group, "lr", "lr_decay", "eps")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels.optim import adam
+from tinytorch.kernels import optim
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, decay_rule, initial_state, moments, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
 
 __all__ = ["Adam"]
 
@@ -97,21 +97,7 @@ class Adam(Optimizer):
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
         return initial_state(p, *names)
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        beta1, beta2 = map(float, group["betas"])
-        step = state["step"]._array
-        step += 1
-        t = float(step)
-        # Both bias corrections are folded into two scalars, which saves a pass over the arrays: with
-        # c = sqrt(1 - beta2**t),  lr * m' / (sqrt(v') + eps)  =
-        # lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c).
-        c = (1 - beta2**t) ** 0.5
-        scale, eps = lr * c / (1 - beta1**t), eps * c
-
-        greatest = state["max_exp_avg_sq"]._array if group["amsgrad"] else None
-        m, v = state["exp_avg"]._array, state["exp_avg_sq"]._array
-        adam(p, g, m, v, greatest, *decay_rule(group), 1 - beta1, beta2, 1 - beta2, scale, eps)
+    _update = by_kernel(optim.adam_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = scalars(group, "lr", "eps")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import optim
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
 
 __all__ = ["Adamax"]
 
@@ -63,20 +62,7 @@ class Adamax(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return initial_state(p, "exp_avg", "exp_inf")
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        beta1, beta2 = map(float, group["betas"])
-        step = state["step"]._array
-        step += 1
-        scale = lr / (1 - beta1 ** float(step))
-        arrays = p, g, state["exp_avg"]._array, state["exp_inf"]._array
-        for p, g, m, u, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` holds intermediate results.
-            np.subtract(g, m, out=s)
-            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-            np.add(np.abs(g, out=s), eps, out=s)
-            np.maximum(np.multiply(u, beta2, out=u), s, out=u)
-            np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
+    _update = by_kernel(optim.adamax_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = scalars(group, "lr", "eps")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, pick, scalar, scalars, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
 
 __all__ = ["ASGD"]
 
@@ -65,25 +64,9 @@ class ASGD(Optimizer):
         super().__init__(params, pick(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": scalar(0.0), "eta": scalar(float(group["lr"])), "mu": scalar(1.0), "ax": zeros_like(p)}
+        return initial_state(p, "ax", eta=float(group["lr"]), mu=1.0)
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
-        step, eta, mu = (state[name]._array for name in ("step", "eta", "mu"))
-        step += 1
-        t, rate, share = float(step), float(eta), float(mu)
-        arrays = p, g, state["ax"]._array
-        for p, g, average, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` holds intermediate results.
-            np.multiply(p, 1 - lambd * rate, out=p)
-            np.subtract(p, np.multiply(g, rate, out=s), out=p)
-            if share == 1:
-                np.copyto(average, p)
-            else:
-                np.multiply(np.subtract(p, average, out=s), share, out=s)
-                np.add(average, s, out=average)
-        eta[...] = lr / (1 + lambd * lr * t) ** alpha
-        mu[...] = 1 / max(1, t - group["t0"])
+    _update = by_kernel(optim.asgd_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, lambd, alpha = scalars(group, "lr", "lambd", "alpha")

@@ -28,7 +28,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat, TypeVar
 
 from tinytorch.optim._lr_base import EPOCH_WARNING, LRScheduler, Rate, _check_optimizer, _per_group, _set_option
 from tinytorch.optim.optimizer import Optimizer
@@ -40,6 +40,27 @@ __all__ = [
 ]  # fmt: skip
 
 _LRScheduler = LRScheduler
+_Class = TypeVar("_Class", bound=type)
+
+
+def _shown(arguments: str, *rates: float, optimizer: str = "lr=1.0") -> Callable[[_Class], _Class]:
+    """Return a decorator that adds an example to a scheduler's docstring: the rates of the first epochs."""
+
+    def decorate(cls: _Class) -> _Class:
+        example = f"""Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], {optimizer})
+        >>> scheduler = torch.optim.lr_scheduler.{cls.__name__}(optimizer, {arguments})
+        >>> for _ in range({len(rates)}):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+"""
+        example += "".join([f"        [{rate}]\n" for rate in rates])
+        text, source, reference = (cls.__doc__ or "").partition("Source:")
+        cls.__doc__ = f"{text.rstrip()}\n\n    {example}" + (f"\n    {source}{reference}" if source else "    ")
+        return cls
+
+    return decorate
 
 
 def _callable_state(function: Any) -> dict[str, Any] | None:
@@ -87,19 +108,12 @@ class _LambdaScheduler(LRScheduler):
         super().load_state_dict(state)
 
 
+@_shown("lambda epoch: 1 / (epoch + 1)", 1.0, 0.5)
 class LambdaLR(_LambdaScheduler):
     """Set the rate to the initial rate times a function of the epoch.
 
     Args:
         lr_lambda: a function from epoch to factor, or a list with one per group.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (epoch + 1))
-        >>> optimizer.step()
-        >>> scheduler.step()
-        >>> scheduler.get_last_lr()
-        [0.5]
     """
 
     def get_lr(self) -> list[Rate]:
@@ -109,20 +123,9 @@ class LambdaLR(_LambdaScheduler):
         return [base * function(self.last_epoch) for base, function in pairs]
 
 
+@_shown("lambda epoch: 0.5", 1.0, 0.5, 0.25)
 class MultiplicativeLR(_LambdaScheduler):
-    """Multiply the rate by a function of the epoch, at each epoch.
-
-    Args:
-        lr_lambda: a function from epoch to factor, or a list with one per group.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
-        >>> optimizer.step()
-        >>> scheduler.step()
-        >>> scheduler.get_last_lr()
-        [0.5]
-    """
+    """Multiply the rate by a function of the epoch, at each epoch; arguments as `LambdaLR`."""
 
     def _check_lambdas(self) -> None:
         for function in self.lr_lambdas:
@@ -138,20 +141,9 @@ class MultiplicativeLR(_LambdaScheduler):
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]
 
 
+@_shown("step_size=2, gamma=0.5", 1.0, 1.0, 0.5)
 class StepLR(LRScheduler):
-    """Multiply the rate by `gamma` every `step_size` epochs.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [1.0]
-        [1.0]
-        [0.5]
-    """
+    """Multiply the rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -169,22 +161,12 @@ class StepLR(LRScheduler):
         return self._scale_base(self.gamma ** (self.last_epoch // self.step_size))
 
 
+@_shown("milestones=[1, 2], gamma=0.5", 1.0, 0.5, 0.25)
 class MultiStepLR(LRScheduler):
     """Multiply the rate by `gamma` at each milestone.
 
     Args:
         milestones: the epochs; one that is listed twice multiplies twice.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 2], gamma=0.5)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [1.0]
-        [0.5]
-        [0.25]
     """
 
     def __init__(
@@ -206,22 +188,12 @@ class MultiStepLR(LRScheduler):
         return self._scale_base(self.gamma**passed)
 
 
+@_shown("factor=0.5, total_iters=2", 0.5, 0.5, 1.0)
 class ConstantLR(LRScheduler):
     """Multiply the rate by `factor` for the first `total_iters` epochs.
 
     Raises:
         ValueError: `factor` is not from 0 to 1.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [0.5]
-        [0.5]
-        [1.0]
     """
 
     def __init__(
@@ -247,6 +219,7 @@ class ConstantLR(LRScheduler):
         return self._scale_base(self.factor + done * (1 - self.factor))
 
 
+@_shown("start_factor=0.5, total_iters=2", 0.5, 0.75, 1.0)
 class LinearLR(LRScheduler):
     """Multiply the rate by a factor that changes linearly for `total_iters` epochs, and is constant afterwards.
 
@@ -257,17 +230,6 @@ class LinearLR(LRScheduler):
 
     Raises:
         ValueError: a factor is out of its range.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [0.5]
-        [0.75]
-        [1.0]
     """
 
     def __init__(
@@ -303,20 +265,9 @@ class LinearLR(LRScheduler):
         return self._scale_base(self.start_factor + rise * epoch / self.total_iters)
 
 
+@_shown("gamma=0.5", 1.0, 0.5, 0.25)
 class ExponentialLR(LRScheduler):
-    """Multiply the rate by `gamma` at every epoch.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [1.0]
-        [0.5]
-        [0.25]
-    """
+    """Multiply the rate by `gamma` at every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -331,20 +282,9 @@ class ExponentialLR(LRScheduler):
         return self._scale_base(self.gamma**self.last_epoch)
 
 
+@_shown("total_iters=2, power=1.0", 1.0, 0.5, 0.0)
 class PolynomialLR(LRScheduler):
-    """Decrease the rate to 0 in `total_iters` epochs, as `(1 - epoch / total_iters)**power`.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2, power=1.0)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [1.0]
-        [0.5]
-        [0.0]
-    """
+    """Decrease the rate to 0 in `total_iters` epochs, as `(1 - epoch / total_iters)**power`."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -366,21 +306,12 @@ class PolynomialLR(LRScheduler):
         return self._scale_base(left**self.power)
 
 
+@_shown("T_max=2", 1.0, 0.5, 0.0)
 class CosineAnnealingLR(LRScheduler):
     """Decrease the rate along half a cosine from the initial rate to `eta_min`, and increase it again.
 
     Args:
         T_max: number of epochs of half a period.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
-        >>> for _ in range(2):
-        ...     optimizer.step()
-        ...     scheduler.step()
-        ...     print(scheduler.get_last_lr())
-        [0.5]
-        [0.0]
 
     Source:
         Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
@@ -413,6 +344,7 @@ class CosineAnnealingLR(LRScheduler):
         return [least + (base - least) * factor / 2 for base in self.base_lrs]
 
 
+@_shown("T_0=2", 1.0, 0.5, 1.0)
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Decrease the rate along half a cosine from the initial rate to `eta_min`, then restart.
 
@@ -424,17 +356,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     Raises:
         ValueError: an argument has the wrong type, or is out of its range.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [1.0]
-        [0.5]
-        [1.0]
 
     Source:
         Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
@@ -727,14 +648,6 @@ class ReduceLROnPlateau(LRScheduler):
         """Record an epoch's metric, a number or a one-element tensor; reduce the rates if it has stopped improving.
 
         The argument `epoch` is deprecated.
-
-        Example:
-            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
-            >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
-            >>> for loss in (3.0, 2.0, 2.0):
-            ...     scheduler.step(loss)
-            >>> scheduler.get_last_lr()
-            [0.5]
         """
         current = float(metrics)
         if epoch is not None:
@@ -829,6 +742,7 @@ class _CyclicScheduler(LRScheduler):
             group["momentum"] = momentum
 
 
+@_shown("base_lr=0.5, max_lr=1.5, step_size_up=2", 0.5, 1.0, 1.5, optimizer="lr=1.0, momentum=0.9")
 class CyclicLR(_CyclicScheduler):
     """Cycle the rate up and down between two bounds, and the momentum down and up.
 
@@ -849,17 +763,6 @@ class CyclicLR(_CyclicScheduler):
     Raises:
         ValueError: an argument is out of its range, or the optimizer has no momentum.
         TypeError: `optimizer` is not an Optimizer.
-
-    Example:
-        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
-        >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.5, max_lr=1.5, step_size_up=2)
-        >>> for _ in range(3):
-        ...     print(scheduler.get_last_lr())
-        ...     optimizer.step()
-        ...     scheduler.step()
-        [0.5]
-        [1.0]
-        [1.5]
 
     Source:
         Smith, Cyclical Learning Rates for Training Neural Networks, 2017.

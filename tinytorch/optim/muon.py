@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, pick, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick, zeros_like
 
 __all__ = ["Muon"]
 
@@ -78,49 +76,4 @@ class Muon(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(p)}
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        if g.ndim != 2:
-            raise ValueError("Param gradient must be a 2D matrix")
-        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
-        momentum = float(group["momentum"])
-        b = state["momentum_buffer"]._array
-        b += (g - b) * (1 - momentum)
-        # As in PyTorch's lerp, the interpolation starts from the nearer end.
-        ahead = b - (b - g) * (1 - momentum) if momentum >= 0.5 else g + (b - g) * momentum
-        o = orthogonal(ahead if group["nesterov"] else b, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        rows, columns = p.shape
-        rate = lr
-        if group["adjust_lr_fn"] == "match_rms_adamw":
-            rate *= 0.2 * math.sqrt(max(rows, columns))
-        elif columns:
-            rate *= math.sqrt(max(1, rows / columns))
-        np.multiply(p, 1 - lr * weight_decay, out=p)
-        p -= (o * np.float32(rate)).astype(p.dtype, copy=False)
-
-
-def orthogonal(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
-    """Return an approximation of the orthogonal matrix nearest to `matrix`, by Newton-Schulz iterations.
-
-    The result is a float32 array whose values are representable in bfloat16. The arguments are those of `Muon`.
-    """
-    if steps >= 100:
-        raise ValueError("Number of steps must be less than 100 for computational efficiency")
-    if len(coefficients) != 3:
-        raise ValueError("Coefficients must be a tuple of exactly 3 values")
-    a, b, c = (np.float32(value) for value in coefficients)
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = _rounded((matrix.T if tall else matrix).astype(np.float32))
-    norm = _rounded(np.sqrt(np.vdot(x, x)).reshape(1))
-    x = _rounded(x / np.maximum(norm, _rounded(np.array([eps], np.float32))))
-    for _ in range(steps):
-        y = _rounded(x @ x.T)
-        x = _rounded(a * x + _rounded(b * y + c * (y @ y)) @ x)
-    return x.T if tall else x
-
-
-def _rounded(x: Any) -> Any:
-    """Return float32 numbers rounded to bfloat16, which keeps the upper half of their bits."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    near = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
-    result = near.view(np.float32)
-    return np.where(np.isnan(x), x, result)
+    _update = by_kernel(optim.muon_update)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, moments, pick, scalar, scalars, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
 
 __all__ = ["NAdam"]
 
@@ -68,36 +67,9 @@ class NAdam(Optimizer):
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": scalar(0.0), "mu_product": scalar(1.0), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
+        return initial_state(p, "exp_avg", "exp_avg_sq", mu_product=1.0)
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        beta1, beta2 = map(float, group["betas"])
-        step, product = state["step"]._array, state["mu_product"]._array
-        step += 1
-        t = float(step)
-
-        def momentum(t: float) -> float:
-            return beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
-
-        now, then = momentum(t), momentum(t + 1)
-        product *= now
-        so_far = float(product)
-        # The bias correction of v is folded into the scalars, as in Adam.
-        c = (1 - beta2**t) ** 0.5
-        of_g, of_m = lr * (1 - now) / (1 - so_far) * c, lr * then / (1 - so_far * then) * c
-        eps *= c
-        arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
-        for p, g, m, v, d, s, r in self._blocks(*arrays, scratch=3, group=group):
-            # `g` may be the same array as `d`; `s` and `r` hold intermediate results.
-            np.subtract(g, m, out=s)
-            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
-            np.add(np.multiply(v, beta2, out=v), s, out=v)
-            np.add(np.sqrt(v, out=s), eps, out=s)
-            np.multiply(g, of_g, out=d)
-            np.add(d, np.multiply(m, of_m, out=r), out=d)
-            np.subtract(p, np.divide(d, s, out=d), out=p)
+    _update = by_kernel(optim.nadam_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = scalars(group, "lr", "eps")

@@ -1,8 +1,8 @@
 """`Optimizer`: parameter groups, the state of each parameter, and the step.
 
 An optimizer of this package implements two methods: `_new_state` creates the state of a parameter, and `_update`
-changes a parameter in place. Everything else is in the base class. Optimizers written for PyTorch, which override
-`step`, work as well.
+changes a parameter in place, by a kernel of `kernels/optim.py`. Everything else is in the base class. Optimizers
+written for PyTorch, which override `step`, work as well.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar
@@ -24,7 +23,6 @@ from tinytorch.autograd.profiler import record_function
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
-from tinytorch.kernels.optim import blocks
 from tinytorch.optim._plan import Plan
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -82,11 +80,6 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _register(_step_post_hooks, hook)
 
 
-def _profiled(name: str) -> Any:
-    """Return a context that an active profiler records under a name."""
-    return nullcontext() if local.state.modes is None else record_function(name)
-
-
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return `step` with the hooks called around it."""
 
@@ -105,8 +98,11 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
-        with _profiled(f"Optimizer.step#{type(self).__name__}.step"):
+        if local.state.modes is None:
             out = step(*args, **kwargs)
+        else:
+            with record_function(f"Optimizer.step#{type(self).__name__}.step"):  # for a profiler
+                out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_step_post_hooks.values()):
             hook(self, args, kwargs)
         return out
@@ -255,6 +251,7 @@ class Optimizer:
         if self.defaults.get("differentiable"):
             self._step_recorded()
             return loss
+        update, state_of = self._update, self.state.get
         for number, group in enumerate(self.param_groups):
             params = group["params"]
             if group.get("capturable"):
@@ -263,15 +260,16 @@ class Optimizer:
                 plan = self._plans.get(number)
                 if plan is None or not plan.fits(params):
                     plan = self._plans[number] = self._plan(group)
-                params = plan.carry_out(self.state, self._update, group)
+                params = plan.carry_out(self.state, update, group)
             for p in params:
                 grad = p.grad
                 if grad is None:
                     continue
-                state = self.state.get(p) or self._new_state(p, group)
-                self._update(p._array, grad._array, state, group)
+                known = state_of(p)
+                state = known or self._new_state(p, group)
+                update(p._array, grad._array, state, group)
                 p._bump()
-                if state:
+                if state and state is not known:
                     self.state[p] = state
         return loss
 
@@ -315,20 +313,11 @@ class Optimizer:
         return {}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        """Update the array `p` of a parameter in place, from the array `g` of its gradient."""
+        """Update the array `p` of a parameter in place, from the array `g` of its gradient; `state` holds tensors."""
         raise NotImplementedError(
             f"{type(self).__name__} has no step: override step(self, closure=None), "
             "or _update(self, p, g, state, group)"
         )
-
-    def _blocks(self, *arrays: Any, scratch: int, group: dict[str, Any] | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield corresponding blocks of `arrays`, followed by `scratch` uninitialized arrays of the same shape.
-
-        The blocks are views of the arrays. With a `group` the first two arrays are a parameter and its gradient, to
-        which `maximize` and weight decay are applied: the second block is then the descent direction, which may be
-        stored in the first scratch array.
-        """
-        return blocks(*arrays, scratch=scratch, pull=(1, 1, 0) if group is None else decay_rule(group))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
@@ -602,17 +591,30 @@ class Optimizer:
 Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
 
 
+def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]) -> Callable[..., None]:
+    """Return the method `_update` of a step that is a kernel: it takes the arrays of the state, by name.
+
+    What the kernel adds to the state, a buffer that begins with the first gradient, becomes a tensor. The attribute
+    `kernel` of the method is the kernel.
+    """
+
+    def _update(self: Optimizer, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        arrays: dict[str, Any] = {}
+        for name, x in state.items():  # (a comprehension is a call more)
+            if isinstance(x, Tensor):
+                arrays[name] = x._array
+        known = len(arrays)
+        kernel(p, g, arrays, group)
+        if len(arrays) != known:
+            state.update({name: wrap(arrays[name]) for name in list(arrays)[known:]})
+
+    _update.kernel = kernel  # type: ignore[attr-defined]
+    return _update
+
+
 def scalars(group: dict[str, Any], *names: str) -> list[Any]:
     """Return options of a group as scalars: numbers unchanged, one-element tensors as 0-d tensors."""
     return [v.reshape(()) if isinstance(v, Tensor) else v for v in (group[n] for n in names)]
-
-
-def decay_rule(group: dict[str, Any]) -> tuple[float, float, float]:
-    """Return a group's `maximize` and weight decay as the first factors of the kernels in `kernels.optim`."""
-    sign, weight_decay = -1.0 if group["maximize"] else 1.0, float(group["weight_decay"])
-    if group.get("decoupled_weight_decay"):
-        return sign, 1 - float(group["lr"]) * weight_decay, 0.0
-    return sign, 1.0, weight_decay
 
 
 def _decayed(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
@@ -667,9 +669,10 @@ def scalar(value: float) -> Tensor:
     return wrap(np.array(value, kind.numpy))
 
 
-def initial_state(p: Tensor, *names: str) -> dict[str, Any]:
-    """Return the state of a parameter before its first step: the step count, and buffers of zeros."""
-    return {"step": scalar(0.0), **{name: zeros_like(p) for name in names}}
+def initial_state(p: Tensor, *names: str, **numbers: float) -> dict[str, Any]:
+    """Return the state of a parameter before its first step: the step count, other numbers, and buffers of zeros."""
+    counts = {name: scalar(value) for name, value in {"step": 0.0, **numbers}.items()}
+    return counts | {name: zeros_like(p) for name in names}
 
 
 def zeros_like(p: Tensor) -> Tensor:

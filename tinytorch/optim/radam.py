@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, initial_state, moments, pick, scalars
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
 
 __all__ = ["RAdam"]
 
@@ -63,47 +62,13 @@ class RAdam(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return initial_state(p, "exp_avg", "exp_avg_sq")
 
-    def _factors(self, t: float, beta1: float, beta2: float) -> tuple[float, float | None]:
-        """Return the factor of `m` in step t, and the rectification factor if the adaptive rate is used, or None."""
-        correction = 1 - beta2**t
-        longest = 2 / (1 - beta2) - 1
-        length = longest - 2 * t * beta2**t / correction
-        factor = None
-        if length > 5:
-            ratio = (length - 4) * (length - 2) * longest
-            factor = (correction * ratio / ((longest - 4) * (longest - 2) * length)) ** 0.5
-        return 1 / (1 - beta1**t), factor
-
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        beta1, beta2 = map(float, group["betas"])
-        step = state["step"]._array
-        step += 1
-        t = float(step)
-        scale, factor = self._factors(t, beta1, beta2)
-        scale *= lr
-        adaptive = factor is not None
-        if factor is not None:
-            scale *= factor
-        arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
-        for p, g, m, v, _, s in self._blocks(*arrays, scratch=2, group=group):
-            # `s` holds intermediate results.
-            np.subtract(g, m, out=s)
-            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
-            np.add(np.multiply(v, beta2, out=v), s, out=v)
-            if adaptive:
-                np.divide(m, np.add(np.sqrt(v, out=s), eps, out=s), out=s)
-                np.multiply(s, scale, out=s)
-            else:
-                np.multiply(m, scale, out=s)
-            np.subtract(p, s, out=p)
+    _update = by_kernel(optim.radam_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = scalars(group, "lr", "eps")
         beta1, beta2 = group["betas"]
         t = float(state["step"])
         m, v = moments(g, state, beta1, beta2)
-        scale, factor = self._factors(t, beta1, beta2)
+        scale, factor = optim.rectification(t, beta1, beta2)
         step = m * (lr * scale)
         return p - (step if factor is None else step / (v.sqrt() + eps) * factor)

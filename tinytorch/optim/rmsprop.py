@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels.optim import rmsprop
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, decay_rule, initial_state, pick, scalars
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
 
 __all__ = ["RMSprop"]
 
@@ -68,14 +68,7 @@ class RMSprop(Optimizer):
         centered = ["grad_avg"] * bool(group["centered"])
         return initial_state(p, "square_avg", *momentum, *centered)
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, eps = float(group["lr"]), float(group["eps"])
-        alpha, momentum = float(group["alpha"]), float(group["momentum"])
-        step = state["step"]._array
-        step += 1
-        m = state["grad_avg"]._array if group["centered"] else None
-        b = state["momentum_buffer"]._array if momentum > 0 else None
-        rmsprop(p, g, state["square_avg"]._array, m, b, *decay_rule(group), lr, alpha, 1 - alpha, eps, momentum)
+    _update = by_kernel(optim.rmsprop_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, alpha, momentum, eps = scalars(group, "lr", "alpha", "momentum", "eps")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, pick, scalar, zeros_like
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, pick, scalar, zeros_like
 
 __all__ = ["Rprop"]
 
@@ -68,29 +67,7 @@ class Rprop(Optimizer):
         sizes._array[...] = float(group["lr"])
         return {"step": scalar(0.0), "prev": zeros_like(p), "step_size": sizes}
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
-        maximize = group["maximize"]
-        step = state["step"]._array
-        step += 1
-        arrays = p, g, state["prev"]._array, state["step_size"]._array
-        for p, g, last, size, s in self._blocks(*arrays, scratch=1):
-            # `s` holds the signs, then the factors; NaNs are kept.
-            np.sign(np.multiply(g, last, out=s), out=s)
-            if maximize:  # the gradient is minus g
-                np.negative(s, out=s)
-            more, less, same = s > 0, s < 0, s == 0
-            np.copyto(s, grow, where=more)
-            np.copyto(s, shrink, where=less)
-            np.copyto(s, 1, where=same)
-            np.multiply(size, s, out=size)
-            np.minimum(np.maximum(size, least, out=size), greatest, out=size)
-            if maximize:
-                np.negative(g, out=last)
-            else:
-                np.copyto(last, g)
-            np.copyto(last, 0, where=less)
-            np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)
+    _update = by_kernel(optim.rprop_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]

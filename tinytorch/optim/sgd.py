@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels.optim import sgd
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, decay_rule, pick, scalars
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick, scalars
 
 __all__ = ["SGD"]
 
@@ -83,16 +81,7 @@ class SGD(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
-        buffer, starts = None, False
-        if momentum:
-            momentum_buffer: Any = state.get("momentum_buffer")
-            starts = momentum_buffer is None
-            if starts:
-                momentum_buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
-            buffer = momentum_buffer._array
-        sgd(p, g, buffer, *decay_rule(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
+    _update = by_kernel(optim.sgd_update)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, momentum, dampening = scalars(group, "lr", "momentum", "dampening")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check, check_one_element
+from tinytorch.kernels import optim
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, check_one_element
 
 __all__ = ["SparseAdam"]
 
@@ -46,5 +47,4 @@ class SparseAdam(Optimizer):
         check(betas=betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
-    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+    _update = by_kernel(optim.sparse_adam_update)

@@ -52,13 +52,7 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> Contexts:
-    """Return two context managers that do nothing.
-
-    Example:
-        >>> from tinytorch.utils.checkpoint import noop_context_fn
-        >>> len(noop_context_fn())
-        2
-    """
+    """Return two context managers that do nothing."""
     return nullcontext(), nullcontext()
 
 
@@ -206,12 +200,7 @@ def _warn_of_default(name: str) -> None:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if no tensor among `inputs` requires grad.
-
-    Example:
-        >>> from tinytorch.utils.checkpoint import check_backward_validity
-        >>> check_backward_validity([torch.ones(2, requires_grad=True), 3])
-    """
+    """Warn if no tensor among `inputs` requires grad."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
 
@@ -437,11 +426,7 @@ class _Frame:
         return tensor
 
     def fill(self) -> None:
-        """Run the function again, and put the tensors that it saves into the slots.
-
-        Raises:
-            CheckpointError: the number of saved tensors or their metadata differ from the forward pass.
-        """
+        """Run the function again, and put the tensors that it saves into the slots."""
         args = _with_tensors(self.args, self.positions, self.saved.saved_tensors)
         count = 0
 

@@ -59,11 +59,3 @@ def set_element(root: Any, path: Path, value: Any) -> None:
         elif child is None:
             root[key] = {} if isinstance(path[i + 1], str) else []
         root = root[key]
-
-
-def unflatten_state_dict(state_dict: Mapping[str, Any], mapping: Mapping[str, Path]) -> dict[str, Any]:
-    """Return the nested dict of a flattened one, the inverse of `flatten_state_dict`."""
-    nested: dict[str, Any] = {}
-    for name, value in state_dict.items():
-        set_element(nested, mapping[name], value)
-    return nested

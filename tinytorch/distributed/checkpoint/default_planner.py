@@ -109,8 +109,7 @@ class DefaultSavePlanner(SavePlanner):
 
     def resolve_data(self, write_item: WriteItem) -> Tensor | io.BytesIO:
         """Return the tensor of an item, or the bytes of `torch.save` for another object."""
-        data: Tensor | io.BytesIO = self.transform_object(write_item, self.lookup_object(write_item.index))
-        return data
+        return self.transform_object(write_item, self.lookup_object(write_item.index))
 
     def lookup_object(self, index: MetadataIndex) -> Any:
         """Return an entry of the state."""
@@ -241,8 +240,7 @@ class DefaultLoadPlanner(LoadPlanner):
 
     def lookup_tensor(self, index: MetadataIndex) -> Tensor:
         """Return a tensor of the state."""
-        tensor: Tensor = self.state_dict[index.fqn]
-        return tensor
+        return self.state_dict[index.fqn]
 
     def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
         """Return the part of a tensor that an item is read into."""

@@ -132,10 +132,7 @@ def _save_state_dict(
         return [metadata] * len(results)
 
     own = ranks.run("plan", plan, plan_for_all)
-    result: Metadata = ranks.run(
-        "write", lambda: storage_writer.write_data(planner.finish_plan(own), planner).wait(), finish
-    )
-    return result
+    return ranks.run("write", lambda: storage_writer.write_data(planner.finish_plan(own), planner).wait(), finish)
 
 
 def save_state_dict(

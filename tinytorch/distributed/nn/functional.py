@@ -159,46 +159,39 @@ def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
         tensor([1., 1.])
         >>> torch.distributed.destroy_process_group()
     """
-    result: Tensor = _Broadcast.apply(src, _group(group), tensor)
-    return result
+    return _Broadcast.apply(src, _group(group), tensor)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Group = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks on rank `dst`, and zeros on the others."""
-    results: tuple[Tensor, ...] = _Gather.apply(dst, _group(group), tensor)
-    return results
+    return _Gather.apply(dst, _group(group), tensor)
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Tensor:
     """Return this rank's tensor in the list of rank `src`; the other ranks pass lists of the same shapes."""
-    result: Tensor = _Scatter.apply(src, _group(group), *tensors)
-    return result
+    return _Scatter.apply(src, _group(group), *tensors)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors on rank `dst`, and the input on the others."""
-    result: Tensor = _Reduce.apply(dst, op, _group(group), tensor)
-    return result
+    return _Reduce.apply(dst, op, _group(group), tensor)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors for this rank, and store it in `output`."""
-    result: Tensor = _ReduceScatter.apply(op, _group(group), output, *input_list)
-    return result
+    return _ReduceScatter.apply(op, _group(group), output, *input_list)
 
 
 def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks; the gradient of a rank's tensor is the sum of its gradients on all ranks."""
-    results: tuple[Tensor, ...] = _AllGather.apply(_group(group), tensor)
-    return results
+    return _AllGather.apply(_group(group), tensor)
 
 
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None
 ) -> tuple[Tensor, ...]:
     """Send a tensor to each rank; return the received tensors, which the output list gets, too."""
-    results: tuple[Tensor, ...] = _AllToAll.apply(_group(group), output_tensor_list, *input_tensor_list)
-    return results
+    return _AllToAll.apply(_group(group), output_tensor_list, *input_tensor_list)
 
 
 def all_to_all_single(
@@ -209,11 +202,9 @@ def all_to_all_single(
     group: Group = None,
 ) -> Tensor:
     """Send a part of a tensor to each rank; return the received parts, concatenated, which `output` gets, too."""
-    result: Tensor = _AllToAllSingle.apply(_group(group), output, output_split_sizes, input_split_sizes, input)
-    return result
+    return _AllToAllSingle.apply(_group(group), output, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors; backward reduces the gradients likewise."""
-    result: Tensor = _AllReduce.apply(op, _group(group), tensor)
-    return result
+    return _AllReduce.apply(op, _group(group), tensor)

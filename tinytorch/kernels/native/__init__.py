@@ -41,6 +41,8 @@ _WRAPPER_ATTRIBUTES = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__
 
 def defaults(definition: Callable[..., Any]) -> dict[str, Any]:
     """Return the default values of a kernel's parameters by name; of a ufunc, which has no signature, none."""
+    while hasattr(definition, "__wrapped__"):
+        definition = definition.__wrapped__
     values = getattr(definition, "__defaults__", None) or ()
     code = getattr(definition, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()

@@ -1,4 +1,4 @@
-// Twin of `few` in kernels/indexing.py: the k first elements of each row in sorted order, by insertion in one pass.
+// Twin of `few` in kernels/sort.py: the k first elements of each row in sorted order, by insertion in one pass.
 #include "helpers.h"
 
 enum { MAX_KEPT = 256, ELEMENTS_PER_PART = 1 << 15 };

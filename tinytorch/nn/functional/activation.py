@@ -13,6 +13,7 @@ import numpy as np
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.nn import activation as ops
@@ -32,7 +33,7 @@ def _in_place_backward1(caller: Any) -> Any:
     """Return the in-place form of an op, with the name of PyTorch's node: "...Backward1"."""
     declared = caller.op
     name = declared.node_class.__name__.replace("Backward0", "Backward1")
-    return in_place(renamed(op(**declared.formulas)(declared.kernel), name))
+    return in_place(renamed(op(declared.kernel, **declared.formulas)(inspect.unwrap(caller)), name))
 
 
 _celu_in_place = _in_place_backward1(ops.celu)
@@ -78,11 +79,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _numbers(name: str, **numbers: Any) -> list[Any]:
-    """Return numeric arguments as numbers; 0-dimensional tensors are converted.
-
-    Raises:
-        TypeError: an argument is not numeric.
-    """
+    """Return numeric arguments as numbers; 0-dimensional tensors are converted."""
     values = []
     for position, (argument, value) in enumerate(numbers.items(), 2):
         tensor = isinstance(value, Tensor)
@@ -296,7 +293,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     check_floating("glu_cpu", input._array)
-    axis = ops._axis(dim, input.ndim)
+    axis = axis_of(dim, input.ndim, "glu")
     length = input.shape[axis]
     if length % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {length}")
@@ -439,7 +436,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     soft = ops.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
-    axis = ops._axis(dim, logits.ndim)
+    axis = axis_of(dim, logits.ndim, "gumbel_softmax")
     one_hot = np.zeros_like(soft._array)
     np.put_along_axis(one_hot, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
     return wrap(one_hot) - soft.detach() + soft

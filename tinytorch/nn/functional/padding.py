@@ -77,7 +77,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             for length, pair in zip(shape[-n:], pairs, strict=True)
         ]
     )
-    return borders[mode, n](input, maps)
+    return borders[mode, n](input, maps, mode != "circular")
 
 
 def _check_widths(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> None:

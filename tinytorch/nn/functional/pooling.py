@@ -29,13 +29,7 @@ __all__ = [
 
 
 def _with_indices(function: Callable[..., Any], arguments: str, **facts: Any) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Declare `<function>_with_indices`, which returns maxima and indices whatever `return_indices` is.
-
-    Args:
-        function: a maximum pooling with the parameter `return_indices`.
-        arguments: those of the call in the docstring's example.
-        facts: for `public`.
-    """
+    """Declare `<function>_with_indices`; its docstring's example has a call with these arguments."""
     signature = inspect.signature(function)
     position = list(signature.parameters).index("return_indices")
 

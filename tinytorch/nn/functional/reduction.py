@@ -60,22 +60,10 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """Return the reduction that the deprecated arguments select; None means True.
-
-    Example:
-        >>> from tinytorch.nn import _reduction
-        >>> _reduction.legacy_get_string(False, None, emit_warning=False)
-        'sum'
-    """
+    """Return the reduction that the deprecated arguments select; None means True."""
     return _of_flags(size_average, reduce, 3 if emit_warning else None)
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """Return the number of the reduction that the deprecated arguments select.
-
-    Example:
-        >>> from tinytorch.nn import _reduction
-        >>> _reduction.legacy_get_enum(None, False, emit_warning=False)
-        0
-    """
+    """Return the number of the reduction that the deprecated arguments select."""
     return NUMBERS[_of_flags(size_average, reduce, 3 if emit_warning else None)]

@@ -32,12 +32,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Return the value of `set_overwrite_module_params_on_conversion`.
-
-    Example:
-        >>> torch.__future__.get_overwrite_module_params_on_conversion()
-        False
-    """
+    """Return the value of `set_overwrite_module_params_on_conversion`."""
     return _flags["overwrite"]
 
 
@@ -54,10 +49,5 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Return the value of `set_swap_module_params_on_conversion`.
-
-    Example:
-        >>> torch.__future__.get_swap_module_params_on_conversion()
-        False
-    """
+    """Return the value of `set_swap_module_params_on_conversion`."""
     return _flags["swap"]

@@ -45,20 +45,10 @@ class Saving:
     _load_state_dict_post_hooks: OrderedDict[int, Hook]
 
     def get_extra_state(self) -> Any:
-        """Return state besides tensors, for `state_dict`; a subclass defines it together with `set_extra_state`.
+        """Return state besides tensors, for `state_dict`; a subclass defines it and `set_extra_state`, see there.
 
         Raises:
             RuntimeError: the subclass does not define it.
-
-        Example:
-            >>> class Counted(torch.nn.Module):
-            ...     count = 3
-            ...     def get_extra_state(self):
-            ...         return self.count
-            ...     def set_extra_state(self, state):
-            ...         self.count = state
-            >>> dict(Counted().state_dict())
-            {'_extra_state': 3}
         """
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called: a subclass defines it."
@@ -78,10 +68,10 @@ class Saving:
             ...     def set_extra_state(self, state):
             ...         self.count = state
             >>> counted = Counted()
-            >>> counted.load_state_dict({"_extra_state": 7})
-            <All keys matched successfully>
-            >>> counted.count
-            7
+            >>> dict(counted.state_dict())
+            {'_extra_state': 3}
+            >>> counted.load_state_dict({"_extra_state": 7}), counted.count
+            (<All keys matched successfully>, 7)
         """
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called: a subclass defines it."
@@ -197,8 +187,9 @@ class Saving:
     ) -> None:
         """Load this module's parameters and buffers, and collect problems in the three lists.
 
-        A subclass overrides it to read state dicts of its earlier versions (`local_metadata["version"]`).
+        A user's class overrides it to read state dicts of its earlier versions (`local_metadata["version"]`).
         """
+        self._convert_earlier(state_dict, prefix, local_metadata.get("version"), error_msgs)
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         own = self._own_state()
@@ -227,6 +218,9 @@ class Saving:
                     name, dot, _ = key[len(prefix) :].partition(".")
                     if name not in (self._modules if dot else own):
                         unexpected_keys.append(key)
+
+    def _convert_earlier(self, state_dict: Any, prefix: str, version: int | None, error_msgs: list[str]) -> None:
+        """Change the entries of a state dict that an earlier version of the class saved."""
 
     def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
         """Set the member `tensor` to `loaded`; return an error message, or None."""

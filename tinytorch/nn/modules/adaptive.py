@@ -44,8 +44,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Example:
         >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, [10, 100])
-        >>> layer(torch.randn(4, 16), torch.tensor([0, 9, 99, 999])).output.shape
-        torch.Size([4])
+        >>> x = torch.randn(4, 16)
+        >>> layer(x, torch.tensor([0, 9, 99, 999])).output.shape, layer.log_prob(x).shape, layer.predict(x).shape
+        (torch.Size([4]), torch.Size([4, 1000]), torch.Size([4]))
 
     Source:
         Grave et al., "Efficient softmax approximation for GPUs", 2017.
@@ -147,23 +148,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all classes, `(N, n_classes)`.
-
-        Example:
-            >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
-            >>> layer.log_prob(torch.ones(2, 16)).exp().sum(1).shape
-            torch.Size([2])
-        """
+        """Return the log-probabilities of all classes, `(N, n_classes)`."""
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class of every input, `(N,)`; clusters are evaluated only for inputs that need it.
-
-        Example:
-            >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
-            >>> layer.predict(torch.ones(2, 16)).shape
-            torch.Size([2])
-        """
+        """Return the most probable class of every input, `(N,)`; it evaluates clusters only for inputs that need it."""
         head_output = self.head(input)
         best = head_output.argmax(dim=1)
         rare = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -31,14 +31,6 @@ class _NormBase(DimensionalLayer):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
 
-    #: The numbers of dimensions that an input may have.
-    _input_dims: tuple[int, ...] = ()
-
-    num_features: int
-    eps: float
-    momentum: float | None
-    affine: bool
-    track_running_stats: bool
     weight: Tensor | None
     bias: Tensor | None
     running_mean: Tensor | None
@@ -107,26 +99,13 @@ class _NormBase(DimensionalLayer):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        version = local_metadata.get("version")
+    def _convert_earlier(self, state_dict: Any, prefix: str, version: int | None, error_msgs: list[str]) -> None:
         key = f"{prefix}num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             # Version 1 did not count batches.
             state_dict[key] = (
                 tensor(0, dtype=dtypes.int64) if self.num_batches_tracked is None else self.num_batches_tracked
             )
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
 
 
 class _BatchNorm(_NormBase):
@@ -254,22 +233,13 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNormBase, _BatchNorm, dims=1):
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm, dims=1, becomes=BatchNorm1d):
     """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same."""
 
-    cls_to_become = BatchNorm1d
-    _input_dims = BatchNorm1d._input_dims
 
-
-class LazyBatchNorm2d(_LazyNormBase, _BatchNorm, dims=2):
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm, dims=2, becomes=BatchNorm2d):
     """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same."""
 
-    cls_to_become = BatchNorm2d
-    _input_dims = BatchNorm2d._input_dims
 
-
-class LazyBatchNorm3d(_LazyNormBase, _BatchNorm, dims=3):
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm, dims=3, becomes=BatchNorm3d):
     """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same."""
-
-    cls_to_become = BatchNorm3d
-    _input_dims = BatchNorm3d._input_dims

@@ -9,6 +9,7 @@ from itertools import chain, groupby, islice
 from typing import Any, Self, SupportsIndex
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules._family import redefining
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.members import typename
@@ -17,12 +18,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 def _normalized_index(index: SupportsIndex, size: int) -> int:
-    """Return the index as a non-negative int.
-
-    Raises:
-        IndexError: the index is out of range.
-        TypeError: it is not an integer.
-    """
+    """Return the index as a non-negative int; raise IndexError if it is out of range."""
     number = operator.index(index)
     if not -size <= number < size:
         raise IndexError(f"index {number} is out of range")
@@ -34,9 +30,11 @@ def _renumber(modules: dict[str, Any]) -> OrderedDict[str, Any]:
 
 
 class _ModuleSequence(Module):
-    """The base of `Sequential` and `ModuleList`: length and iteration."""
+    """The base of `Sequential` and `ModuleList`: what both do in the same way."""
 
     _modules: dict[str, Any]
+    __getitem__: Any
+    __delitem__: Any
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -44,7 +42,19 @@ class _ModuleSequence(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
+    def append(self, module: Module) -> Self:
+        """Add a module at the end and return self."""
+        self.add_module(str(len(self)), module)
+        return self
 
+    def pop(self, key: int | slice) -> Any:
+        """Remove the module at `key` and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+
+@redefining("append", "pop")
 class Sequential(_ModuleSequence):
     """Modules in sequence: every module gets the output of the previous one.
 
@@ -58,6 +68,8 @@ class Sequential(_ModuleSequence):
         torch.Size([3, 2])
         >>> net[1], len(net[:2])
         (ReLU(), 2)
+        >>> net.append(nn.Tanh()).insert(0, nn.Flatten()).pop(-1), len(net)
+        (Tanh(), 4)
     """
 
     def __init__(self, *args: Any) -> None:
@@ -118,26 +130,8 @@ class Sequential(_ModuleSequence):
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
         return other
 
-    def append(self, module: Module) -> Self:
-        """Add a module at the end and return self.
-
-        Example:
-            >>> torch.nn.Sequential(torch.nn.ReLU()).append(torch.nn.Tanh())
-            Sequential(
-              (0): ReLU()
-              (1): Tanh()
-            )
-        """
-        self.add_module(str(len(self)), module)
-        return self
-
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Add the modules at the end and return self.
-
-        Example:
-            >>> len(torch.nn.Sequential(torch.nn.ReLU()).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
-            3
-        """
+        """Add the modules at the end and return self."""
         for module in sequential:
             self.append(module)
         return self
@@ -148,13 +142,6 @@ class Sequential(_ModuleSequence):
         Raises:
             IndexError: `index` is out of range.
             AssertionError: `module` is not a module.
-
-        Example:
-            >>> torch.nn.Sequential(torch.nn.ReLU()).insert(0, torch.nn.Tanh())
-            Sequential(
-              (0): Tanh()
-              (1): ReLU()
-            )
         """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -164,17 +151,6 @@ class Sequential(_ModuleSequence):
         _insert(self._modules, index + size if index < 0 else index, module)
         return self
 
-    def pop(self, key: int | slice) -> Any:
-        """Remove the module at `key` and return it.
-
-        Example:
-            >>> torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).pop(0)
-            ReLU()
-        """
-        module = self[key]
-        del self[key]
-        return module
-
 
 def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
     """Increase the numbers of the modules from `index` on, and insert `module` there."""
@@ -183,6 +159,7 @@ def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
     modules[str(index)] = module
 
 
+@redefining("append", "pop")
 class ModuleList(_ModuleSequence):
     """A list of modules, which are registered; it has no `forward`.
 
@@ -195,6 +172,10 @@ class ModuleList(_ModuleSequence):
         ModuleList(
           (0-2): 3 x Linear(in_features=4, out_features=4, bias=True)
         )
+        >>> layers = nn.ModuleList([nn.ReLU()]).append(nn.Tanh())
+        >>> layers.insert(0, nn.Sigmoid())
+        >>> layers.pop(-1), len(layers)
+        (Tanh(), 2)
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -222,25 +203,11 @@ class ModuleList(_ModuleSequence):
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
-    def append(self, module: Module) -> Self:
-        """Add a module at the end and return self.
-
-        Example:
-            >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).append(torch.nn.Tanh()))
-            2
-        """
-        self.add_module(str(len(self)), module)
-        return self
-
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add the modules at the end and return self.
 
         Raises:
             TypeError: `modules` is not iterable.
-
-        Example:
-            >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
-            3
         """
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
@@ -249,26 +216,8 @@ class ModuleList(_ModuleSequence):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before the one at `index`.
-
-        Example:
-            >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
-            >>> layers.insert(0, torch.nn.Tanh())
-            >>> layers[0]
-            Tanh()
-        """
+        """Insert a module before the one at `index`."""
         _insert(self._modules, index, module)
-
-    def pop(self, key: int | slice) -> Any:
-        """Remove the module at `key` and return it.
-
-        Example:
-            >>> torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()]).pop(0)
-            ReLU()
-        """
-        module = self[key]
-        del self[key]
-        return module
 
     def __repr__(self) -> str:
         # Consecutive modules with the same repr share a line: "(0-2): 3 x Linear(...)".
@@ -294,6 +243,9 @@ class ModuleDict(Module):
         >>> layers = nn.ModuleDict({"relu": nn.ReLU(), "linear": nn.Linear(2, 2)})
         >>> "relu" in layers, list(layers), layers["linear"].in_features
         (True, ['relu', 'linear'], 2)
+        >>> layers.update({"out": nn.Tanh()})
+        >>> layers.pop("linear").in_features, list(layers.items())
+        (2, [('relu', ReLU()), ('out', Tanh())])
     """
 
     _modules: dict[str, Any]
@@ -322,50 +274,23 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all modules.
-
-        Example:
-            >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
-            >>> modules.clear()
-            >>> len(modules)
-            0
-        """
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Remove the module of this name and return it.
-
-        Example:
-            >>> torch.nn.ModuleDict({"act": torch.nn.ReLU()}).pop("act")
-            ReLU()
-        """
+        """Remove the module of this name and return it."""
         return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
-        """Return the names.
-
-        Example:
-            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).keys())
-            ['act']
-        """
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> ItemsView[str, Any]:
-        """Return the (name, module) pairs.
-
-        Example:
-            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).items())
-            [('act', ReLU())]
-        """
+        """Return the (name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> ValuesView[Any]:
-        """Return the modules.
-
-        Example:
-            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).values())
-            [ReLU()]
-        """
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
@@ -374,12 +299,6 @@ class ModuleDict(Module):
         Raises:
             TypeError: `modules` is not iterable, or one of its elements is not.
             ValueError: an element is not a pair.
-
-        Example:
-            >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
-            >>> modules.update({"out": torch.nn.Tanh()})
-            >>> list(modules)
-            ['act', 'out']
         """
         for name, module in _pairs(self, modules, sort=False):
             self[name] = module
@@ -428,9 +347,9 @@ class ParameterList(Module):
         values: the parameters, any iterable.
 
     Example:
-        >>> weights = torch.nn.ParameterList([torch.zeros(2), torch.zeros(3)])
+        >>> weights = torch.nn.ParameterList([torch.zeros(2)]).append(torch.zeros(3)).extend([torch.zeros(4)])
         >>> len(weights), len(list(weights.parameters()))
-        (2, 2)
+        (3, 3)
     """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -457,12 +376,7 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end and return self.
-
-        Example:
-            >>> len(torch.nn.ParameterList([torch.ones(1)]).append(torch.zeros(1)))
-            2
-        """
+        """Add a value at the end and return self."""
         self._size += 1
         self[-1] = value
         return self
@@ -472,10 +386,6 @@ class ParameterList(Module):
 
         Raises:
             TypeError: `values` is not iterable, or is a tensor.
-
-        Example:
-            >>> len(torch.nn.ParameterList([torch.ones(1)]).extend([torch.zeros(1), torch.zeros(2)]))
-            3
         """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
@@ -503,6 +413,12 @@ class ParameterDict(Module):
         >>> params = torch.nn.ParameterDict({"scale": torch.ones(1), "shift": torch.zeros(1)})
         >>> [name for name, _ in params.named_parameters()]
         ['scale', 'shift']
+        >>> params.update({"bias": torch.zeros(2)})
+        >>> params.pop("shift"), params.get("shift", 0.0), list(params.keys())
+        (Parameter containing:
+        tensor([0.], requires_grad=True), 0.0, ['scale', 'bias'])
+        >>> list(params.fromkeys(["a", "b"], torch.ones(1)))
+        ['a', 'b']
     """
 
     def __init__(self, parameters: Any = None) -> None:
@@ -543,106 +459,51 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Return a shallow copy.
-
-        Example:
-            >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).copy())
-            ['w']
-        """
+        """Return a shallow copy."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`; if it is missing, set it to `default`.
-
-        Example:
-            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
-            >>> parameters.setdefault("b", torch.zeros(1))
-            Parameter containing:
-            tensor([0.], requires_grad=True)
-        """
+        """Return the value of `key`; if it is missing, set it to `default`."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Remove all parameters.
-
-        Example:
-            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
-            >>> parameters.clear()
-            >>> len(parameters)
-            0
-        """
+        """Remove all parameters."""
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove the parameter of this name and return it.
-
-        Example:
-            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).pop("w")
-            Parameter containing:
-            tensor([1.], requires_grad=True)
-        """
+        """Remove the parameter of this name and return it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the last parameter and return (name, parameter).
-
-        Example:
-            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).popitem()[0]
-            'w'
-        """
+        """Remove the last parameter and return (name, parameter)."""
         key = next(reversed(self._keys), None)
         if key is None:
             raise KeyError("popitem(): dictionary is empty")
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, or `default` if it is missing.
-
-        Example:
-            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).get("b", 0.0)
-            0.0
-        """
+        """Return the value of `key`, or `default` if it is missing."""
         return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dictionary with the value `default` for all keys.
-
-        Example:
-            >>> list(torch.nn.ParameterDict().fromkeys(["a", "b"], torch.ones(1)))
-            ['a', 'b']
-        """
+        """Return a new dictionary with the value `default` for all keys."""
         return ParameterDict([(key, default) for key in keys])
 
     def keys(self) -> KeysView[str]:
-        """Return the names.
-
-        Example:
-            >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).keys())
-            ['w']
-        """
+        """Return the names."""
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Return an iterator over the (name, parameter) pairs.
-
-        Example:
-            >>> [(name, tuple(p.shape)) for name, p in torch.nn.ParameterDict({"w": torch.ones(2)}).items()]
-            [('w', (2,))]
-        """
+        """Return an iterator over the (name, parameter) pairs."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterator[Any]:
-        """Return an iterator over the parameters.
-
-        Example:
-            >>> [p.shape for p in torch.nn.ParameterDict({"w": torch.ones(2)}).values()]
-            [torch.Size([2])]
-        """
+        """Return an iterator over the parameters."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
@@ -651,12 +512,6 @@ class ParameterDict(Module):
         Raises:
             TypeError: `parameters` is not iterable, or one of its elements is not.
             ValueError: an element is not a pair.
-
-        Example:
-            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
-            >>> parameters.update({"b": torch.zeros(1)})
-            >>> list(parameters)
-            ['w', 'b']
         """
         for key, value in _pairs(self, parameters, sort=True):
             self[key] = value

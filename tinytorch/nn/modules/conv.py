@@ -32,16 +32,7 @@ class _ConvNd(DimensionalLayer):
         "kernel_size",
     ]  # fmt: skip
 
-    in_channels: int
-    out_channels: int
-    kernel_size: tuple[int, ...]
-    stride: tuple[int, ...]
     padding: str | tuple[int, ...]
-    dilation: tuple[int, ...]
-    transposed: bool
-    output_padding: tuple[int, ...]
-    groups: int
-    padding_mode: str
     weight: Tensor
     bias: Tensor | None
     _reversed_padding_repeated_twice: Sequence[int]
@@ -91,15 +82,7 @@ class _ConvNd(DimensionalLayer):
         return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
     def reset_parameters(self) -> None:
-        """Draw the parameters again.
-
-        Example:
-            >>> layer = torch.nn.Conv1d(2, 1, 3)
-            >>> before = layer.weight.detach().clone()
-            >>> layer.reset_parameters()
-            >>> torch.equal(before, layer.weight)
-            False
-        """
+        """Draw the parameters again."""
         # With a = sqrt(5) the bound of the weight is 1 / sqrt(fan_in), as that of the bias.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -205,18 +188,6 @@ class _ConvTransposeNd(_ConvNd):
 
     padding: tuple[int, ...]
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
-        padding: tuple[int, ...], dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...],
-        groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
     def _output_padding(
         self, input: Tensor, output_size: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int],
         kernel_size: Sequence[int], num_spatial_dims: int, dilation: Sequence[int] | None = None,
@@ -262,6 +233,8 @@ class _ConvTransposeLayer(_ConvTransposeNd):
         padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
         dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         as_tuple = _ntuple(self._dims)
         super().__init__(
             in_channels, out_channels, as_tuple(kernel_size), as_tuple(stride), as_tuple(padding),
@@ -392,22 +365,16 @@ class _LazyConv(_LazyConvXdMixin):
         self._register_uninitialized(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d, dims=1):
+class LazyConv1d(_LazyConv, Conv1d, dims=1, becomes=Conv1d):
     """A `Conv1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv1d
 
-
-class LazyConv2d(_LazyConv, Conv2d, dims=2):
+class LazyConv2d(_LazyConv, Conv2d, dims=2, becomes=Conv2d):
     """A `Conv2d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv2d
 
-
-class LazyConv3d(_LazyConv, Conv3d, dims=3):
+class LazyConv3d(_LazyConv, Conv3d, dims=3, becomes=Conv3d):
     """A `Conv3d` that takes `in_channels` from its first input."""
-
-    cls_to_become = Conv3d
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
@@ -429,19 +396,13 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         self._register_uninitialized(out_channels, bias, device, dtype)
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d, dims=1):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d, dims=1, becomes=ConvTranspose1d):
     """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose1d
 
-
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d, dims=2):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d, dims=2, becomes=ConvTranspose2d):
     """A `ConvTranspose2d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose2d
 
-
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d, dims=3):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d, dims=3, becomes=ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input."""
-
-    cls_to_become = ConvTranspose3d

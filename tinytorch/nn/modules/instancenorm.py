@@ -38,17 +38,8 @@ class _InstanceNorm(_NormBase):
     def _get_no_batch_dim(self) -> int:
         return self._input_dims[0]
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        if local_metadata.get("version") is None and not self.track_running_stats:
+    def _convert_earlier(self, state_dict: Any, prefix: str, version: int | None, error_msgs: list[str]) -> None:
+        if version is None and not self.track_running_stats:
             # Running statistics were the default in early versions.
             names = ("running_mean", "running_var")
             unexpected = [prefix + name for name in names if prefix + name in state_dict]
@@ -63,9 +54,7 @@ class _InstanceNorm(_NormBase):
                 )
                 for key in unexpected:
                     state_dict.pop(key)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._convert_earlier(state_dict, prefix, version, error_msgs)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input; in training, running statistics, if any, are updated."""
@@ -129,31 +118,16 @@ class InstanceNorm3d(_InstanceNorm, dims=3):
     _input_dims = (4, 5)
 
 
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm, dims=1):
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm, dims=1, becomes=InstanceNorm1d):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
     """
 
-    cls_to_become = InstanceNorm1d
-    _input_dims = InstanceNorm1d._input_dims
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm, dims=2, becomes=InstanceNorm2d):
+    """An `InstanceNorm2d` that takes `num_features` from its first input; the others as for `LazyInstanceNorm1d`."""
 
 
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm, dims=2):
-    """An `InstanceNorm2d` that takes `num_features` from its first input.
-
-    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-    """
-
-    cls_to_become = InstanceNorm2d
-    _input_dims = InstanceNorm2d._input_dims
-
-
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm, dims=3):
-    """An `InstanceNorm3d` that takes `num_features` from its first input.
-
-    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
-    """
-
-    cls_to_become = InstanceNorm3d
-    _input_dims = InstanceNorm3d._input_dims
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm, dims=3, becomes=InstanceNorm3d):
+    """An `InstanceNorm3d` that takes `num_features` from its first input; the others as for `LazyInstanceNorm1d`."""

@@ -54,8 +54,6 @@ class Linear(Module):
         torch.Size([128, 30])
     """
 
-    in_features: int
-    out_features: int
     weight: Tensor
     bias: Tensor | None
 
@@ -70,15 +68,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters again.
-
-        Example:
-            >>> layer = torch.nn.Linear(2, 1)
-            >>> before = layer.weight.detach().clone()
-            >>> layer.reset_parameters()
-            >>> torch.equal(before, layer.weight)
-            False
-        """
+        """Draw the parameters again."""
         # With a = sqrt(5) the bound sqrt(3) * gain / sqrt(fan_in) equals 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:

@@ -121,9 +121,7 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """y * (log y - x), with x the predicted log-probabilities.
-
-    Arguments as `nn.functional.kl_div`.
+    """y * (log y - x), with x the predicted log-probabilities; arguments as `nn.functional.kl_div`.
 
     Example:
         >>> y = torch.tensor([[0.5, 0.5]])

@@ -48,28 +48,12 @@ _global_is_full_backward_hook: bool | None = None
 
 
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, buffer)` when any module registers a buffer; a result replaces the buffer.
-
-    Example:
-        >>> from tinytorch.nn.modules.module import register_module_buffer_registration_hook
-        >>> handle = register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
-        >>> torch.nn.Module().register_buffer("mean", torch.zeros(1))
-        mean
-        >>> handle.remove()
-    """
+    """Run `hook(module, name, buffer)` when any module registers a buffer; a result replaces the buffer."""
     return _register(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, submodule)` when any module registers a submodule; a result replaces it.
-
-    Example:
-        >>> from tinytorch.nn.modules.module import register_module_module_registration_hook
-        >>> handle = register_module_module_registration_hook(lambda module, name, submodule: print(name))
-        >>> model = torch.nn.Sequential(torch.nn.Tanh())
-        0
-        >>> handle.remove()
-    """
+    """Run `hook(module, name, submodule)` when any module registers a submodule; a result replaces it."""
     return _register(_global_module_registration_hooks, hook)
 
 
@@ -355,12 +339,6 @@ class Module(Hooking, Saving):
             KeyError: the name is empty, contains a dot, or is that of another attribute.
             TypeError: `name` is not a string, or `module` not a `Module`.
             AttributeError: before `super().__init__()`.
-
-        Example:
-            >>> module = torch.nn.Module()
-            >>> module.add_module("act", torch.nn.ReLU())
-            >>> module.act
-            ReLU()
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
@@ -368,14 +346,7 @@ class Module(Hooking, Saving):
         self._modules[name] = self._run_registration_hooks(_global_module_registration_hooks, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Alias of `add_module`.
-
-        Example:
-            >>> model = torch.nn.Module()
-            >>> model.register_module("layer", torch.nn.Linear(2, 1))
-            >>> model.layer
-            Linear(in_features=2, out_features=1, bias=True)
-        """
+        """Alias of `add_module`."""
         self.add_module(name, module)
 
     def _check_name(self, kind: str, registry: str, name: Any) -> None:
@@ -541,9 +512,9 @@ class Module(Hooking, Saving):
             AttributeError: the path does not exist, or is not that of a parameter.
 
         Example:
-            >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1))
-            >>> model.get_parameter("0.weight").shape
-            torch.Size([1, 2])
+            >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+            >>> model.get_parameter("0.weight").shape, model.get_buffer("0.running_var")
+            (torch.Size([2]), tensor([1., 1.]))
         """
         path, _, name = target.rpartition(".")
         param = self.get_submodule(path)._member(name)
@@ -556,11 +527,6 @@ class Module(Hooking, Saving):
 
         Raises:
             AttributeError: the path does not exist, or is not that of a buffer.
-
-        Example:
-            >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
-            >>> model.get_buffer("0.running_var")
-            tensor([1., 1.])
         """
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
@@ -597,13 +563,7 @@ class Module(Hooking, Saving):
                 yield (f"{path}.{name}" if path else name), member
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield all parameters once; with `recurse=False` without those of submodules.
-
-        Example:
-            >>> from tinytorch import nn
-            >>> [tuple(p.shape) for p in nn.Linear(4, 2).parameters()]
-            [(2, 4), (2,)]
-        """
+        """Yield the parameters that `named_parameters` yields; with `recurse=False` without those of submodules."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
@@ -618,40 +578,27 @@ class Module(Hooking, Saving):
             remove_duplicate: whether to yield a shared parameter only once, with its first path.
 
         Example:
-            >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+            >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1, affine=False))
             >>> [(name, tuple(p.shape)) for name, p in model.named_parameters()]
             [('0.weight', (1, 2)), ('0.bias', (1,))]
+            >>> [name for name, _ in model.named_buffers()]
+            ['1.running_mean', '1.running_var', '1.num_batches_tracked']
         """
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield all buffers once; with `recurse=False` without those of submodules.
-
-        Example:
-            >>> [buffer.shape for buffer in torch.nn.BatchNorm1d(2).buffers()]
-            [torch.Size([2]), torch.Size([2]), torch.Size([])]
-        """
+        """Yield the buffers that `named_buffers` yields; with `recurse=False` without those of submodules."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer); the arguments are those of `named_parameters`.
-
-        Example:
-            >>> [name for name, _ in torch.nn.BatchNorm1d(2).named_buffers()]
-            ['running_mean', 'running_var', 'num_batches_tracked']
-        """
+        """Yield (path, buffer); the arguments are those of `named_parameters`."""
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
-        """Yield the direct submodules, each once.
-
-        Example:
-            >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).children())
-            [ReLU(), Tanh()]
-        """
+        """Yield the direct submodules, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -669,13 +616,7 @@ class Module(Hooking, Saving):
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all submodules, each once unless `remove_duplicate` is False.
-
-        Example:
-            >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
-            >>> [type(m).__name__ for m in model.modules()]
-            ['Sequential', 'Sequential', 'ReLU']
-        """
+        """Yield this module and all submodules, each once unless `remove_duplicate` is False."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -732,9 +673,9 @@ class Module(Hooking, Saving):
             ValueError: `mode` is not a bool.
 
         Example:
-            >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
-            >>> model.train()[0].training
-            True
+            >>> model = torch.nn.Sequential(torch.nn.Dropout())
+            >>> model.eval()(torch.ones(3)), model.train()[0].training
+            (tensor([1., 1., 1.]), True)
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -744,23 +685,11 @@ class Module(Hooking, Saving):
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode, as `train(False)`; return self.
-
-        Example:
-            >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
-            >>> model(torch.ones(3))
-            tensor([1., 1., 1.])
-        """
+        """Set evaluation mode, as `train(False)`; return self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad` of all parameters (False freezes them); return self.
-
-        Example:
-            >>> layer = torch.nn.Linear(2, 1).requires_grad_(False)
-            >>> layer.weight.requires_grad
-            False
-        """
+        """Set `requires_grad` of all parameters (False freezes them); return self."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
@@ -824,8 +753,9 @@ class Module(Hooking, Saving):
             RuntimeError: the device is not available.
 
         Example:
-            >>> torch.nn.Linear(2, 2).to("cpu", torch.float64).weight.dtype
-            torch.float64
+            >>> layer = torch.nn.Linear(2, 2)
+            >>> layer.to("cpu", torch.float64).weight.dtype, layer.float().weight.dtype, layer.half().weight.dtype
+            (torch.float64, torch.float32, torch.float16)
         """
         device, dtype, non_blocking = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_floating_point:
@@ -848,39 +778,19 @@ class Module(Hooking, Saving):
         return self._apply(converted)
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, including those that are not floating point; return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).type(torch.float64).weight.dtype
-            torch.float64
-        """
+        """Convert all parameters and buffers, including those that are not floating point; return self."""
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
-        """Convert floating-point parameters and buffers to float32 and return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).double().float().weight.dtype
-            torch.float32
-        """
+        """Convert floating-point parameters and buffers to float32 and return self."""
         return self._to_floating(dtypes.float32)
 
     def double(self) -> Self:
-        """Convert floating-point parameters and buffers to float64 and return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).double().weight.dtype
-            torch.float64
-        """
+        """Convert floating-point parameters and buffers to float64 and return self."""
         return self._to_floating(dtypes.float64)
 
     def half(self) -> Self:
-        """Convert floating-point parameters and buffers to float16 and return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).half().weight.dtype
-            torch.float16
-        """
+        """Convert floating-point parameters and buffers to float16 and return self."""
         return self._to_floating(dtypes.float16)
 
     def bfloat16(self) -> Self:
@@ -891,12 +801,7 @@ class Module(Hooking, Saving):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def cpu(self) -> Self:
-        """Move parameters and buffers to the CPU and return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).cpu().weight.device
-            device(type='cpu')
-        """
+        """Move parameters and buffers to the CPU and return self."""
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
@@ -908,23 +813,13 @@ class Module(Hooking, Saving):
         return self.to("cuda" if device is None else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move parameters and buffers to uninitialized memory on `device`, and return self.
-
-        Example:
-            >>> torch.nn.Linear(2, 1).to_empty(device="cpu").weight.shape
-            torch.Size([1, 2])
-        """
+        """Move parameters and buffers to uninitialized memory on `device`, and return self."""
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
         """Move parameters, gradients and buffers to memory that forked processes share, and return self.
 
         See `Tensor.share_memory_`.
-
-        Example:
-            >>> layer = torch.nn.Linear(2, 1).share_memory()
-            >>> layer.weight.is_shared()
-            True
         """
         for param in self.parameters():
             param.share_memory_()

@@ -23,8 +23,6 @@ class _PadNd(DimensionalLayer):
         torch.Size([1, 1, {5}])
     """
 
-    padding: tuple[int, ...]
-
     def __init__(self, padding: Any) -> None:
         super().__init__()
         self.padding = tuple(padding) if isinstance(padding, Iterable) else (padding,) * (2 * self._dims)

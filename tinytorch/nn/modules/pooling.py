@@ -27,9 +27,6 @@ class _MaxPoolNd(DimensionalLayer):
         torch.Size([1, {2}])
     """
 
-    return_indices: bool
-    ceil_mode: bool
-
     def __init__(
         self,
         kernel_size: Any,
@@ -76,10 +73,6 @@ class _MaxUnpoolNd(DimensionalLayer):
     """
     _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
-    kernel_size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         as_tuple = _ntuple(self._dims)
@@ -117,10 +110,6 @@ class _AvgPoolNd(DimensionalLayer):
         >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
-
-    kernel_size: Any
-    stride: Any
-    padding: Any
 
 
 class AvgPool1d(_AvgPoolNd, dims=1):

@@ -64,14 +64,6 @@ class RNNBase(_Recurrent):
         True
     """
 
-    mode: str
-    input_size: int
-    num_layers: int
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-    proj_size: int
     _flat_weights_names: list[str]
     _all_weights: list[list[str]]
 
@@ -158,11 +150,7 @@ class RNNBase(_Recurrent):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing; in PyTorch, cuDNN needs all parameters in one block of memory.
-
-        Example:
-            >>> torch.nn.GRU(2, 3).flatten_parameters()
-        """
+        """Do nothing; in PyTorch, cuDNN needs all parameters in one block of memory."""
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors for a wrong dtype, number of dimensions or number of features."""
@@ -204,13 +192,7 @@ class RNNBase(_Recurrent):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the state with its sequences permuted.
-
-        Example:
-            >>> hx = torch.arange(2.0).view(1, 2, 1)
-            >>> torch.nn.GRU(2, 1).permute_hidden(hx, torch.tensor([1, 0])).flatten()
-            tensor([1., 0.])
-        """
+        """Return the state with its sequences permuted."""
         return hx if permutation is None else apply_permutation(hx, permutation)
 
     def _batched(self, hx: Any, batched: bool) -> Any:
@@ -307,8 +289,6 @@ class RNN(RNNBase):
         >>> out.shape, h.shape
         (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
-
-    nonlinearity: str
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
@@ -439,8 +419,6 @@ class RNNCellBase(_Recurrent):
         True
     """
 
-    input_size: int
-    bias: bool
     weight_ih: Tensor
     weight_hh: Tensor
 
@@ -513,8 +491,6 @@ class RNNCell(RNNCellBase):
         >>> cell(torch.ones(3, 10)).shape
         torch.Size([3, 20])
     """
-
-    nonlinearity: str
 
     def __init__(
         self,

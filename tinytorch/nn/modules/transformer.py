@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules import _fast_path
+from tinytorch.nn.modules._family import redefining
 from tinytorch.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from tinytorch.nn.modules.container import ModuleList
 from tinytorch.nn.modules.dropout import Dropout
@@ -66,7 +67,41 @@ def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Layer(Module):
-    """The base of encoder and decoder layers: the self-attention block."""
+    """The base of encoder and decoder layers: their parts, and the self-attention block."""
+
+    _attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **options))
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+        self.norm_first = norm_first
+        blocks = range(1, len(self._attentions) + 2)
+        for k in blocks:
+            setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, **options))
+        for k in blocks:
+            setattr(self, f"dropout{k}", Dropout(dropout))
+        self._set_activation(_get_activation_fn(activation))
+
+    def _set_activation(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.activation = function
 
     def _sa_block(
         self,
@@ -80,6 +115,7 @@ class _Layer(Module):
         return self.dropout1(x)
 
 
+@redefining("__init__")
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network, both with a residual connection and layer normalisation.
 
@@ -108,39 +144,14 @@ class TransformerEncoderLayer(_Layer):
         Architecture", 2020 (`norm_first`).
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
-        self.linear1 = Linear(d_model, dim_feedforward, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        function = _get_activation_fn(activation)
+    def _set_activation(self, function: Callable[[Tensor], Tensor]) -> None:
         # PyTorch's attribute, which selects its fused kernel.
         self.activation_relu_or_gelu = (
             1 if function == F.relu or isinstance(function, ReLU)
             else 2 if function == F.gelu or isinstance(function, GELU)
             else 0
         )  # fmt: skip
-        self.activation = function
+        super()._set_activation(function)
 
     def forward(
         self,
@@ -187,6 +198,7 @@ class TransformerEncoderLayer(_Layer):
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
+@redefining("__init__")
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
@@ -198,35 +210,7 @@ class TransformerDecoderLayer(_Layer):
         torch.Size([4, 3, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
-        self.linear1 = Linear(d_model, dim_feedforward, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

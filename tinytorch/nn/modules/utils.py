@@ -30,11 +30,7 @@ def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
 
 
 def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
-    """Return the sizes, with None replaced by the corresponding one of the last `defaults`.
-
-    Raises:
-        ValueError: there are not more defaults than sizes.
-    """
+    """Return the sizes, with None replaced by the corresponding one of the last `defaults`."""
     if isinstance(out_size, (int,)):
         return out_size
     if len(defaults) <= len(out_size):

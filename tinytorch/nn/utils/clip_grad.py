@@ -127,18 +127,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Deprecated name of `clip_grad_norm_`.
-
-    Example:
-        >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
-        >>> w.sum().backward()
-        >>> import warnings
-        >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("ignore", FutureWarning)
-        ...     norm = torch.nn.utils.clip_grad_norm(w, 1.0)
-        >>> norm
-        tensor(1.4142)
-    """
+    """Deprecated name of `clip_grad_norm_`."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,

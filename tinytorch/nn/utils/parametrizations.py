@@ -7,6 +7,7 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import limits
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
@@ -161,11 +162,7 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 def _is_orthogonal(q: Tensor) -> bool:
     n, k = q.size(-2), q.size(-1)
     distance = (q.mT @ q - eye(k, dtype=q.dtype)).abs()
-    return bool((distance < 10 * n * _eps(q)).all())
-
-
-def _eps(x: Tensor) -> float:
-    return float(x.new_ones(()).nextafter(x.new_full((), 2.0)) - 1)
+    return bool((distance < 10 * n * limits.finfo(q.dtype).eps).all())
 
 
 class _Orthogonal(Module):

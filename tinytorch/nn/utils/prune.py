@@ -54,10 +54,6 @@ class BasePruningMethod:
 
         Raises:
             NotImplementedError: the subclass does not define it.
-
-        Example:
-            >>> torch.nn.utils.prune.L1Unstructured(1).compute_mask(torch.tensor([3.0, 1.0, 2.0]), torch.ones(3))
-            tensor([1., 0., 1.])
         """
         raise NotImplementedError
 
@@ -66,13 +62,6 @@ class BasePruningMethod:
 
         Raises:
             AssertionError: the module's tensor is not pruned.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> layer = torch.nn.Linear(4, 1)
-            >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
-            >>> int((method.apply_mask(layer) == 0).sum())
-            3
         """
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -90,13 +79,6 @@ class BasePruningMethod:
 
         Returns:
             The hook: a `PruningContainer` if the parameter was pruned before.
-
-        Example:
-            >>> from tinytorch.nn.utils import prune
-            >>> layer = torch.nn.Linear(4, 1)
-            >>> _ = prune.L1Unstructured.apply(layer, "weight", amount=3)
-            >>> int(layer.weight_mask.sum())
-            1
         """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
@@ -141,10 +123,6 @@ class BasePruningMethod:
 
         Raises:
             AssertionError: the scores have another shape.
-
-        Example:
-            >>> torch.nn.utils.prune.L1Unstructured(1).prune(torch.tensor([3.0, 1.0, 2.0]))
-            tensor([3., 0., 2.])
         """
         if importance_scores is None:
             importance_scores = t
@@ -469,10 +447,7 @@ def identity(module: Any, name: str) -> Any:
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prune random elements of a module's parameter; return the module.
-
-    Args:
-        amount: the number of elements, or the fraction of those not pruned yet.
+    """Prune random elements of a module's parameter; `amount` as for `RandomUnstructured`; return the module.
 
     Example:
         >>> layer = torch.nn.utils.prune.random_unstructured(torch.nn.Linear(2, 3), "weight", 2)
@@ -487,7 +462,7 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
     """Prune the elements of a module's parameter of the smallest magnitudes; return the module.
 
     Args:
-        amount: as for `random_unstructured`.
+        amount: as for `RandomUnstructured`.
         importance_scores: the importance of the elements, instead of the parameter.
 
     Example:
@@ -502,11 +477,7 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prune random slices of a module's parameter; return the module.
-
-    Args:
-        amount: the number of slices, or the fraction of those not pruned yet.
-        dim: the dimension along which the slices are taken.
+    """Prune random slices of a module's parameter; `amount` and `dim` as for `RandomStructured`; return the module.
 
     Example:
         >>> layer = torch.nn.Linear(4, 4)
@@ -524,8 +495,7 @@ def ln_structured(
     """Prune the slices of a module's parameter of the smallest norms; return the module.
 
     Args:
-        amount, dim: as for `random_structured`.
-        n: the p of the p-norm.
+        amount, n, dim: as for `LnStructured`.
         importance_scores: the tensor to take norms of, instead of the parameter.
 
     Example:

@@ -42,12 +42,7 @@ def _conversion(name: str, dtype: dtypes.dtype) -> Callable[[Packed], Packed]:
         return self.to(dtype=dtype)
 
     convert.__name__, convert.__qualname__ = name, f"PackedSequence.{name}"
-    convert.__doc__ = f"""Return the sequences as {dtype.name}.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).{name}().data.dtype
-            {dtype}
-        """
+    convert.__doc__ = f"Return the sequences as {dtype.name}."
     return convert
 
 
@@ -96,8 +91,8 @@ class PackedSequence(PackedSequence_):
 
         Example:
             >>> packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.ones(1)])
-            >>> packed.to(torch.float64).data.dtype
-            torch.float64
+            >>> packed.to(torch.float64).data.dtype, packed.int().data.dtype
+            (torch.float64, torch.int32)
         """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -105,12 +100,7 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, *self[1:])
 
     def cpu(self, *args: Any, **kwargs: Any) -> Self:
-        """Return the sequences on the CPU.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).cpu().data.device
-            device(type='cpu')
-        """
+        """Return the sequences on the CPU."""
         return self.to(*args, **{"device": "cpu", **kwargs} if not args else kwargs)
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
@@ -136,12 +126,7 @@ class PackedSequence(PackedSequence_):
         return self.data.is_cuda
 
     def is_pinned(self) -> bool:
-        """Return whether the data is in pinned memory.
-
-        Example:
-            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).is_pinned()
-            False
-        """
+        """Return whether the data is in pinned memory."""
         return bool(self.data.is_pinned())
 
 
@@ -160,11 +145,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _steps_and_sequences(lengths: Any) -> tuple[Any, Any, Any]:
-    """Return the number of sequences at each step, and the step and the sequence of every element, step by step.
-
-    Args:
-        lengths: the lengths of the sequences, in decreasing order.
-    """
+    """Return the number of sequences at each step, and each element's step and sequence; `lengths` decrease."""
     present = np.arange(lengths[0])[:, None] < lengths
     steps, sequences = np.nonzero(present)
     return present.sum(1), steps, sequences

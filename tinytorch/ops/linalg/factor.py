@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels import products
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
-from tinytorch.ops.create import ones_like, zeros, zeros_like
+from tinytorch.ops.create import ones_like, zeros
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
 from tinytorch.ops.linalg.solve import (
@@ -41,12 +42,12 @@ from tinytorch.ops.linalg.solve import (
     inverse_info,
     raise_first,
     triangular,
+    zeros_of,
 )
 from tinytorch.ops.masks import where
 from tinytorch.ops.rearrange import constant_pad, tril, triu
 from tinytorch.ops.reduce import vector_norm, widened_norm
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.sequences import eye
 from tinytorch.ops.shape import diag_embed
 from tinytorch.ops.shape import diagonal as _diagonal
 
@@ -69,14 +70,14 @@ def _cofactors(x: Tensor) -> Tensor:
     u, s, vh = _svd(x, False)
     n = x.shape[-1]
     others = s[..., None, :].expand((*s.shape[:-1], n, n))
-    others = where(identity(x, n) == 1, ones_like(others), others).prod(-1)
+    others = where(identity(x, n) == 1, 1.0, others).prod(-1)
     sign = det(u) * det(vh)
     return _column(sign) * ((u * others[..., None, :]) @ vh)
 
 
-@op(name="LinalgDet", x=_det_x)
+@op(np.linalg.det, name="LinalgDet", x=_det_x)
 def _det(x: Any) -> Any:
-    return np.linalg.det(x)
+    """Return the determinants."""
 
 
 @public(method=True)
@@ -96,9 +97,12 @@ def det(input: Tensor) -> Tensor:
     return _det(input)
 
 
-@op(name="LinalgSlogdet", outputs=2, x=lambda g, x: None if g[1] is None else _column(g[1]) * inverse_info(x)[0].mT)
-def _slogdet(x: Any) -> Any:
-    return kernels.plain(x, np.linalg.slogdet(x))
+_slogdet = op_of(
+    kernels.slogdet,
+    name="LinalgSlogdet",
+    outputs=2,
+    x=lambda g, x: None if g[1] is None else _column(g[1]) * inverse_info(x)[0].mT,
+)
 
 
 @public("linalg.slogdet", out="exact")
@@ -470,17 +474,7 @@ def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
     return 0.5 * triangular(out, triangular(out.mT, inner, True, False), False, False, False)
 
 
-@op(name="LinalgCholeskyEx", x=_cholesky_x)
-def _cholesky(x: Any, upper: bool) -> Any:
-    return kernels.cholesky(x, upper, "linalg.cholesky")
-
-
-@op(name="Cholesky", x=_cholesky_x)
-def old_cholesky(x: Any, upper: bool) -> Any:
-    """Return the Cholesky factor, for `torch.cholesky`."""
-    return kernels.cholesky(x, upper, "cholesky")
-
-
+_cholesky = op_of(kernels.cholesky, name="LinalgCholeskyEx", x=_cholesky_x)
 _cholesky_info = op_of(
     kernels.cholesky_info,
     name="LinalgCholeskyEx",
@@ -488,6 +482,11 @@ _cholesky_info = op_of(
     nondiff=(1,),
     x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
 )
+
+
+@op(kernels.cholesky, name="Cholesky", x=_cholesky_x)
+def old_cholesky(x: Any, upper: bool, name: str) -> Any:
+    """Return the Cholesky factor, for `torch.cholesky`."""
 
 
 @public("linalg.cholesky", out="exact", autocast="float32")
@@ -508,7 +507,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
                 [1., 2.]])
     """
     check_matrix("linalg.cholesky", input, "input", kernel=half_name(input, "cholesky_cpu"))
-    return _cholesky(input, builtins.bool(upper))
+    return _cholesky(input, builtins.bool(upper), "linalg.cholesky")
 
 
 @public("linalg.cholesky_ex", out="exact", autocast="float32")
@@ -543,7 +542,7 @@ def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
         return _qr_tall(gq, gr, q, r)
     # [X | Y] = Q [R | Q^T Y] with a square X
     if gr is None:
-        return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_like(x[..., m:])), -1)
+        return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_of(x[..., m:])), -1)
     right = gr[..., m:]
     by_right = x[..., m:] @ right.mT
     gq = by_right if gq is None else gq + by_right
@@ -572,9 +571,7 @@ def _r_has_no_gradient(g: Any) -> Any:
     )
 
 
-@op(name="LinalgQr", outputs=2, x=_r_has_no_gradient)
-def _only_r(x: Any) -> Any:
-    return np.empty_like(x, shape=(0,)), kernels.by_columns(np.linalg.qr(x, "r"))
+_only_r = op_of(kernels.only_r, name="LinalgQr", outputs=2, x=_r_has_no_gradient)
 
 
 @public("linalg.qr", out="exact", autocast="float32")
@@ -618,7 +615,7 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
     if transpose:  # g . Q^T C = C . Q g
         g, c = c, g
     m, k = x.shape[-2], tau.shape[-1]
-    v = tril(x[..., :k], -1) + eye(m, k, dtype=x.dtype)
+    v = tril(x[..., :k], -1) + identity(x, m, k)
     s = triu(v.mT @ v, 1)
     scaled = tau[..., None] * s
     t = triangular(scaled, diag_embed(tau), True, True)
@@ -630,13 +627,12 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
     return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
 
 
-@op(
+_householder = op_of(
+    kernels.householder,
     name="LinalgHouseholderProduct",
-    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False),
+    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, identity(x, *x.shape[-2:]), True, False),
     inputs=("x", "tau"),
 )
-def _householder(x: Any, tau: Any) -> Any:
-    return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
 
 
 def _reflect_joint(
@@ -650,10 +646,7 @@ def _reflect_joint(
     return by_x, by_tau, by_y
 
 
-@op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"))
-def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
-    """Return the product of `y` with the orthogonal Q of Householder reflections, for `torch.ormqr`."""
-    return kernels.reflect(x, tau, y, left, transpose)
+reflect = op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"))(kernels.reflect)
 
 
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
@@ -705,8 +698,8 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
     """Return the gradient of A in `A = P L U` from those of L and U; only the triangles of both factors are read."""
     m, n, k = lower.shape[-2], upper.shape[-1], upper.shape[-2]
-    gl = zeros_like(lower) if g[0] is None else tril(g[0], -1)
-    gu = zeros_like(upper) if g[1] is None else triu(g[1])
+    gl = zeros_of(lower) if g[0] is None else tril(g[0], -1)
+    gu = zeros_of(upper) if g[1] is None else triu(g[1])
     parts: list[Tensor] = []
     if m > n:  # the lower rows: L2 = A2 U^-1
         below = lower[..., k:, :]
@@ -733,14 +726,10 @@ def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
 def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     k = min(out0.shape[-2:])
     gl, gu, lower, upper = (part for x in (g[0], out0) for part in (x[..., :k], x[..., :k, :]))
-    return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype))
+    return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype.numpy))
 
 
-def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
-    rows = kernels.permutation(pivots._array, m)
-    return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
-
-
+_permutation = op_of(kernels.permutation_matrix, pivots=None)
 _lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
 
 
@@ -807,10 +796,13 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     return return_types.linalg_lu_factor_ex(result)
 
 
-@op(name="LinalgLu", outputs=3, nondiff=(0,), x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0))
-def _lu_parts(x: Any) -> Any:
-    factors, pivots, _ = kernels.lu(x)
-    return kernels.lu_unpack(factors, pivots)
+_lu_parts = op_of(
+    kernels.lu_parts,
+    name="LinalgLu",
+    outputs=3,
+    nondiff=(0,),
+    x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
+)
 
 
 def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
@@ -824,10 +816,9 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(refuses="tril", name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+@op(kernels.lu_unpack, name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact LU factors."""
-    return kernels.lu_unpack(x, pivots)
 
 
 @public("linalg.lu", out="exact")
@@ -855,14 +846,19 @@ def _lu_solve_joint(
     if adjoint:
         first, second = second.mT, first.mT
     n = x.shape[-1]
-    inner = -(_permutation(pivots, n, x.dtype).mT @ (first @ second))
+    inner = -(_permutation(pivots, n, x.dtype.numpy).mT @ (first @ second))
     unit = tril(x, -1) + identity(x, n)
     return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
 
 
-@op(name="LinalgLuSolve", joint=_lu_solve_joint, inputs=("x", "pivots", "y"), pivots=None, broadcasts=True)
-def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
-    return kernels.lu_solve(x, pivots, y, left, adjoint)
+_lu_solve = op_of(
+    kernels.lu_solve,
+    name="LinalgLuSolve",
+    joint=_lu_solve_joint,
+    inputs=("x", "pivots", "y"),
+    pivots=None,
+    broadcasts=True,
+)
 
 
 @public("linalg.lu_solve", out="exact", autocast="alone")
@@ -912,11 +908,8 @@ def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> 
 
 
 _ldl = op_of(kernels.ldl, name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
-
-
-@op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)
-def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
-    return kernels.ldl_solve(x, pivots, y)
+_no_gradient = not_implemented("linalg_ldl_solve")
+_ldl_solve = op_of(kernels.ldl_solve, name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None)
 
 
 @public("linalg.ldl_factor_ex", out="exact")
@@ -1019,21 +1012,14 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
-@op(
+_cross = op_of(
+    products.cross,
     refuses="cross",
     name="LinalgCross",
     x=lambda g, y, dim: _cross(y, g, dim),
     y=lambda g, x, dim: _cross(g, x, dim),
     broadcasts=True,
 )
-def _cross(x: Any, y: Any, dim: int) -> Any:
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    out = np.empty_like(x, shape=shape, order="C")
-    a, b, c = (np.moveaxis(array, dim, 0) for array in (x, y, out))
-    for i in builtins.range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        c[i] = a[j] * b[k] - a[k] * b[j]
-    return out
 
 
 @public("linalg.cross", out="exact")

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels import distances
 from tinytorch.kernels.checks import refused
-from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import axes_of, axis_of, ones
+from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
@@ -95,12 +94,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """
     _deprecated("cholesky", "torch.linalg.cholesky")
     check_matrix("cholesky", input, "input", kernel="cholesky_cpu")
-    return decompose.old_cholesky(input, upper)
-
-
-@op(x=None)
-def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
-    return np.zeros_like(x, shape=shape)
+    return decompose.old_cholesky(input, upper, "cholesky")
 
 
 def _factor_gradient(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -116,14 +110,10 @@ def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tens
     return gb, _factor_gradient(half + half.mT, x, upper)
 
 
-@op(name="CholeskySolve", joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True)
-def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
-    return kernels.cholesky_solve(y, x, upper)
-
-
-@op(name="CholeskyInverse", x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mT) @ out, x, upper))
-def _cholesky_inverse(x: Any, upper: bool) -> Any:
-    return kernels.cholesky_inverse(x, upper)
+_cholesky_solve = op_of(kernels.cholesky_solve, joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True)
+_cholesky_inverse = op_of(
+    kernels.cholesky_inverse, x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mT) @ out, x, upper)
+)
 
 
 def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
@@ -214,7 +204,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
-        u, v = (_zeros(input, (*batch, k, k)) for k in (m, n))
+        u, v = (solve.zeros_of(input, (*batch, k, k)) for k in (m, n))
         return return_types.svd((u, values, v.mT))
     u, values, vh = decompose.svd(input, not some)
     return return_types.svd((u, values, vh.mT))
@@ -305,12 +295,9 @@ def _triangular_solve_joint(
     return gb, ga
 
 
-@op(name="TriangularSolve", joint=_triangular_solve_joint, inputs=("y", "x"), outputs=2, broadcasts=True)
-def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> Any:
-    """Return the solutions, and the coefficients broadcast to the batch of the solutions."""
-    a = x.swapaxes(-1, -2) if transpose else x
-    solution = kernels.triangular(a, y, upper is not transpose, unit)
-    return solution, kernels.by_columns(np.broadcast_to(x, (*solution.shape[:-2], *x.shape[-2:])))
+_triangular_solve = op_of(
+    kernels.triangular_solve, joint=_triangular_solve_joint, inputs=("y", "x"), outputs=2, broadcasts=True
+)
 
 
 @public(method=True, out="safe", autocast="float32")
@@ -537,9 +524,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-@op(name="Dist", x=_dist_x, y=_dist_y, broadcasts=True)
-def _dist(x: Any, y: Any, p: float) -> Any:
-    return reduce._norm.op.kernel(x - y, p, None, False)
+_dist = op_of(distances.dist, x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)
@@ -626,14 +611,7 @@ def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
     return w.sum(-2).unsqueeze(-1) * y - w.mT @ x
 
 
-@op(name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
-def _euclidean(x: Any, y: Any) -> Any:
-    """Return the distances by one matrix product, `[-2x | |x|^2 | 1] [y | 1 | |y|^2].T`."""
-    x_squares, y_squares = (np.square(a).dot(ones(a.shape[-1], a.dtype))[..., None] for a in (x, y))
-    a = np.concatenate((-2 * x, x_squares, np.ones_like(x_squares)), -1)
-    b = np.concatenate((y, np.ones_like(y_squares), y_squares), -1)
-    squares = product(a, b.swapaxes(-1, -2))
-    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+_euclidean = op_of(distances.euclidean, name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
 
 
 def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
@@ -646,17 +624,11 @@ def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -
     return reduce._norm_x(g, differences, out, p, (differences.ndim - 1,))
 
 
-@op(
-    name="Cdist", broadcasts=True,
+_cdist = op_of(
+    distances.cdist, broadcasts=True,
     x=lambda g, x, y, out, p: _cdist_differences(g, x, y, out, p).sum(-2),
     y=lambda g, x, y, out, p: -_cdist_differences(g, x, y, out, p).sum(-3),
 )  # fmt: skip
-def _cdist(x: Any, y: Any, p: float) -> Any:
-    differences = x[..., :, None, :] - y[..., None, :, :]
-    if not differences.size:
-        return np.zeros_like(differences, shape=differences.shape[:-1])
-    return reduce._norm.op.kernel(differences, p, (differences.ndim - 1,), False)
-
 
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 

@@ -18,58 +18,30 @@ import numpy as np
 
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import plain, refused
-from tinytorch.kernels.checks import tensor_name as _name
-from tinytorch.kernels.dtypes import FLOATS, RARE
-from tinytorch.kernels.products import product
+from tinytorch.kernels import dtypes, products
+from tinytorch.kernels.checks import tensor_name
+from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import renamed, unless_empty
+from tinytorch.ops.arguments import op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import _older_call, mul
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
 
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-
-
-# Kernels ------------------------------------------------------------------------------------------
-
-
-def _dot(a: Any, b: Any, name: str) -> Any:
-    """Return the product of arrays; `name` is PyTorch's kernel, which the error for an unsupported dtype names."""
-    dtype = a.dtype
-    if dtype is _F32 or dtype is _F64:
-        return product(a, b)
-    if dtype.char in RARE and (dtype.kind == "b" or (a.size and b.size)):
-        raise refused(name, a)
-    if dtype.kind in FLOATS and dtype.itemsize < 4:  # 16-bit floats are summed in float32, as in PyTorch
-        return product(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
-    return product(a, b)
-
-
-def _matmul(a: Any, b: Any) -> Any:
-    return _dot(a, b, "bmm")
-
-
 # The families -------------------------------------------------------------------------------------
 
 
-def _mm(a: Any, b: Any) -> Any:
-    return _dot(a, b, "addmm_impl_cpu_")
-
-
 _product = functools.partial(pointwise, linear=True)
-mm_nt: Any = _product("mm", lambda a, b: _mm(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", lambda a, b: _mm(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+mm_nt: Any = _product("mm", products.mm_nt, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+mm_tn: Any = _product("mm", products.mm_tn, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
-_mm_nt_columns: Any = _product("mm", lambda a, b: _mm(b, a.T).T, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-_mm_tn_columns: Any = _product("mm", lambda a, b: _mm(b.T, a).T, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+_mm_nt_columns: Any = _product("mm", products.mm_nt_columns, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+_mm_tn_columns: Any = _product("mm", products.mm_tn_columns, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
     (x_rows, y_rows): _product(
         "mm",
-        _mm,
+        products.mm,
         x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
         y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
     )
@@ -78,35 +50,22 @@ _MM: dict[tuple[bool, bool], Any] = {
 }
 mm_nn: Any = _MM[True, True]
 
-_bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
+_bmm: Any = _product("bmm", products.bmm, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
 # The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(
-    _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)), "UnsafeViewBackward0"
+    _product("bmm", products.bmm, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)), "UnsafeViewBackward0"
 )
-_bmm_nt: Any = _product(
-    "bmm", lambda a, b: _matmul(a, b.swapaxes(-1, -2)), x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x)
-)
-_bmm_tn: Any = _product(
-    "bmm", lambda a, b: _matmul(a.swapaxes(-1, -2), b), x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g)
-)
+_bmm_nt: Any = _product("bmm", products.bmm_nt, x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
+_bmm_tn: Any = _product("bmm", products.bmm_tn, x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
 
-_mv: Any = _product(
-    "mv", lambda a, b: _dot(a, b, "addmv_impl_cpu"), x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g)
-)
-_mv_t: Any = _product(
-    "mv", lambda a, b: _dot(a.T, b, "addmv_impl_cpu"), x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g)
-)
+_mv: Any = _product("mv", products.mv, x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
+_mv_t: Any = _product("mv", products.mv_t, x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
-    _product(
-        "squeeze", lambda a, b: _dot(b.T, a, "addmv_impl_cpu"), x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)
-    ),
-    "SqueezeBackward4",
+    _product("squeeze", products.vm, x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)), "SqueezeBackward4"
 )
 _outer: Any = _product("outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
-_dot_product: Any = _product(
-    "dot", lambda a, b: _dot(a, b, "dot"), refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
-)
+_dot_product: Any = _product("dot", products.dot, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -122,67 +81,6 @@ def _arrays(function: str, *tensors: Any) -> list[Any]:
                 f"{type(tensor).__name__}"
             )
     return [tensor._array for tensor in tensors]
-
-
-def _check_mm(a: Any, b: Any) -> None:
-    if a.shape[1] != b.shape[0]:
-        raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
-        )
-    if a.dtype != b.dtype:
-        first, second = (dtypes.C_NAMES[dtypes.from_numpy_dtype(x.dtype).name] for x in (a, b))
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. Convert one: x.to(y.dtype)"
-        )
-
-
-def _check_mv(a: Any, b: Any, rows: int | None = None) -> None:
-    if a.ndim != 2 or b.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {b.ndim}")
-    if a.shape[1] != b.shape[0]:
-        rows = a.shape[0] if rows is None else rows
-        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"addmv input tensors must have the same dtype, but got {_name(b)}, {_name(a)}, and {_name(b)}"
-        )
-
-
-def _check_dot(a: Any, b: Any) -> None:
-    if a.ndim != 1 or b.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
-    if a.dtype != b.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}")
-    if len(a) != len(b):
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of "
-            f"elements, but got {len(a)} and {len(b)} elements respectively"
-        )
-
-
-def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
-    """Check batches of matrices; with `same_batch` both must be 3-d and of equal length, otherwise they broadcast."""
-    batch = a.shape[:-2]
-    if same_batch:
-        for array, name in ((a, "batch1"), (b, "batch2")):
-            if array.ndim != 3:
-                raise RuntimeError(f"{name} must be a 3D tensor")
-    else:
-        try:
-            batch = np.broadcast_shapes(batch, b.shape[:-2])
-        except ValueError:
-            lengths = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)
-            back, (m, n) = next((i, pair) for i, pair in enumerate(lengths) if pair[0] != pair[1] and 1 not in pair)
-            dim = max(a.ndim, b.ndim) - 3 - back
-            raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {dim}"
-            ) from None
-    if a.shape[-1] != b.shape[-2] or (same_batch and b.shape[0] != batch[0]):
-        expected = [math.prod(batch), a.shape[-1]]
-        got = [b.shape[0] if same_batch else expected[0], b.shape[-2]]
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {got}.")
-    if a.dtype != b.dtype:
-        raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -215,7 +113,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     m, n = a.ndim, b.ndim
     if m == 2 == n:  # the most common case, inlined
         if a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
-            _check_mm(a, b)
+            check_mm(a, b)
         x_rows = a.flags.c_contiguous or not a.flags.f_contiguous
         y_rows = b.flags.c_contiguous or not b.flags.f_contiguous
         return _MM[x_rows, y_rows](input, other)
@@ -223,18 +121,18 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
     if n == 1 and m <= 2:
         if a.dtype is not b.dtype or a.shape[-1] != len(b):
-            (_check_dot if m == 1 else _check_mv)(a, b)
+            (check_dot if m == 1 else check_mv)(a, b)
         return (_dot_product if m == 1 else _mv)(input, other)
     if n == 1:
         return _unsafe_view(mv(_flattened(input), other), a.shape[:-1])
     if m == 1:
         if n == 2:
-            _check_mm(a[None], b)
+            check_mm(a[None], b)
             return _vm(input, other)
         return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones
         return _unsafe_view(mm(_flattened(input), other), (*a.shape[:-1], b.shape[1]))
-    _check_bmm(a, b, same_batch=False)
+    check_bmm(a, b, same_batch=False)
     return _stacks(input, other)
 
 
@@ -281,7 +179,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     if autocast.on:
         input, mat2 = autocast.lowered(input, mat2)
     a, b = _arrays("bmm", input, mat2)
-    _check_bmm(a, b, same_batch=True)
+    check_bmm(a, b, same_batch=True)
     return _bmm(input, mat2)
 
 
@@ -296,7 +194,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-    _check_mv(*_arrays("mv", input, vec))
+    check_mv(*_arrays("mv", input, vec))
     return _mv(input, vec)
 
 
@@ -311,12 +209,12 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
         >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    _check_dot(*_arrays("dot", input, tensor))
+    check_dot(*_arrays("dot", input, tensor))
     return _dot_product(input, tensor)
 
 
 _vdot_product: Any = renamed(
-    _product("dot", _dot_product.op.kernel, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
+    _product("dot", products.dot, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 
@@ -328,7 +226,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    _check_dot(*_arrays("vdot", input, other))
+    check_dot(*_arrays("vdot", input, other))
     return _vdot_product(input, other)
 
 
@@ -375,92 +273,13 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 # Products with an addend: addmm and its relatives -------------------------------------------------
 
 
-def _factors(name: str, beta: Any, alpha: Any) -> tuple[Any, Any]:
-    """Return the factors `beta` and `alpha` as Python numbers; they may be 0-d tensors."""
-    if type(beta) is type(alpha) is int:
-        return beta, alpha
-    for argument, factor in (("beta", beta), ("alpha", alpha)):
-        if isinstance(factor, Tensor) and factor.requires_grad:
-            raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
-        if not isinstance(plain(name, argument, factor), (int, float)):
-            raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(factor).__name__}")
-    return plain(name, "beta", beta), plain(name, "alpha", alpha)
-
-
-def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) -> Any:
-    """Return `beta * x + alpha * product`, overwriting `product`; if `beta` is 0, `x` is ignored.
-
-    With `blas` (where PyTorch calls BLAS), the product is ignored if `alpha` is 0, even infinities and NaN.
-    """
-    if product.dtype.kind not in FLOATS:
-        beta, alpha = (np.asarray(int(factor)).astype(product.dtype) for factor in (beta, alpha))
-    if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
-        product[...] = 0
-    elif alpha != 1:
-        product *= alpha
-    if beta != 0:
-        product += x if beta == 1 else x * beta
-    return product
-
-
-def _combined_in_single(product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed in float32 and rounded once."""
-    if a.shape[-1] == 0:  # an empty sum: PyTorch only multiplies `x` by `beta`, in the dtype
-        beta = np.asarray(beta).astype(a.dtype).astype(np.float32)
-    out = product(a.astype(np.float32), b.astype(np.float32))
-    if alpha != 1:
-        out *= alpha
-    if beta != 0:
-        out += x.astype(np.float32) * beta
-    return out.astype(a.dtype)
-
-
-def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, exact_product: bool, exact_x: bool = False) -> Any:
-    """Return `beta * x + alpha * product` of 16-bit floats, rounded at the steps where `addmv` and `addr` round.
-
-    Args:
-        x: the addend, of the result's dtype.
-        product: the product, in float32.
-        beta, alpha: the factors of `x` and of the product.
-        exact_product: do not round `alpha * product` before the sum.
-        exact_x: do not round `beta * x` before the sum.
-    """
-    dtype = x.dtype
-    beta, alpha = (np.asarray(factor).astype(dtype).astype(np.float32) for factor in (beta, alpha))
-    product *= alpha
-    if not exact_product:
-        product = product.astype(dtype).astype(np.float32)
-    if beta != 0:
-        scaled = x.astype(np.float32) * beta
-        product += scaled if exact_x else scaled.astype(dtype)
-    return product.astype(dtype)
-
-
-def _half(x: Any) -> bool:
-    return x.dtype.itemsize == 2 and x.dtype.kind in FLOATS
-
-
-def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
-    if x.ndim > len(shape):
-        raise RuntimeError(
-            f"expand(torch.{_name(x)}Tensor{{{list(x.shape)}}}, size={list(shape)}): the number of sizes provided "
-            f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim})"
-        )
-    for back in range(1, x.ndim + 1):
-        if x.shape[-back] not in (1, shape[-back]):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({x.shape[-back]}) at "
-                f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                f"{list(x.shape)}"
-            )
-
-
 def _times(t: Any, factor: Any) -> Any:
     return t if factor == 1 else t * factor
 
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    products.addmm,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
@@ -481,21 +300,11 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         >>> torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(1, 3), torch.ones(3, 2))
         tensor([[4., 5.]])
     """
-    beta, alpha = _factors("addmm", beta, alpha)
-    for name, array in (("mat1", mat1), ("mat2", mat2)):
-        if array.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {array.ndim}-D tensor")
-    if x.dtype != mat2.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(x)} and {_name(mat2)}")
-    _check_mm(mat1, mat2)
-    _check_addend(x, (mat1.shape[0], mat2.shape[1]))
-    if _half(mat1):
-        return _combined_in_single(np.dot, x, mat1, mat2, beta, alpha)
-    return _combined(x, _mm(mat1, mat2), beta, alpha)
 
 
 @public(method=True, in_place="function", out="exact")
 @op(
+    products.addmv,
     refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
@@ -516,27 +325,11 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3), alpha=2)
         tensor([7., 7.])
     """
-    beta, alpha = _factors("addmv", beta, alpha)
-    rows = x.shape[0] if x.ndim else 1
-    _check_mv(mat, vec, rows)
-    if rows not in (1, mat.shape[0]):
-        raise RuntimeError(
-            f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
-        )
-    if x.dtype != vec.dtype:
-        raise RuntimeError(
-            f"addmv input tensors must have the same dtype, but got {_name(x)}, {_name(mat)}, and {_name(vec)}"
-        )
-    if _half(mat):
-        product = np.dot(mat.astype(np.float32), vec.astype(np.float32))
-        row_major = mat.strides[1] == mat.itemsize or mat.strides[0] != mat.itemsize
-        exact_x = row_major and alpha == 1 and mat.dtype.kind == "f" and vec.flags.c_contiguous
-        return _combined_by_steps(x, product, beta, alpha, row_major, exact_x)
-    return _combined(x, _dot(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
+    products.baddbmm,
     refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -557,20 +350,11 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
         >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
         tensor([4., 4.])
     """
-    beta, alpha = _factors("baddbmm", beta, alpha)
-    _check_bmm(batch1, batch2, same_batch=True)
-    if x.dtype != batch1.dtype:
-        raise RuntimeError(
-            f"Input dtypes must be the same, got: input {_name(x)}, batch1: {_name(batch1)}, batch2: {_name(batch2)}"
-        )
-    _check_addend(x, (*batch1.shape[:2], batch2.shape[2]))
-    if _half(batch1):
-        return _combined_in_single(np.matmul, x, batch1, batch2, beta, alpha)
-    return _combined(x, _matmul(batch1, batch2), beta, alpha, blas=False)
 
 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
+    products.addbmm,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -591,26 +375,11 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
         >>> torch.addbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
         tensor([[7.]])
     """
-    beta, alpha = _factors("addbmm", beta, alpha)
-    _check_bmm(batch1, batch2, same_batch=True)
-    if x.dtype != batch1.dtype:
-        raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(batch1)}")
-    _check_addend(x, (batch1.shape[1], batch2.shape[2]))
-    if _half(batch1):  # rounded after each matrix
-        out = np.broadcast_to(x, (batch1.shape[1], batch2.shape[2]))
-        if not len(batch1):
-            empty = np.zeros((len(out), 0), x.dtype), np.zeros((0, out.shape[1]), x.dtype)
-            return _combined_in_single(np.dot, out, *empty, beta, alpha)
-        for a, b in zip(batch1, batch2, strict=True):
-            out = _combined_in_single(np.dot, out, a, b, beta, alpha)
-            beta = 1
-        return out
-    products = _matmul(batch1, batch2)
-    return _combined(x, np.add.reduce(products, axis=0, dtype=products.dtype), beta, alpha)
 
 
 @public(method=True, in_place=True, out="promoted")
 @op(
+    products.addr,
     refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
@@ -632,24 +401,6 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         tensor([[3., 4.],
                 [6., 8.]])
     """
-    beta, alpha = _factors("addr", beta, alpha)
-    for vector, name in ((vec1, "vec1"), (vec2, "vec2")):
-        if vector.ndim != 1:
-            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
-    _check_addend(x, (len(vec1), len(vec2)))
-    dtype = functools.reduce(dtypes.promote_types, [dtypes.from_numpy_dtype(a.dtype) for a in (x, vec1, vec2)]).numpy
-    for factor, name in ((beta, "beta"), (alpha, "alpha")):
-        if isinstance(factor, bool) and dtype.kind != "b":
-            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-        if isinstance(factor, float) and dtype.kind not in FLOATS:
-            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    if dtype.itemsize == 2 and dtype.kind in FLOATS:
-        alpha = np.asarray(alpha).astype(dtype).astype(np.float32)
-        scaled = (vec1.astype(np.float32) * alpha).astype(dtype).astype(np.float32)
-        product = np.multiply.outer(scaled, vec2.astype(np.float32))
-        return _combined_by_steps(x.astype(dtype), product, beta, 1, exact_product=False)
-    product = np.multiply.outer(vec1.astype(dtype, copy=False), vec2.astype(dtype, copy=False))
-    return _combined(x, product, beta, alpha, blas=False)
 
 
 def _also_as_before(made: Op) -> None:
@@ -973,7 +724,7 @@ def _contracted(
             left, x, rows, right, y, columns = right, y, columns, left, x, rows
     b, n, m, p = ([lengths[letter] for letter in letters] for letters in (batch, rows, inner, columns))
     if inner and x.dtype != y.dtype and not casting:
-        raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
+        raise RuntimeError(f"expected scalar type {tensor_name(x._array)} but found {tensor_name(y._array)}")
     x = x.permute([left.index(letter) for letter in batch + rows + inner])
     y = y.permute([right.index(letter) for letter in batch + inner + columns])
     # Without inner or without free dimensions the product is elementwise (but under autocasting, sums are products).
@@ -1134,17 +885,5 @@ def trace(input: Tensor) -> Tensor:
     return _trace(input)
 
 
-@op(refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
-def _trace(x: Any) -> Any:
-    if x.dtype.kind in "iu":
-        return np.trace(x, dtype=np.int64)
-    wide = x.astype(np.float32) if x.dtype.kind == "V" else x
-    return np.trace(wide, dtype=np.float64).astype(x.dtype)
-
-
-@op(name="TraceBackward", x=lambda g: _trace(g))
-def _diagonal_of(x: Any, shape: tuple[int, int]) -> Any:
-    """Return a matrix with a number on its diagonal, and zeros elsewhere."""
-    out = np.zeros(shape, x.dtype, like=x)
-    out.reshape(-1)[: min(shape) * shape[1] : shape[1] + 1] = x
-    return out
+_trace = op_of(products.trace, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
+_diagonal_of = op_of(products.diagonal_matrix, name="TraceBackward", x=lambda g: _trace(g))

@@ -25,12 +25,11 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import int64
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
-from tinytorch.ops.create import zeros, zeros_like
+from tinytorch.ops.create import zeros
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
 from tinytorch.ops.rearrange import tril, triu
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.sequences import eye
 
 # Checks -------------------------------------------------------------------------------------------
 
@@ -86,9 +85,9 @@ def half_name(x: Any, kernel: str) -> str | None:
     return kernel if low else None
 
 
-def identity(x: Tensor, n: int) -> Tensor:
-    """Return the identity matrix with n rows, of the dtype of `x`."""
-    return eye(n, dtype=x.dtype)
+# Ops, so that formulas which use them are made of ops alone.
+identity = op_of(kernels.identity, x=None)
+zeros_of = op_of(kernels.zeros, x=None)
 
 
 def raise_first(info: Tensor, message: str) -> None:
@@ -156,15 +155,10 @@ def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
     return -(transposed @ g @ transposed)
 
 
-@op(name="LinalgInvEx", x=_inverse_x)
-def _inverse(x: Any) -> Any:
-    return kernels.inverse(x, "linalg.inv")
-
-
-@op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
-def inverse_info(x: Any) -> Any:
-    """Return the inverses of matrices, and LAPACK's codes, which are not 0 for singular matrices."""
-    return kernels.inverse_info(x)
+_inverse = op_of(kernels.inverse, name="LinalgInvEx", x=_inverse_x)
+inverse_info = op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))(
+    kernels.inverse_info
+)
 
 
 @public("linalg.inv", out="exact", autocast="float32")
@@ -181,7 +175,7 @@ def inv(A: Tensor) -> Tensor:
                 [-1.,  2.]])
     """
     check_matrix("linalg.inv", A)
-    return _inverse(A)
+    return _inverse(A, "linalg.inv")
 
 
 @public("linalg.inv_ex", out="exact", autocast="float32")
@@ -246,12 +240,9 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
     return -(gb @ out.mT if left else out.mT @ gb), gb
 
 
-@op(name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True)
-def _solve(x: Any, y: Any, left: bool, vector: bool) -> Any:
-    return kernels.solve(x, y, left, vector, "torch.linalg.solve")
-
-
-@op(
+_solve = op_of(kernels.solve, name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True)
+_solve_info = op_of(
+    kernels.solve_info,
     name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
@@ -259,8 +250,6 @@ def _solve(x: Any, y: Any, left: bool, vector: bool) -> Any:
     nondiff=(1,),
     broadcasts=True,
 )
-def _solve_info(x: Any, y: Any, left: bool, vector: bool) -> Any:
-    return kernels.solve_info(x, y, left, vector)
 
 
 def _check_solve(A: Any, B: Any, left: bool) -> bool:
@@ -301,7 +290,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
         tensor([1.0000, 0.5000])
     """
-    return _solve(A, B, left, _check_solve(A, B, left))
+    return _solve(A, B, left, _check_solve(A, B, left), "torch.linalg.solve")
 
 
 @public("linalg.solve_ex", out="exact")
@@ -328,10 +317,9 @@ def _triangular_joint(
     return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
 
 
-@op(name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True)
-def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> Any:
-    """Return X of A X = B (with `left`) or X A = B, for a triangular A, with `unit` with ones on its diagonal."""
-    return kernels.triangular(x, y, upper, unit, left)
+triangular = op(name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True)(
+    kernels.triangular
+)
 
 
 @public("linalg.solve_triangular", out="solve_triangular")
@@ -405,19 +393,7 @@ def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
 
 
-@op(name="LinalgPinv", x=_pinv_x)
-def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    if not x.size:
-        return np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], x.shape[-2]))
-    if hermitian:
-        values, vectors = kernels.eigh(x, True)
-        sizes, left, right = np.abs(values), vectors, vectors.swapaxes(-1, -2)
-    else:
-        left, values, right = kernels.svd(x, False)
-        sizes = values
-    bound = np.maximum(atol, rtol * sizes.max(-1))[..., None]
-    scaled = np.where(sizes > bound, 1 / np.where(sizes > bound, values, 1), 0).astype(x.dtype)
-    return np.matmul(right.swapaxes(-1, -2) * scaled[..., None, :], left.swapaxes(-1, -2))
+_pinv = op_of(kernels.pinv, name="LinalgPinv", x=_pinv_x)
 
 
 def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -503,13 +479,7 @@ def matrix_rank(
     return _rank(input, absolute, relative if tol is None or rtol is not None else 0.0, hermitian)
 
 
-@op(x=None)
-def _rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    if not x.shape[-1] or not x.shape[-2]:
-        return np.zeros_like(x, shape=x.shape[:-2], dtype=np.int64)
-    values = np.abs(kernels.eigvalsh(x, True)) if hermitian else kernels.svdvals(x)
-    bound = np.maximum(atol, rtol * values.max(-1))
-    return (values > bound[..., None]).sum(-1)
+_rank = op_of(kernels.rank, x=None)
 
 
 def _lstsq_joint(
@@ -519,7 +489,7 @@ def _lstsq_joint(
     vector = y.ndim == x.ndim - 1
     if vector:
         y, out0 = y.unsqueeze(-1), out0.unsqueeze(-1)
-    ga, gb = zeros_like(x), zeros_like(y)
+    ga, gb = zeros_of(x), zeros_of(y)
     if gx is not None:
         gx = gx.unsqueeze(-1) if vector else gx
         inverse = _pinv(x, 0.0, bound, False)
@@ -530,9 +500,15 @@ def _lstsq_joint(
     return ga, (gb.squeeze(-1) if vector else gb)
 
 
-@op(name="LinalgLstsq", joint=_lstsq_joint, inputs=("x", "y"), outputs=4, nondiff=(2, 3), broadcasts=True)
-def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
-    return kernels.least_squares(x, y, bound, driver)
+_lstsq = op_of(
+    kernels.least_squares,
+    name="LinalgLstsq",
+    joint=_lstsq_joint,
+    inputs=("x", "y"),
+    outputs=4,
+    nondiff=(2, 3),
+    broadcasts=True,
+)
 
 
 @public("linalg.lstsq", out="lstsq", autocast="float32")
@@ -601,7 +577,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     n = x.shape[-1]
     transposed = x.mT
     upper = cat((transposed, g), -1)
-    lower = cat((zeros_like(x), transposed), -1)
+    lower = cat((zeros_of(x), transposed), -1)
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 

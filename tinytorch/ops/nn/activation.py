@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
-
-import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation
-from tinytorch.kernels.checks import check_fits, check_floating, plain, tensor_name
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.parallel import elementwise
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.arithmetic import kept, zero_gradient
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -21,30 +17,22 @@ from tinytorch.ops.register import public
 # Softmax ------------------------------------------------------------------------------------------
 
 
-def _axis(dim: int, ndim: int) -> int:
-    """Return `dim` counted from the front; a 0-d tensor has dimension 0 here, as in PyTorch."""
-    count = max(ndim, 1)
-    if not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
-    return dim % count
-
-
 def _softmax_grad_out(gg: Tensor, g: Tensor, out: Tensor, dim: int) -> Tensor:
     return gg * (g - (g * out).sum(dim, True)) - g * (gg * out).sum(dim, True)
 
 
-@op(name="SoftmaxBackwardData", g=lambda gg, out, dim: _softmax_grad(gg, out, dim), out=_softmax_grad_out)
-def _softmax_grad(g: Any, out: Any, dim: int) -> Any:
-    return activation.softmax_grad(g, out, _axis(dim, out.ndim))
-
-
-@op(
+_softmax_grad = op_of(
+    activation.softmax_grad_along,
+    name="SoftmaxBackwardData",
+    g=lambda gg, out, dim: _softmax_grad(gg, out, dim),
+    out=_softmax_grad_out,
+)
+_log_softmax_grad = op_of(
+    activation.log_softmax_grad_along,
     name="LogSoftmaxBackwardData",
     g=lambda gg, out, dim: gg - (gg * out.exp()).sum(dim, True),
     out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
 )
-def _log_softmax_grad(g: Any, out: Any, dim: int) -> Any:
-    return activation.log_softmax_grad(g, out, _axis(dim, out.ndim))
 
 
 def _axis_for_dim(name: str, axis: Any) -> Any:
@@ -53,18 +41,14 @@ def _axis_for_dim(name: str, axis: Any) -> Any:
     return axis
 
 
-@op(name="Softmax", x=lambda g, out, dim: _softmax_grad(g, out, dim))
+@op(activation.softmax_along, x=lambda g, out, dim: _softmax_grad(g, out, dim))
 def _softmax(x: Any, dim: int) -> Any:
-    if x.dtype.kind not in FLOATS and x.size:
-        check_floating("softmax_lastdim_kernel_impl", x)
-    return activation.softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
+    """Return `softmax(x)`."""
 
 
-@op(name="LogSoftmax", x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
+@op(activation.log_softmax_along, x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
 def _log_softmax(x: Any, dim: int) -> Any:
-    if x.dtype.kind not in FLOATS and x.size:
-        check_floating("log_softmax_lastdim_kernel_impl", x)
-    return activation.log_softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
+    """Return `log_softmax(x)`."""
 
 
 @public(method=True, out="exact")
@@ -121,111 +105,53 @@ def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any 
 
 
 def _slope_op(name: str, kernel: Any) -> Any:
-    """Return the op of g and x that computes the gradient of a piecewise linear function.
+    """Return the op of g, x and up to two more arguments that computes the gradient of a piecewise linear function."""
 
-    Args:
-        name: the function's name.
-        kernel: returns the gradient, given the arrays g and x and the function's other arguments.
-    """
-
-    def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any:
-        rest = [plain(name, "value", each) for each in (a, b) if each is not None]
-        if g.dtype.kind == "V":
-            return kernel(activation.widened(g), activation.widened(x), *rest).astype(g.dtype)
-        return kernel(g, x, *rest)
+    def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any: ...
 
     gradient.__name__ = f"{name}_backward"
-    made = op(g=lambda gg, x, a, b: made(gg, x, a, b), x=lambda g: zero_gradient(g))(gradient)
+    made = op(
+        functools.partial(activation.piecewise_grad, kernel, name),
+        g=lambda gg, x, a, b: made(gg, x, a, b),
+        x=lambda g: zero_gradient(g),
+    )(gradient)
     return made
 
 
-def _outside(g: Any, x: Any, lambd: float) -> Any:
-    return activation.keep(g, np.logical_not((x >= -lambd) & (x <= lambd)))
-
-
-_threshold_grad = _slope_op("threshold", lambda g, x, threshold: activation.keep(g, np.logical_not(x <= threshold)))
+_threshold_grad = _slope_op("threshold", activation.threshold_grad)
 _leaky_relu_grad = _slope_op("leaky_relu", activation.leaky_relu_grad)
-_rrelu_grad = _slope_op("rrelu_with_noise", lambda g, x, slopes: g * slopes)
-_hardtanh_grad = _slope_op(
-    "hardtanh", lambda g, x, low, high: activation.keep(g, np.logical_not((x <= low) | (x >= high)))
+_rrelu_grad = _slope_op("rrelu_with_noise", activation.rrelu_grad)
+_hardtanh_grad = _slope_op("hardtanh", activation.hardtanh_grad)
+_hardsigmoid_grad = _slope_op("hardsigmoid", activation.hardsigmoid_grad)
+_hardshrink_grad = _slope_op("hardshrink", activation.outside)
+_softshrink_grad = _slope_op("softshrink", activation.outside)
+
+threshold = op(refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))(
+    activation.threshold
 )
-_hardsigmoid_grad = _slope_op("hardsigmoid", lambda g, x: activation.keep(g, (x > -3) & (x < 3)) / 6)
-_hardshrink_grad = _slope_op("hardshrink", _outside)
-_softshrink_grad = _slope_op("softshrink", _outside)
 
 
-@op(refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
-@elementwise
-def threshold(x: Any, threshold: float, value: float) -> Any:
-    """Return `x` where it is greater than `threshold`, else `value`.
-
-    Example:
-        >>> torch.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
-        tensor([-1.0000,  1.5000])
-    """
-    check_fits(x, threshold, value)
-    return activation.choose(x <= threshold, np.full_like(x, value), x)
-
-
-@op(name="LeakyRelu", x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
-@elementwise
+@op(activation.leaky_relu, x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return `x` where it is positive, else `negative_slope * x`."""
-    check_floating("leaky_relu_cpu", x)
-    if type(negative_slope) is not float:
-        negative_slope = plain("leaky_relu", "negative_slope", negative_slope)
-    return activation.leaky_relu(x, negative_slope)
 
 
-@op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))
-@elementwise
-def rrelu(x: Any, slopes: Any) -> Any:
-    """Return `x` times an array of slopes."""
-    return x * slopes
-
-
-@op(refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
-@elementwise
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """Return `x` bounded to [min_val, max_val]."""
-    if x.dtype.kind == "b":
-        raise RuntimeError("Bool inputs not supported for hardtanh")
-    check_fits(x, min_val, max_val)
-    low, high = x.dtype.type(min_val), x.dtype.type(max_val)
-    if x.dtype.kind == "V":  # bfloat16, which NumPy's clip converts to float32
-        return np.minimum(np.maximum(x, low), high)
-    return np.clip(x, low, high)
-
-
-@op(x=lambda g, x: _hardsigmoid_grad(g, x))
-@elementwise
-def hardsigmoid(x: Any) -> Any:
-    """Return `clip(x + 3, 0, 6) / 6`."""
-    check_floating("hardsigmoid_cpu", x)
-    return (np.clip(x + 3, 0, 6) / 6).astype(x.dtype, copy=False)
-
-
-@op(
+rrelu = op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))(activation.rrelu)
+hardtanh = op(refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))(
+    activation.hardtanh
+)
+hardsigmoid = op(x=lambda g, x: _hardsigmoid_grad(g, x))(activation.hardsigmoid)
+_hardswish_grad = op_of(
+    activation.hardswish_grad,
     name="HardswishBackward",
     g=lambda gg, x: _hardswish_grad(gg, x),
     x=lambda gg, g, x: kept(gg * g / 3, (x > -3) & (x < 3)),
 )
-@elementwise
-def _hardswish_grad(g: Any, x: Any) -> Any:
-    return activation.hardswish_grad(g, x)
-
-
-@op(x=lambda g, x: _hardswish_grad(g, x))
-@elementwise
-def hardswish(x: Any) -> Any:
-    """Return `x * clip(x + 3, 0, 6) / 6`."""
-    check_floating("hardswish_cpu", x)
-    return activation.hardswish(x)
+hardswish = op(x=lambda g, x: _hardswish_grad(g, x))(activation.hardswish)
 
 
 @public(binds=False, also="nn.functional.hardshrink", method=True, out="same")
-@op(x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
-@elementwise
+@op(activation.hardshrink, x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
 
@@ -233,15 +159,10 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
         >>> torch.nn.functional.hardshrink(torch.tensor([-1.0, 0.2, 0.7]))
         tensor([-1.0000,  0.0000,  0.7000])
     """
-    check_floating("hardshrink_cpu", x)
-    if type(lambd) is not float:
-        lambd = plain("hardshrink", "lambd", lambd)
-    return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
 
 
 @public("nn.functional.softshrink", binds=False, out="same")
-@op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
-@elementwise
+@op(activation.softshrink, x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` moved towards 0 by `lambd`, and 0 where it is in [-lambd, lambd].
 
@@ -252,24 +173,16 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
         >>> torch.nn.functional.softshrink(torch.tensor([-1.0, 0.2, 0.75]))
         tensor([-0.5000,  0.0000,  0.2500])
     """
-    check_floating("softshrink_check", x)
-    if not lambd >= 0:
-        raise RuntimeError(
-            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype {tensor_name(x)}, but found "
-            f"{lambd:g}"
-        )
-    return (x - np.clip(x, -lambd, lambd)).astype(x.dtype, copy=False)
 
 
-@op(
+_prelu = op_of(
+    activation.prelu,
     refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
     name="PreluKernel",
     broadcasts=True,
 )
-def _prelu(x: Any, weight: Any) -> Any:
-    return activation.where(x > 0, x, x * weight)
 
 
 def _prelu_grad_g(gg: tuple[Any, Any], x: Tensor, weight: Tensor) -> Tensor:
@@ -285,7 +198,8 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
     return zero_gradient(g) if gg is None else kept(g * gg, ~(x >= 0))
 
 
-@op(
+_prelu_grad = op_of(
+    activation.prelu_grad,
     name="PreluKernelBackward",
     outputs=2,
     g=_prelu_grad_g,
@@ -293,10 +207,6 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
     weight=lambda gg, g, x: _prelu_below(g, gg[0], x),
     broadcasts=True,
 )
-def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
-    """Return the gradients of both inputs of `_prelu`; the weight's is not summed yet."""
-    above = x > 0
-    return activation.where(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
 
 @public(binds=False, also="nn.functional.prelu", method=True, autocast="low")
@@ -349,32 +259,20 @@ def _elu_grad_x(gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, in
     return _elu_grad(gg * g * input_scale, x, alpha, scale, input_scale) * (x < 0)  # 0 at the kink
 
 
-@op(
+_elu_grad = op_of(
+    activation.elu_grad,
     name="EluBackward",
     g=lambda gg, x, alpha, scale, input_scale: _elu_grad(gg, x, alpha, scale, input_scale),
     x=_elu_grad_x,
 )
-@elementwise
-def _elu_grad(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    return activation.elu_grad(g, x, alpha, scale, input_scale)
 
 
-@op(x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
-@elementwise
+@op(activation.elu, x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
 def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     """Return `scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`."""
-    check_floating("elu_cpu", x)
-    return activation.elu(x, alpha, scale, 1.0)
 
 
-@op(x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))
-@elementwise
-def celu(x: Any, alpha: float = 1.0) -> Any:
-    """Return `x` where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
-    check_floating("elu_cpu", x)
-    if type(alpha) is not float:
-        alpha = plain("celu", "alpha", alpha)
-    return activation.elu(x, alpha, 1.0, 1.0 / alpha)
+celu = op(x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))(activation.celu)
 
 
 def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -382,18 +280,8 @@ def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - s) * (2 + x * (1 - 2 * s)))
 
 
-@op(name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x)
-@elementwise
-def _silu_grad(g: Any, x: Any) -> Any:
-    return activation.silu_grad(g, x)
-
-
-@op(x=lambda g, x: _silu_grad(g, x))
-@elementwise
-def silu(x: Any) -> Any:
-    """Return `x * sigmoid(x)`."""
-    check_floating("silu_cpu", x)
-    return activation.silu(x)
+_silu_grad = op_of(activation.silu_grad, name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x)
+silu = op(x=lambda g, x: _silu_grad(g, x))(activation.silu)
 
 
 def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -401,18 +289,8 @@ def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - t * t) * (2 + x * (1 - s - 2 * s * t)))
 
 
-@op(name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
-@elementwise
-def _mish_grad(g: Any, x: Any) -> Any:
-    return activation.mish_grad(g, x)
-
-
-@op(x=lambda g, x: _mish_grad(g, x))
-@elementwise
-def mish(x: Any) -> Any:
-    """Return `x * tanh(softplus(x))`."""
-    check_floating("mish_cpu", x)
-    return activation.mish(x)
+_mish_grad = op_of(activation.mish_grad, name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
+mish = op(x=lambda g, x: _mish_grad(g, x))(activation.mish)
 
 
 def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
@@ -427,15 +305,14 @@ def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
     return gg * g * second
 
 
-@op(name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate), x=_gelu_grad_x)
-@elementwise
-def _gelu_grad(g: Any, x: Any, approximate: str) -> Any:
-    return activation.gelu_grad(g, x, approximate)
+_gelu_grad = op_of(
+    activation.gelu_grad, name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate),
+    x=_gelu_grad_x,
+)  # fmt: skip
 
 
 @public("nn.functional.gelu", binds=False, out="same")
-@op(x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
-@elementwise
+@op(activation.checked_gelu, x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 
@@ -453,10 +330,6 @@ def gelu(x: Any, *, approximate: str = "none") -> Any:
     Source:
         Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016.
     """
-    check_floating("GeluKernelImpl", x)
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError("approximate argument must be either none or tanh.")
-    return activation.gelu(x, approximate)
 
 
 def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
@@ -467,17 +340,11 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
     return cat([of_a, of_a * (1 - gate) * a], dim)
 
 
-@op(x=_glu_x, residuals=("gate",))
-def glu(x: Any, dim: int) -> Any:
-    """Return `a * sigmoid(b)`, where a and b are the halves of `x` along `dim`."""
-    a, b = np.split(x, 2, dim)
-    gate = activation.sigmoid(b)
-    return a * gate, gate
+glu = op(x=_glu_x, residuals=("gate",))(activation.glu)
 
 
 @public("nn.functional.logsigmoid", binds=False, out="logsigmoid")
-@op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
-@elementwise
+@op(activation.logsigmoid, name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed without overflow.
 
@@ -485,9 +352,6 @@ def logsigmoid(x: Any) -> Any:
         >>> torch.nn.functional.logsigmoid(torch.tensor([-100.0, 0.0]))
         tensor([-100.0000,   -0.6931])
     """
-    check_floating("log_sigmoid_cpu", x)
-    out = activation.log_sigmoid(x)
-    return out if out.flags.c_contiguous else out.copy("C")  # in C order, as in PyTorch
 
 
 def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
@@ -496,19 +360,14 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
     return gg * g * (s * (1 - s)) * (scaled < threshold) * beta  # 0 at the threshold
 
 
-@op(
-    name="SoftplusBackward", g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold), x=_softplus_grad_x
-)
-@elementwise
-def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
-    if type(beta) is not float or type(threshold) is not float:
-        beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
-    return activation.softplus_grad(g, x, beta, threshold)
+_softplus_grad = op_of(
+    activation.softplus_grad, name="SoftplusBackward",
+    g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold), x=_softplus_grad_x,
+)  # fmt: skip
 
 
 @public("nn.functional.softplus", binds=False, out="same")
-@op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
-@elementwise
+@op(activation.softplus, x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
 
@@ -516,7 +375,3 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
         >>> torch.nn.functional.softplus(torch.tensor([0.0, 100.0]))
         tensor([  0.6931, 100.0000])
     """
-    check_floating("softplus_cpu", x)
-    if type(beta) is not float or type(threshold) is not float:
-        beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
-    return activation.softplus(x, beta, threshold)

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.mode import recording
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, dtypes
-from tinytorch.kernels.checks import tensor_name
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.rearrange import constant_pad
@@ -44,11 +41,8 @@ def _attention_rule(
     keep: Any, is_causal: bool, scale: float, weights: Any, out: Tensor,
 ) -> Any:  # fmt: skip
     if weights is not None:
-        arrays = attention.backward(
-            g._array, needs, query._array, key._array, value._array,
-            None if keep is None else keep._array, is_causal, scale, weights._array, out._array,
-        )  # fmt: skip
-        return (*[None if array is None else wrap(array) for array in arrays], None)
+        grads = _attention_grad(g, needs, query, key, value, keep, is_causal, scale, weights, out)
+        return (*grads, None)
     if query._array.dtype.itemsize == 2:  # as the kernel does; the engine casts the gradients
         g, query, key, value = g.float(), query.float(), key.float(), value.float()
     weights = _weights(query, key, attn_mask, is_causal, scale)
@@ -66,17 +60,18 @@ def _attention_rule(
     return of_query, of_key, of_value, of_mask, None
 
 
-@op(
+_attention = op_of(
+    attention.attention,
     joint=_attention_rule,
     inputs=("query", "key", "value", "attn_mask", "keep"),
     residuals=("weights",),
     name="ScaledDotProductFlashAttentionForCpu",
     broadcasts=True,
 )
-def _attention(query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float) -> Any:
-    if query.dtype.kind not in FLOATS:
-        raise RuntimeError(f"expected scalar type Float but found {tensor_name(query)}")
-    return attention.forward(query, key, value, attn_mask, keep, is_causal, scale)
+_attention_grad = op_of(
+    attention.attention_grad, name="ScaledDotProductFlashAttentionForCpuBackward", outputs=4, g=None, query=None,
+    key=None, value=None, keep=None, weights=None, out=None,
+)  # fmt: skip
 
 
 def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
@@ -148,11 +143,11 @@ def scaled_dot_product_attention(
     q, k, v = query._array, key._array, value._array
     batch = q.shape[:-2]
     if not batch == k.shape[:-2] == v.shape[:-2] or q.shape[-1] != k.shape[-1]:
-        _check_bmm(q, k.swapaxes(-1, -2), same_batch=False)
+        check_bmm(q, k.swapaxes(-1, -2), same_batch=False)
         batch = np.broadcast_shapes(batch, k.shape[:-2])
     shape = (*batch, q.shape[-2], k.shape[-2])
     if v.shape[:-2] != batch or v.shape[-2] != k.shape[-2]:
-        _check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
+        check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
     if attn_mask is not None:
         _check_mask(attn_mask, shape)
         attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)

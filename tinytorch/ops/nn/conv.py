@@ -11,12 +11,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
-from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.rearrange import constant_pad
@@ -35,20 +33,8 @@ def _per_channel(g: Tensor) -> Tensor:
     return g.sum(dims)
 
 
-def _formatted(out: Any, x: Any, w: Any) -> Any:
-    """Return a convolution's result in the memory format of its input or its kernels, whichever has its channels last.
-
-    PyTorch's kernels do so, and later ops that draw random numbers (`dropout`) draw them in the order of memory. For
-    volumes PyTorch has such kernels in single precision only.
-    """
-    for each in (x, w):
-        strides = each.strides
-        if strides[1] <= strides[-1] and channels_last(each):
-            return out if out.ndim == 5 and out.dtype.itemsize != 4 else with_channels_last(out)
-    return out
-
-
-@op(
+_conv = op_of(
+    kernels.convolution,
     name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
         g, w, None, x_shape[2:], stride, padding, dilation, groups
@@ -58,11 +44,8 @@ def _formatted(out: Any, x: Any, w: Any) -> Any:
     ),
     b=lambda g: _per_channel(g),
 )
-def _conv(x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any) -> Any:
-    return _formatted(kernels.conv(x, w, b, stride, padding, dilation, groups, size), x, w)
-
-
-@op(
+_conv_input = op_of(
+    kernels.transposed_convolution,
     name="Convolution",
     y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
         g, w, None, stride, padding, dilation, groups, y_shape[2:]
@@ -72,13 +55,6 @@ def _conv(x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, grou
     ),
     b=lambda g: _per_channel(g),
 )
-def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
-    out = kernels.conv_input(y, w, size, stride, padding, dilation, groups)
-    if b is not None:
-        out += b.reshape((-1, *(1,) * len(size)))
-    return _formatted(out, y, w)
-
-
 _conv_weight = op_of(
     kernels.conv_weight,
     name="ConvolutionBackward",

@@ -6,32 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
 from tinytorch.kernels.checks import tensor_name
-from tinytorch.ops.arguments import not_implemented
+from tinytorch.ops.arguments import not_implemented, op_of
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
 
 
-@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=not_implemented("_ctc_loss_backward"))
-def _ctc_grad(g: Any, x: Any, slope: Tensor) -> Any:
-    return g[:, None] * slope._array  # (`slope` is constant: the derivatives of the losses)
-
-
-def _ctc_x(g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infinity: bool, alpha: Any) -> Tensor:
-    found = ctc.forward(x._array, *problem)[1] if alpha is None else alpha._array
-    losses = ctc.ended(x._array, found, *problem[2:])
-    labels, skips, lengths, of_targets = problem
-    slope = ctc.gradient(x._array, labels, skips, lengths, of_targets, losses, found, blank, zero_infinity)
-    return _ctc_grad(g, x, wrap(slope))
-
-
-@op(name="CtcLoss", x=_ctc_x, residuals=("alpha",))
-def _ctc_losses(x: Any, problem: tuple[Any, ...], blank: int, zero_infinity: bool) -> Any:
-    return ctc.forward(x, *problem)
+_ctc_slope = op_of(ctc.ctc_slope, x=None, alpha=None)
+_ctc_grad = op_of(
+    ctc.ctc_grad, name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)),
+    x=not_implemented("_ctc_loss_backward"), slope=None,
+)  # fmt: skip
+_ctc_losses = op_of(
+    ctc.ctc_losses, name="CtcLoss", residuals=("alpha",),
+    x=lambda g, x, problem, blank, zero_infinity, alpha: _ctc_grad(
+        g, x, _ctc_slope(x, problem, blank, zero_infinity, alpha)
+    ),
+)  # fmt: skip
 
 
 def _lengths(name: str, lengths: Any, count: int) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
-from tinytorch.kernels import dtypes, parallel
-from tinytorch.kernels.indexing import add_rows, take_rows
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels import embedding as kernels
+from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.index import index_select
 from tinytorch.ops.masks import masked_fill
 from tinytorch.ops.reduce import vector_norm
@@ -217,47 +217,27 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
     return masked_fill(out, wrap(best < 0), 0) if (best < 0).any() else out, wrap(best)
 
 
-@op(
+#: Returns rows of the weight, without checks of the arguments.
+rows_of = op(
     weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _embedding_grad(
         g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
     ),
     indices=None,
-    name="Embedding",
-)
-def rows_of(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Any:
-    """Return the rows of `weight` at `indices`; row `padding_idx` gets no gradient."""
-    return take_rows(weight, 0, indices)
+)(kernels.embedding)
 
 
-rows_of.op.name = "embedding"  # (the name of the public function, which checks the arguments first)
+def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    """Return the gradient of `_embedding_grad`: rows of `g`, scaled like the rows that it added."""
+    rows = rows_of(g, indices, padding_idx, scale_grad_by_freq)
+    return rows * _embedding_factors(rows, indices, padding_idx, scale_grad_by_freq)
 
 
-@op(
+_embedding_factors = op_of(kernels.embedding_factors, rows=None, indices=None)
+_embedding_grad = op_of(
+    kernels.embedding_grad,
     name="EmbeddingDenseBackward",
     g=lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_gather(
         g, indices, padding_idx, scale_grad_by_freq
     ),
     indices=None,
 )
-def _embedding_grad(g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
-    width = g.shape[-1]
-    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
-    flat = indices.reshape(-1)
-    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each element needs an index
-    for begin in range(0, flat.size, some):
-        add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
-    if scale_grad_by_freq:
-        out /= np.maximum(np.bincount(flat, minlength=count), 1)[:, None]
-    if padding_idx >= 0:
-        out[padding_idx] = 0
-    return out
-
-
-def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    """Return the gradient of `_embedding_grad`: rows of `g`, scaled like the rows that it added."""
-    rows = rows_of(g, indices, padding_idx, scale_grad_by_freq)
-    positions = indices._array
-    factor = (positions != padding_idx).astype(rows._array.dtype)
-    if scale_grad_by_freq and positions.size:
-        factor /= np.bincount(positions.reshape(-1))[positions]
-    return rows * wrap(factor[..., None])

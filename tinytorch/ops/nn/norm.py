@@ -18,10 +18,8 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels import layer_norm as layer_norms
-from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import check_floating
-from tinytorch.kernels.shape import formatted
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.register import public
 
 
@@ -30,14 +28,13 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x._array.dtype.itemsize == 2 else x
 
 
-@op(name="NativeBatchNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
-def _batch_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
-    return norm.batch_norm_grad(g, x, weight, mean, scale, wanted)
-
-
-@op(name="NativeGroupNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
-def _group_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
-    return norm.group_norm_grad(g, x, weight, mean, scale, wanted)
+_OF_GRADIENTS: dict[str, Any] = {"outputs": 3, "g": None, "x": None, "weight": None, "mean": None, "scale": None}
+_batch_norm_grad = op_of(norm.batch_norm_grad, name="NativeBatchNormBackward", **_OF_GRADIENTS)
+_group_norm_grad = op_of(norm.group_norm_grad, name="NativeGroupNormBackward", **_OF_GRADIENTS)
+_layer_norm_grad = op_of(layer_norms.layer_norm_grad, name="NativeLayerNormBackward", **_OF_GRADIENTS)
+_rms_norm_grad = op_of(
+    layer_norms.rms_norm_grad, name="RmsNormBackward", outputs=2, g=None, x=None, weight=None, scale=None
+)
 
 
 def _chosen(needs: tuple[bool, ...], grads: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -93,7 +90,8 @@ def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: fl
     return _from_normal(_wide(upstream), normal, differentiable, weight, dims, needs)
 
 
-@op(
+_by_batch = op_of(
+    norm.by_batch,
     joint=_batch_rule,
     inputs=("x", "weight", "bias"),
     outputs=3,
@@ -101,10 +99,6 @@ def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: fl
     residuals=("mean", "scale"),
     name="NativeBatchNorm",
 )
-def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """Return x normalised, and the mean and variance of the channels."""
-    out, *statistics = norm.batch_norm(x, weight, bias, eps)
-    return formatted(out, x), *statistics
 
 
 def _given_rule(
@@ -124,16 +118,14 @@ def _given_rule(
     return grad, grad_weight, grad_bias, None, None
 
 
-@op(
+_by_given = op_of(
+    norm.by_given,
     joint=_given_rule,
     inputs=("x", "weight", "bias", "mean", "variance"),
     mean=None,
     variance=None,
     name="NativeBatchNorm",
 )
-def _by_given(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Any:
-    """Return x normalised by given statistics, which have no gradients."""
-    return formatted(norm.given_norm(x, weight, bias, mean, variance, eps), x)
 
 
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
@@ -200,18 +192,10 @@ def _batch_norm(
 
 
 def _move(array: Any, new: Any, count: int, momentum: float) -> None:
-    """Update a running statistic; as in PyTorch, this does not increment the version.
-
-    Args:
-        array, new: the running statistic, and the statistic of the batch.
-        count: for a variance, the number of elements per channel; else 0.
-        momentum: the weight of the new statistic.
-    """
+    """Update a running statistic as `norm.move` does; as in PyTorch, this does not increment the version."""
     for mode in local.state.modes or ():
-        mode.wrote(_move, array, new, count, momentum)
-    if count:
-        new = np.divide(new * count, count - 1)
-    array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
+        mode.wrote(norm.move, array, new, count, momentum)
+    norm.move(array, new, count, momentum)
 
 
 def _check_momentum(name: str, momentum: Any) -> float:
@@ -332,10 +316,13 @@ def _group_rule(
     return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
 
 
-@op(joint=_group_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeGroupNorm")
-def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    out, mean, scale = norm.group_norm(x, groups, weight, bias, eps)
-    return formatted(out, x), mean, scale
+_by_group = op_of(
+    norm.by_group,
+    joint=_group_rule,
+    inputs=("x", "weight", "bias"),
+    residuals=("mean", "scale"),
+    name="NativeGroupNorm",
+)
 
 
 @public()
@@ -468,11 +455,7 @@ def _layer_norm_rule(
     g: Tensor, needs: Any, x: Tensor, normalized_shape: Any, weight: Any, eps: float, mean: Any, scale: Any
 ) -> Any:
     if mean is not None:
-        weights = None if weight is None else weight._array
-        grads = layer_norms.layer_norm_grad(
-            g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
-        )
-        return tuple([None if each is None else wrap(each) for each in grads])
+        return _layer_norm_grad(g, needs, x, len(normalized_shape), weight, mean, scale)
     # Under create_graph the gradients are computed differentiably from the input; the engine casts them.
     if x._array.dtype.itemsize == 2:
         g, x = g.float(), x.float()
@@ -490,18 +473,17 @@ def _layer_norm_rule(
     return grad, grad_weight, grad_bias
 
 
-@op(joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeLayerNorm")
+@op(
+    layer_norms.layer_norm_over, joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"),
+    name="NativeLayerNorm",
+)  # fmt: skip
 def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
-    check_floating("LayerNormKernelImpl", x)
-    return layer_norms.layer_norm(x, len(normalized_shape), weight, bias, eps)
 
 
 def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, eps: float, scale: Any) -> Any:
     if scale is not None:
-        weights = None if weight is None else weight._array
-        grads = layer_norms.rms_norm_grad(g._array, needs, x._array, count, weights, scale._array)
-        return tuple([None if each is None else wrap(each) for each in grads])
+        return _rms_norm_grad(g, needs, x, count, weight, scale)
     dims = tuple(range(-count, 0))
     leading = tuple(range(x.ndim - count))
     scale = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
@@ -515,7 +497,4 @@ def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, ep
     return grad, grad_weight
 
 
-@op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")
-def rms_norm(x: Any, count: int, weight: Any, eps: float) -> Any:
-    """Return `x / sqrt(mean(x * x) + eps) * weight` over the last `count` dimensions; both have one dtype."""
-    return layer_norms.rms_norm(x, count, weight, eps)
+rms_norm = op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")(layer_norms.rms_norm)

@@ -23,10 +23,9 @@ from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
-from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
-from tinytorch.ops.arguments import check_tensor
-from tinytorch.ops.nn.resample import resampling
+from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.nn.resample import op_named, resampling
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
@@ -187,17 +186,6 @@ def _sliding(
     return kernel, strides, pads, dilations, counts
 
 
-def _planes(x: Any, n: int) -> Any:
-    return x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
-
-
-def _moving(windows: Any, x: Any) -> Any:
-    """Return the windows without the row dimension of planes with one row, by which lines are pooled."""
-    rows = windows[0]
-    alone = len(windows) == 2 and x.shape[-2] == rows.many == len(rows.parts) == 1
-    return windows[1:] if alone and rows.first is None else windows
-
-
 def _recording(x: Tensor) -> bool:
     """Return whether a gradient or a tangent may be needed."""
     state = local.state
@@ -207,21 +195,14 @@ def _recording(x: Tensor) -> bool:
 # Scatter and gather -------------------------------------------------------------------------------
 
 
-@op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")
-def placed(g: Any, index: Any, spatial: tuple[int, ...], n: int, distinct: bool) -> Any:
-    """Return planes of zeros with the elements of `g` added at indices."""
-    out = pool.place(_planes(g, n), _planes(index, n), spatial, distinct)
-    return out.reshape(g.shape[: g.ndim - n] + spatial)
-
-
-@op(
+placed = op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")(
+    pool.placed
+)
+picked = op(
     x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
     index=None,
     name="MaxPoolPick",
-)
-def picked(x: Any, index: Any, n: int, distinct: bool) -> Any:
-    """Return the elements of planes at indices."""
-    return pool.pick(_planes(x, n), _planes(index, n)).reshape(index.shape)
+)(pool.picked)
 
 
 def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> Any:
@@ -230,80 +211,39 @@ def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> An
     return placed(g[0], out1, tuple(x_shape[len(x_shape) - n :]), n, distinct)
 
 
-def _max_pool_op(name: str, *, keeps_format: bool = True) -> Any:
-    def _max_pool(x: Any, windows: Any) -> Any:
-        windows = _moving(windows, x)
-        n = len(windows)
-        out, index = pool.maxima(_planes(x, n), windows, True)
-        shape = (*x.shape[: x.ndim - n], *out.shape[1:])
-        out, index = out.reshape(shape), index.reshape(shape)
-        return (formatted(out, x), formatted(index, x)) if keeps_format else (out, index)
-
-    _max_pool.__name__ = f"_{name}"
-    return op(x=_max_pool_x, outputs=2, nondiff=(1,), name=name)(_max_pool)
-
-
-_max_pools = {n: _max_pool_op(f"MaxPool{n}DWithIndices") for n in (2, 3)}
-_adaptive_max_pools = {n: _max_pool_op(f"AdaptiveMaxPool{n}D", keeps_format=n == 2) for n in (2, 3)}
-_fractional_pools = {n: _max_pool_op(f"FractionalMaxPool{n}D", keeps_format=False) for n in (2, 3)}
+_max_pools, _adaptive_max_pools, _fractional_pools = (
+    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,)) for n in (2, 3)}
+    for name in ("MaxPool{}DWithIndices", "AdaptiveMaxPool{}D", "FractionalMaxPool{}D")
+)
 
 
 def _unpool_op(n: int) -> Any:
-    def _max_unpool(x: Any, index: Any, spatial: tuple[int, ...]) -> Any:
-        lead = x.shape[:-n]
-        out = np.zeros_like(x, shape=(math.prod(lead), math.prod(spatial)), order="C")
-        given = out.shape[0], math.prod(x.shape[-n:])
-        np.put_along_axis(out, index.reshape(given), x.reshape(given), 1)
-        out = out.reshape(*lead, *spatial)
-        return formatted(out, x) if n == 2 else out
-
-    _max_unpool.__name__ = f"_MaxUnpool{n}D"
-    return op(x=lambda g, index: picked(g, index, n, False), index=None, name=f"MaxUnpool{n}D")(_max_unpool)
+    return op_named(pool.max_unpool, f"MaxUnpool{n}D", x=lambda g, index: picked(g, index, n, False), index=None)
 
 
 _unpools = {n: _unpool_op(n) for n in (2, 3)}
-
-
-@op(x=None)
-def _max_values(x: Any, windows: Any) -> Any:
-    n = len(windows)
-    out, _ = pool.maxima(_planes(x, n), windows, False)
-    return formatted(out.reshape(*x.shape[: x.ndim - n], *out.shape[1:]), x)
-
-
-@op(
+_max_values = op_of(pool.max_values, x=None)
+_max_corners = op_of(
+    pool.corner_pool,
     x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     residuals=("right", "lower"),
     name="MaxPool2DWithIndices",
 )
-def _max_corners(x: Any) -> Any:
-    out, right, lower = [each.reshape(*x.shape[:-2], *each.shape[1:]) for each in pool.max_corners(_planes(x, 2), True)]
-    return formatted(out, x), right, lower
-
-
-@op(x=None)
-def _max_corner_values(x: Any) -> Any:
-    out, _, _ = pool.max_corners(_planes(x, 2), False)
-    return formatted(out.reshape(*x.shape[:-2], *out.shape[1:]), x)
-
-
-@op(
-    g=lambda g, right, lower: _corner_pick(g, right, lower), right=None, lower=None, name="MaxPool2DWithIndicesBackward"
+_max_corner_values = op_of(pool.max_corner_values, x=None)
+_corner_grad = op_of(
+    pool.corner_pool_grad,
+    g=lambda g, right, lower: _corner_pick(g, right, lower),
+    right=None,
+    lower=None,
+    name="MaxPool2DWithIndicesBackward",
 )
-def _corner_grad(g: Any, right: Any, lower: Any, spatial: tuple[int, int]) -> Any:
-    out = pool.corner_grad(_planes(g, 2), _planes(right, 2), _planes(lower, 2), spatial)
-    return out.reshape(*g.shape[:-2], *spatial)
-
-
-@op(
+_corner_pick = op_of(
+    pool.corner_pick,
     x=lambda g, right, lower, x_shape: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     right=None,
     lower=None,
     name="MaxPoolPick",
 )
-def _corner_pick(x: Any, right: Any, lower: Any) -> Any:
-    out = pool.corner_pick(_planes(x, 2), _planes(right, 2), _planes(lower, 2))
-    return out.reshape(right.shape)
 
 
 def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
@@ -462,7 +402,7 @@ def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tup
     if input._array.dtype.kind not in FLOATS:
         raise refused("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input._array)
     windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
-    out, index = _adaptive_max_pools[n](input, windows)
+    out, index = _adaptive_max_pools[n](input, windows, n == 2)
     return out, index
 
 
@@ -534,7 +474,7 @@ def fractional_max_pool(
             for column, length, k, count in zip(range(n) if n == 3 else (1, 0), shape[-n:], kernel, sizes, strict=True)
         ]
     )
-    out, index = _fractional_pools[n](input, windows)
+    out, index = _fractional_pools[n](input, windows, False)
     return out, index
 
 
@@ -573,33 +513,14 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
 # Averages -----------------------------------------------------------------------------------------
 
 
-def _average_op(name: str, *, keeps_format: bool) -> Any:
-    def _avg_pool(x: Any, windows: Any, divisor: Any) -> Any:
-        windows = _moving(windows, x)
-        n = len(windows)
-        out = pool.average(_planes(x, n), windows, divisor)
-        out = out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
-        return formatted(out, x) if keeps_format else out
-
-    _avg_pool.__name__ = f"_{name}"
-    return op(
-        x=lambda g, x_shape, windows, divisor: _spread(
-            g, windows, tuple(x_shape[len(x_shape) - len(windows) :]), divisor
-        ),
-        name=name,
-    )(_avg_pool)
+def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) -> Any:
+    return _spread(g, windows, tuple(x_shape[len(x_shape) - len(windows) :]), divisor)
 
 
-@op(g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
-def _spread(g: Any, windows: Any, spatial: tuple[int, ...], divisor: Any) -> Any:
-    n = len(windows)
-    out = pool.spread(_planes(g, n), windows, spatial, divisor)
-    return out.reshape(*g.shape[: g.ndim - n], *spatial)
-
-
-_averages = {n: _average_op(f"AvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
-_adaptive_averages = {n: _average_op(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
-_uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_averages = {n: op_named(pool.avg_pool, f"AvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
+_adaptive_averages = {n: op_named(pool.avg_pool, f"AdaptiveAvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
+_spread = op_of(pool.spread, g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
+_uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D") for n in (2, 3)}
 
 
 @functools.lru_cache(256)
@@ -643,7 +564,7 @@ def avg_pool(
     if divisor is None:
         divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
     windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
-    return _averages[n](input, windows, divisor)
+    return _averages[n](input, windows, divisor, n == 2)
 
 
 @public(binds=False, also="nn.functional.avg_pool1d")
@@ -695,11 +616,11 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
         windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
         divisor = math.prod(spatial) // math.prod(sizes)
-        return _adaptive_averages[n](input, windows, divisor)
+        return _adaptive_averages[n](input, windows, divisor, n == 2)
     maps: tuple[Map | None, ...] = tuple(
         [None if length == count else _average_map(length, count) for length, count in zip(spatial, sizes, strict=True)]
     )
-    return _uneven_averages[n](input, maps)
+    return _uneven_averages[n](input, maps, n == 2)
 
 
 @public(binds=False, also="nn.functional.adaptive_avg_pool1d")

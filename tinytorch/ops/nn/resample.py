@@ -30,29 +30,19 @@ def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
     return tuple([None if each is None else each.transposed for each in maps])
 
 
-@op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")
-def resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
-    """Return `x` with a linear map applied along each of its last dimensions; None leaves a dimension unchanged."""
-    n = len(maps)
-    planes = x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
-    out = kernels.apply(planes, maps)
-    return out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+def op_named(kernel: Any, name: str, **facts: Any) -> Any:
+    """Return one of the ops of a kernel, under the name that PyTorch gives a node (without "Backward0")."""
+    made = op(name=name, **facts)(kernel)
+    made.op.name = f"_{name}"
+    return made
 
 
-def resampling(name: str, *, keeps_format: bool = True) -> Any:
-    """Return the op `resample` under the name that PyTorch gives a node.
+def resampling(name: str) -> Any:
+    """Return the op `resample` under the name that PyTorch gives a node."""
+    return op_named(kernels.resample, name, x=lambda g, maps: resample(g, _transposed(maps)))
 
-    Args:
-        name: the node's name, without "Backward0".
-        keeps_format: whether the channels are last in the output's memory if they are last in the input's.
-    """
 
-    def _resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
-        out = resample.op.kernel(x, maps)
-        return formatted(out, x) if keeps_format else out
-
-    _resample.__name__ = f"_{name}"
-    return op(x=lambda g, maps: resample(g, _transposed(maps)), name=name)(_resample)
+resample = op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")(kernels.resample)
 
 
 _NODES = {
@@ -73,7 +63,7 @@ _NODES = {
 
 #: Ops that pad by copies of elements (reflection, replication), for 1, 2 and 3 dimensions.
 borders = {
-    (mode, dims): resampling(f"{stem}Pad{dims}D", keeps_format=mode != "circular")
+    (mode, dims): resampling(f"{stem}Pad{dims}D")
     for mode, stem in (("reflect", "Reflection"), ("replicate", "Replication"), ("circular", "Circular"))
     for dims in (1, 2, 3)
 }
@@ -156,7 +146,7 @@ def upsample(
         else:
             make = kernels.cubic if mode == "bicubic" else kernels.linear
             maps.append(make(length, count, align_corners, factor, kind))
-    return _NODES[mode, n](input, tuple(maps))
+    return _NODES[mode, n](input, tuple(maps), True)
 
 
 # Sampling at a grid -------------------------------------------------------------------------------

@@ -15,11 +15,9 @@ from tinytorch.core.engine import gradients
 from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import dtypes
 from tinytorch.kernels import rnn as kernels
-from tinytorch.kernels.limits import fits
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
@@ -106,28 +104,24 @@ def _gradients_of_composition(
     return [next(found) if need else None for need in needs]
 
 
-def _array(x: Any) -> Any:
-    return None if x is None else x._array
-
-
-def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
-    return [wrap(each) if need and each is not None else None for each, need in zip(arrays, needs, strict=True)]
-
-
 def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str) -> list[Any]:
     """Return the ops of a layer; their nodes have the names of the ops that create the output in PyTorch."""
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
-        op(
+        op_of(
+            layer,
             name=name,
             joint=rule,
             inputs=inputs,
             outputs=1 + len(states),
             residuals=residuals,
             refuses=unless_empty("addmm_impl_cpu_"),
-        )(layer)
+        )
         for name in names
     ]
+
+
+_OF_GRADIENTS = dict.fromkeys(("g_out", "g_h", "x", "w_ih", "w_hh", "matrix"))
 
 
 def _lstm_rule(
@@ -137,21 +131,22 @@ def _lstm_rule(
     if matrix is None:
         tensors = (x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr)
         return _gradients_of_composition(g, needs, _lstm_step, 2, tensors, widths, reverse)
-    arrays = kernels.lstm_grad(
-        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, _array(w_hr),
-        widths, reverse, matrix._array, gates._array, before._array, squashed._array, bounds._array,
-    )  # fmt: skip
-    return _wrapped(arrays, needs)
+    return _lstm_grad(
+        *g, needs, x, w_ih, w_hh, b_ih is not None, w_hr, widths, reverse, matrix, gates, before, squashed, bounds
+    )
 
 
-def _lstm_layer(
-    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, widths: Any, reverse: bool
-) -> Any:
-    return kernels.lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, widths, reverse)
-
-
+_lstm_grad = op_of(
+    kernels.lstm_grad, name="MkldnnRnnLayerBackward", outputs=8, g_c=None, w_hr=None, gates=None, before=None,
+    squashed=None, bounds=None, **_OF_GRADIENTS,
+)  # fmt: skip
 _lstm, _lstm_packed = _layer_ops(
-    _lstm_layer, _lstm_rule, ("h0", "c0"), ("matrix", "gates", "before", "squashed", "bounds"), "MkldnnRnnLayer", "Cat"
+    kernels.lstm_layer,
+    _lstm_rule,
+    ("h0", "c0"),
+    ("matrix", "gates", "before", "squashed", "bounds"),
+    "MkldnnRnnLayer",
+    "Cat",
 )
 
 
@@ -162,20 +157,13 @@ def _gru_rule(
     if matrix is None:
         tensors = (x, h0, w_ih, w_hh, b_ih, b_hh)
         return _gradients_of_composition(g, needs, _gru_step, 1, tensors, widths, reverse)
-    arrays = kernels.gru_grad(
-        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
-        matrix._array, gates._array, new._array,
-    )  # fmt: skip
-    return _wrapped(arrays, needs)
+    return _gru_grad(*g, needs, x, w_ih, w_hh, b_ih is not None, widths, reverse, matrix, gates, new)
 
 
-def _gru_layer(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool) -> Any:
-    return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
-
-
+_gru_grad = op_of(kernels.gru_grad, outputs=6, gates=None, new=None, **_OF_GRADIENTS)
 # A layer for padded sequences, a layer for packed sequences, and a cell.
 _gru, _gru_packed, _gru_cell = _layer_ops(
-    _gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
+    kernels.gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
 )
 
 
@@ -187,24 +175,15 @@ def _rnn_rule(
         step = _relu_step if rectified else _tanh_step
         tensors = (x, h0, w_ih, w_hh, b_ih, b_hh)
         return _gradients_of_composition(g, needs, step, 1, tensors, widths, reverse)
-    arrays = kernels.rnn_grad(
-        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
-        rectified, matrix._array, states._array,
-    )  # fmt: skip
-    return _wrapped(arrays, needs)
+    return _rnn_grad(*g, needs, x, w_ih, w_hh, b_ih is not None, widths, reverse, rectified, matrix, states)
 
 
-def _rnn_layer(
-    x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool, rectified: bool
-) -> Any:
-    return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
-
-
-_rnn, _rnn_packed = _layer_ops(_rnn_layer, _rnn_rule, ("h0",), ("matrix", "states"), "Stack", "Cat")
+_rnn_grad = op_of(kernels.rnn_grad, outputs=6, states=None, **_OF_GRADIENTS)
+_rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, ("h0",), ("matrix", "states"), "Stack", "Cat")
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    op(name="Transpose", view=True, x=lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)), "TransposeBackward1"
+    op_of(kernels.batch_first, name="Transpose", view=True, x=lambda g: _batch_first(g)), "TransposeBackward1"
 )
 
 
@@ -594,19 +573,9 @@ def rnn_relu_cell(
 # Each op is the other's gradient.
 
 
-@op(name="PackPaddedSequence", x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0))
-def packed(x: Any, steps: Any, sequences: Any) -> Any:
-    """Return the elements (count, ...) of x (steps, batch, ...) at these steps of these sequences."""
-    return x[steps, sequences]
-
-
-@op(x=lambda g, steps, sequences: packed(g, steps, sequences))
-def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: float) -> Any:
-    """Return an array of this shape, filled with `value`, with x (count, ...) at these steps of these sequences."""
-    out = np.full_like(x, fits(float(value), dtypes.from_numpy_dtype(x.dtype)), order="C", shape=shape)
-    out[steps, sequences] = x
-    return out
-
-
+packed = op(name="PackPaddedSequence", x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0))(
+    kernels.packed
+)
+padded = op(x=lambda g, steps, sequences: packed(g, steps, sequences))(kernels.padded)
 # PyTorch writes the sequences into parts of the array, one after the other.
 renamed(padded, "CopySlices")

@@ -1,0 +1,48 @@
+"""Embeddings on arrays: look-up of rows, and its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels import parallel
+from tinytorch.kernels.indexing import add_rows, take_rows
+
+Array = Any
+
+
+def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Array:
+    """Return the rows of `weight` at `indices`; the other arguments are for the gradient."""
+    return take_rows(weight, 0, indices)
+
+
+def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale_grad_by_freq: bool) -> Array:
+    """Return the gradient of a weight with `count` rows.
+
+    Args:
+        g: the gradient of the result of `embedding`.
+        count: the number of rows of the weight.
+        indices: those of `embedding`.
+        padding_idx: the row that gets no gradient; negative for none.
+        scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
+    """
+    width = g.shape[-1]
+    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
+    flat = indices.reshape(-1)
+    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each element needs an index
+    for begin in range(0, flat.size, some):
+        add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
+    if scale_grad_by_freq:
+        out /= np.maximum(np.bincount(flat, minlength=count), 1)[:, None]
+    if padding_idx >= 0:
+        out[padding_idx] = 0
+    return out
+
+
+def embedding_factors(rows: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool) -> Array:
+    """Return the factor by which `embedding_grad` multiplied each row that it added, in the dtype of the rows."""
+    factors = (indices != padding_idx).astype(rows.dtype)
+    if scale_grad_by_freq and indices.size:
+        factors /= np.bincount(indices.reshape(-1))[indices]
+    return factors[..., None]

@@ -1,0 +1,223 @@
+"""Elementwise powers, exponentials, logarithms and steps that NumPy lacks, or computes otherwise than PyTorch."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels import activation
+from tinytorch.kernels.activation import widened
+from tinytorch.kernels.checks import refused
+from tinytorch.kernels.parallel import takes_out
+from tinytorch.kernels.special import as_floating
+
+Array = Any
+
+
+def _of_floats(ufunc: Any, name: str, x: Any, y: Any) -> Array:
+    """Return `ufunc(x, y)` of two floating-point operands, with PyTorch's error for integers.
+
+    bfloat16 is computed in float32.
+    """
+    dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+    if dtype.kind == "f":
+        return ufunc(x, y)
+    if dtype.kind != "V":
+        raise refused(name, x)
+    return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
+
+
+def _in_float32(function: Any, *operands: Any) -> Array:
+    """Return a function of one or two arrays or numbers; 16-bit floats are computed in float32."""
+    first = next(each for each in operands if hasattr(each, "dtype"))
+    if first.dtype.itemsize != 2 or first.dtype.kind in "iu":
+        return function(*operands)
+    return function(*[widened(each) if hasattr(each, "dtype") else each for each in operands]).astype(first.dtype)
+
+
+# Powers -------------------------------------------------------------------------------------------
+
+
+def power(a: Any, b: Any) -> Array:
+    """Return `a ** b` of arrays or numbers."""
+    if isinstance(b, (int, float)) and not isinstance(b, bool):
+        if b == 2:
+            return np.square(a)
+        if b == 3:
+            return a * a * a
+        if b == 1:
+            return a.copy()
+        if b == 0:
+            return np.ones_like(a)
+        if a.dtype.kind == "V":
+            return power(a.astype(np.float32), b).astype(a.dtype)
+        if a.dtype.itemsize < 4:  # `np.power`, like C's pow: (-0.0) ** 0.5 is 0
+            wide = np.atleast_1d(a.astype(np.float32))  # (for 0-d arrays and 0.5 NumPy takes the root)
+            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch, too, rounds the exponent)
+            return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
+        if b == 0.5:
+            return np.sqrt(a)
+        if b == -1:
+            return np.reciprocal(a)
+        if b == -2:
+            return np.reciprocal(np.square(a))
+        if b == -0.5:
+            return np.reciprocal(np.sqrt(a))
+    elif getattr(b, "dtype", None) is not None:
+        if b.dtype.kind == "b":
+            raise refused("pow", b)
+        if b.dtype.kind == "V" and not b.ndim and hasattr(a, "dtype"):
+            return power(a, float(b))  # a number that was converted to bfloat16
+        if b.dtype.kind == "i" and np.any(b < 0):
+            # Integers: 1 / a ** -b rounded towards zero, so 0 except where a is 1 or -1.
+            out = np.power(a, np.where(b < 0, b & 1, b))
+            return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
+    return np.power(a, b)
+
+
+def square(a: Array) -> Array:
+    """Return `a * a`; of booleans as integers."""
+    return np.square(a.astype(np.int64) if a.dtype.kind == "b" else a)
+
+
+def rsqrt(a: Array) -> Array:
+    """Return `1 / sqrt(a)`."""
+    return np.reciprocal(np.sqrt(a))
+
+
+def _ldexp(a: Any, b: Any) -> Array:
+    return a * np.exp2(b)
+
+
+ldexp = functools.partial(_in_float32, _ldexp)
+hypot = functools.partial(_of_floats, np.hypot, "hypot_cpu")
+
+
+def frexp(x: Array) -> tuple[Array, Array]:
+    """Return mantissas of magnitude in [0.5, 1), and exponents, which are 0 for infinities and NaN."""
+    mantissa, exponent = np.frexp(widened(x))
+    return mantissa.astype(x.dtype, copy=False), np.where(np.isfinite(x), exponent, 0).astype(np.int32)
+
+
+def power_of_two(x: Array) -> Array:
+    """Return 2 to the power of the exponent that `frexp` gives for x."""
+    return np.exp2(frexp(x)[1].astype(x.dtype))
+
+
+# Logarithms ---------------------------------------------------------------------------------------
+
+logaddexp = functools.partial(_of_floats, np.logaddexp, "logaddexp_cpu")
+logaddexp2 = functools.partial(_of_floats, np.logaddexp2, "logaddexp2_cpu")
+
+
+def xlogy(a: Any, b: Any) -> Array:
+    """Return `a * log(b)`, which is 0 where a is 0."""
+    if isinstance(b, (int, float)):
+        b = np.full_like(a, b)
+    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
+
+
+def _xlog1py(a: Any, b: Any) -> Array:
+    if not hasattr(b, "dtype"):
+        b = a.dtype.type(b)
+    value = a * np.log1p(b)
+    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
+
+
+def _entropy(a: Array) -> Array:
+    positive = a > 0
+    value = -a * np.log(np.where(positive, a, 1))
+    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
+
+
+xlog1py = functools.partial(_in_float32, _xlog1py)
+entropy = functools.partial(_in_float32, _entropy)
+
+
+def logit(x: Array, eps: Any = None) -> Array:
+    """Return `log(x / (1 - x))`; x is first clamped to [eps, 1 - eps], unless `eps` is None or negative."""
+    x = as_floating(x)
+    z = widened(x)
+    if eps is not None and eps >= 0:
+        z = np.where(z < eps, eps, np.where(z > 1 - eps, 1 - eps, z))
+    return np.log(z / (1 - z)).astype(x.dtype)
+
+
+def _log_sums(x: Array, dim: int) -> Array:
+    """Return the logarithms of the cumulative sums of exp(x), accumulated in a wider dtype as in PyTorch."""
+    wide = x.astype(np.float32 if x.dtype.itemsize == 2 else np.float64, copy=False)
+    return np.logaddexp.accumulate(wide, dim).astype(x.dtype, copy=False)
+
+
+def logcumsumexp(x: Array, dim: int) -> Array:
+    """Return the logarithm of the cumulative sum of exp(x) along `dim`."""
+    if x.dtype.kind in "iub":
+        raise refused("logcumsumexp_out_cpu", x)
+    if not x.ndim or not x.size:
+        return x.copy()
+    return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
+
+
+def _signed_sums(weights: Array, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+    """Return exp(b) * cumsum(weights * exp(a)) along `dim`, computed with logarithms to avoid overflow."""
+    flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
+    logs, exponents = np.log(np.abs(weights)) + a, b
+    nothing = logs.dtype.type(-np.inf)
+    positive, negative = (
+        np.exp(_log_sums(np.where(chosen, logs, nothing)[flip], dim)[flip] + exponents)
+        for chosen in (weights > 0, weights < 0)
+    )
+    return positive - negative
+
+
+def sums_after(v: Array, x: Array, out: Array, dim: int) -> Array:
+    """Return for each i the sum over j >= i of v_j exp(x_i - out_j)."""
+    return _signed_sums(v, -out, x, dim, True)
+
+
+def sums_before(v: Array, x: Array, out: Array, dim: int) -> Array:
+    """Return for each j the sum over i <= j of v_i exp(x_i - out_j): the transpose of `sums_after`."""
+    return _signed_sums(v, x, -out, dim, False)
+
+
+# Angles -------------------------------------------------------------------------------------------
+
+
+@takes_out
+def degrees(a: Array, out: Any = None) -> Array:
+    """Return angles in degrees, from radians."""
+    if a.dtype.itemsize < 4:
+        return np.rad2deg(a, out)
+    return np.multiply(a, 180 / math.pi, out)  # (in float32 the last bit of NumPy's factor is wrong)
+
+
+def sinc(a: Array) -> Array:
+    """Return `sin(pi a) / (pi a)`, 1 at 0."""
+    if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
+        return sinc(a.astype(np.float32)).astype(a.dtype)
+    t = a * math.pi
+    return np.where(t == 0, 1, np.sin(t) / t)
+
+
+def angle(a: Array) -> Array:
+    """Return pi for negative numbers, 0 for others, NaN for NaN."""
+    return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+@takes_out
+def relu(a: Array, out: Any = None) -> Array:
+    """Return `max(a, 0)` of numbers, with PyTorch's error for booleans."""
+    if a.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return activation.relu(a) if out is None else activation.relu(a, out=out)
+
+
+def heaviside(x: Array, values: Array) -> Array:
+    """Return 0 where x is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+    return np.where(x == 0, values, (x > 0).astype(x.dtype))
