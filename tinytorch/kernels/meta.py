@@ -35,8 +35,8 @@ class NoData(RuntimeError):
             frame = frame.f_back
         if frame is not None:
             self.add_note(
-                f"{frame.f_code.co_filename}:{frame.f_lineno}: a tensor on the meta device has no numbers. Compute them "
-                "on the CPU (`device='cpu'` where the tensor is created), or after the weights are loaded."
+                f"{frame.f_code.co_filename}:{frame.f_lineno}: a tensor on the meta device has no numbers. Compute "
+                "them on the CPU (`device='cpu'` where the tensor is created), or after the weights are loaded."
             )
 
 
