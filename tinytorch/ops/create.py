@@ -479,8 +479,8 @@ def asarray(
     """Return `obj` as a tensor.
 
     Args:
-        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object that supports the buffer protocol
-            (`bytes` …), whose bytes are read as elements of `dtype`.
+        obj: a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
+            protocol (`bytes` …), whose bytes are read as elements of `dtype`.
         dtype: the element type, by default that of the object.
         copy: True always copies, False never copies, None shares memory where possible.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
@@ -511,7 +511,7 @@ def asarray(
         if requires_grad is None or made.requires_grad == requires_grad:
             return made
         return made.detach().requires_grad_(requires_grad)
-    array = _given_array(obj)
+    array = obj._array if hasattr(obj, "untyped") else _given_array(obj)  # (a storage: its memory is shared)
     if array is None and _has_buffer(obj):
         array = frombuffer(obj, dtype=dtypes.get_default_dtype() if kind is None else kind)._array
     if array is None:
