@@ -389,3 +389,11 @@ def test_deep_copies_share_memory_as_their_originals() -> None:
         return [views, copies, memory, alone, alone.untyped_storage().nbytes()]
 
     same_as_pytorch(program)
+
+
+def test_asarray_of_a_storage_shares_its_memory() -> None:
+    x = tinytorch.arange(4.0)
+    part = tinytorch.asarray(x.untyped_storage()[4:12], dtype=tinytorch.uint8)
+    assert part.shape == (8,) and part.view(tinytorch.float32).tolist() == [1.0, 2.0]
+    part.view(tinytorch.float32)[0] = 7
+    assert x.tolist() == [0.0, 7.0, 2.0, 3.0]

@@ -20,6 +20,7 @@ from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
 
@@ -244,7 +245,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
-        return constant(np.ones(shape, kind))
+        return constant(np.ones_like(root._array) if isinstance(root, Tensor) else np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g._array.shape != shape:
@@ -556,6 +557,10 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._requires_grad and not value.dtype.is_floating_point:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    if is_meta(value._array) is not is_meta(self._array):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
     self._array = value._array
 
 

@@ -48,6 +48,7 @@ from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.dtypes import FLOATS, get_default_dtype, number
+from tinytorch.kernels.meta import MetaArray, NoData, NotCopied, is_meta, on_zeros
 from tinytorch.kernels.programs import as_array
 
 _F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
@@ -380,6 +381,16 @@ class _Text:
         """Convert NumPy's errors to PyTorch's classes and messages."""
         self.put(0, "except (ValueError, TypeError) as error:")
         self.put(1, f"raise translated(OP, {self.values}, error) from None")
+        self.without_data()
+
+    def without_data(self) -> None:
+        """Call the kernel on zeros, if it reads elements of arrays without data."""
+        facts = self.facts
+        if facts.form == WRITING:
+            self.put(0, "except NoData:\n    if not is_meta(arrays[0]):\n        raise")
+        else:
+            arrays = "arrays" if facts.form == IN_PLACE and not facts.operands else self.tuple_of_arrays()
+            self.put(0, f"except NoData:\n    array = without_data(OP, {arrays})")
 
     def unwrap_operand(self) -> None:
         """Set `x` to the array of the operand of a unary ufunc."""
@@ -396,6 +407,7 @@ class _Text:
         self.put(0, "try:\n    if x.size < parallel.LARGE:\n        array = KERNEL(x)")
         self.put(1, "else:\n    array = parallel.blockwise(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
+        self.without_data()
 
     def unwrap_operands(self, indent: int) -> None:
         """Set `x` and `y` to the operands of a binary ufunc: arrays of one dtype, or a number."""
@@ -447,7 +459,7 @@ class _Text:
 
     def wrap(self) -> None:
         """Return the array as a tensor, with a node if it requires grad."""
-        self.put(0, "if type(array) is not ndarray:\n    array = as_array(array)")
+        self.put(0, f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)")
         self.tell("computed", "[array]")
         self.put(0, *self.new_tensor("USUAL"))
         if self.facts.records:
@@ -462,7 +474,8 @@ class _Text:
         facts, hidden = self.facts, self.facts.residuals
         outputs = f"results[:-{hidden}]" if hidden else "results" if facts.outputs != 1 else "(results,)"
         self.put(0, "results, outs, arrays = array, [], []", f"for array in {outputs}:")
-        self.put(1, "if type(array) is not ndarray:\n    array = as_array(array)")
+        self.put(1, "if type(array) is not ndarray:")
+        self.put(2, f"array = unusual(OP, {self.tuple_of_arrays()}, array, len(arrays))")
         self.put(2, "if array is None:\n    arrays.append(None)\n    outs.append(None)\n    continue")
         self.put(1, "arrays.append(array)")
         self.put(1, *self.new_tensor("SEVERAL" if facts.outputs != 1 else "USUAL"), "outs.append(out)")
@@ -715,6 +728,47 @@ def _cast(x: Any, numpy_dtype: Any) -> Any:
     return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
 
 
+def unusual(made: Op, arrays: tuple[Any, ...], array: Any, k: int = 0) -> Any:
+    """Return a result of a kernel that is not exactly an `ndarray`: a scalar of NumPy as an array.
+
+    Of a small array without data the strides are those that the kernel gives an array of zeros, since rules of NumPy's
+    functions do not tell them for dimensions of one element.
+
+    Args:
+        made: the op.
+        arrays: the arguments of the kernel.
+        array: the result; of several, the one with number `k`.
+
+    Raises:
+        RuntimeError: a tensor on the meta device meets one on the CPU that is neither 0-d nor an index.
+    """
+    if type(array) is not MetaArray:
+        return np.asarray(array) if isinstance(array, np.generic) else array
+    inputs = [arrays[i] for i in made.inputs]
+    on_cpu = [type(x) is np.ndarray and x.ndim > 0 and x.dtype.kind in FLOATS for x in inputs]
+    if any(on_cpu) and any(map(is_meta, inputs)):
+        raise RuntimeError(f"{made.name}: Tensor on device cpu is not on the expected device meta!")
+    if array.size <= SMALL and all([x.size <= SMALL for x in inputs if is_meta(x)]):
+        results = without_data(made, arrays)
+        return results[k] if isinstance(results, (tuple, list)) else results
+    return array
+
+
+def without_data(made: Op, arrays: Any) -> Any:
+    """Return what a kernel that reads elements returns for zeros, as arrays without data.
+
+    Raises:
+        NotImplementedError: the shape of the result depends on the elements.
+    """
+    if made.data_dependent:
+        raise NotCopied(
+            f"{made.name}: the shape of the result depends on the elements, and a tensor on the meta device has none"
+        )
+    count = made.positional
+    named = dict(zip(made.arguments[count:], arrays[count:], strict=True))
+    return on_zeros(made.kernel, tuple(arrays[:count]), named)
+
+
 def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
     """Return NumPy's error with PyTorch's class and message; PyTorch's own errors are returned unchanged."""
     text = str(error)
@@ -742,6 +796,8 @@ def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
     return f"{name}: shapes {', '.join(str(list(shape)) for shape in shapes)} cannot be broadcast together"
 
 
+#: The largest arrays without data for which kernels run on zeros.
+SMALL = 2**12
 #: The globals of the texts.
 _SCOPE = {
     "__name__": __name__,  # by which warnings of NumPy are filtered
@@ -754,5 +810,6 @@ _SCOPE = {
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
-    "supplied": supplied, "translated": translated,
+    "NoData": NoData, "is_meta": is_meta, "supplied": supplied, "translated": translated, "unusual": unusual,
+    "without_data": without_data,
 }  # fmt: skip

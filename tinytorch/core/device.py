@@ -15,7 +15,7 @@ _KINDS = (
 
 
 class device:
-    """Where a tensor lives: `device("cpu")`. Other devices have names here, but no memory yet.
+    """Where a tensor lives: `device("cpu")`, or `device("meta")` for tensors without data. Others have names alone.
 
     As a context manager it is the default device in a `with` block.
 
@@ -85,8 +85,7 @@ class device:
         return (device, (str(self),))
 
     def __enter__(self) -> device:
-        as_device(self)
-        _defaults.append(self)
+        _defaults.append(as_device(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -95,6 +94,7 @@ class device:
 
 
 cpu = device("cpu")
+meta = device("meta")
 _defaults = [cpu]  # the default device, and those of the `with` blocks inside
 
 
@@ -105,13 +105,11 @@ def get_default() -> device:
 
 def set_default(value: Any) -> None:
     """Make `value` the device of new tensors outside of `with` blocks; None for the CPU."""
-    wanted = cpu if value is None else device(value)
-    as_device(wanted)
-    _defaults[0] = wanted
+    _defaults[0] = as_device(value)
 
 
 def as_device(value: Any) -> device:
-    """Return the device that tensors can be put on; a clear error for every one but the CPU.
+    """Return the device that tensors can be put on: the CPU, or "meta"; a clear error for every other one.
 
     Raises:
         AssertionError: there is no CUDA here, in PyTorch's class.
@@ -123,12 +121,19 @@ def as_device(value: Any) -> device:
     wanted = value if isinstance(value, device) else device(value)
     if wanted.type == "cpu":
         return cpu
+    if wanted.type == "meta":
+        return meta
     if wanted.type == "cuda":
         raise AssertionError(
             "Torch not compiled with CUDA enabled: tinytorch runs on the CPU. Ask cuda.is_available() first, or use "
             "device='cpu'."
         )
     raise RuntimeError(f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'")
+
+
+def chosen(value: Any) -> device:
+    """Return the device of a new tensor, given the argument `device` of the function that creates it."""
+    return _defaults[-1] if value is None else as_device(value)
 
 
 def keep_freed_memory() -> None:

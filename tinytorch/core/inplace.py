@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, expanded, follow, move_retained, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.meta import NotCopied, is_meta
 
 
 def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
@@ -63,6 +64,8 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
         value = values[i]
         if isinstance(value, Tensor):
             array = arrays[i] = value._array
+            if is_meta(array) and not is_meta(x._array):
+                raise NotCopied
             if i and on_one_memory(value, x):
                 if reads[i] != "any":
                     check_overlap(x._array, array, reads[i] == "same")

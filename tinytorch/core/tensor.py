@@ -6,10 +6,11 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tinytorch.core import graph
-from tinytorch.core.device import cpu, device
+from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import local
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.meta import MetaArray
 
 if TYPE_CHECKING:
     from tinytorch.core.view import View
@@ -121,8 +122,9 @@ class Tensor:
     __module__ = "tinytorch"  # where users find it
     __array_priority__ = 1000  # `ndarray * tensor` is Tensor's to answer
 
-    is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_xpu = is_mkldnn = is_nested = property(lambda _: False)
-    is_cpu = property(lambda _: True)
+    is_cuda = is_sparse = is_quantized = is_mps = is_xpu = is_mkldnn = is_nested = property(lambda _: False)
+    is_cpu = property(lambda self: type(self._array) is not MetaArray)
+    is_meta = property(lambda self: type(self._array) is MetaArray)
     layout = property(lambda _: strided)
     names: Any = None
 
@@ -138,8 +140,8 @@ class Tensor:
 
     @property
     def device(self) -> device:
-        """Where the elements live."""
-        return cpu
+        """Where the elements live: on the CPU, or "meta" if there are none."""
+        return meta if type(self._array) is MetaArray else cpu
 
     def _bump(self) -> None:
         """Count a write to `_array` that was not an op (optimizers, random fills)."""

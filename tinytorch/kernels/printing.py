@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.meta import is_meta
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -74,6 +75,7 @@ def printoptions(**options: Any) -> Iterator[None]:
     Example:
         >>> import numpy as np
         >>> from tinytorch.kernels import dtypes
+    from tinytorch.kernels.meta import is_meta
         >>> from tinytorch.kernels.printing import format_tensor, printoptions
         >>> with printoptions(precision=1):
         ...     print(format_tensor(np.array([0.25]), dtypes.float64))
@@ -112,12 +114,17 @@ def format_tensor(
     Example:
         >>> import numpy as np
         >>> from tinytorch.kernels import dtypes
+    from tinytorch.kernels.meta import is_meta
         >>> format_tensor(np.array([1.0, 2.5]), dtypes.float64, requires_grad=True)
         'tensor([1.0000, 2.5000], dtype=torch.float64, requires_grad=True)'
     """
     prefix = name + "("
     suffixes = [] if device is None else [f"device='{device}'"]
-    if array.size == 0:
+    if is_meta(array):
+        text = "..."
+        suffixes = ["device='meta'", f"size={array.shape}"]
+        explicit = dtype is not dtypes.get_default_dtype()  # no element hints at the type
+    elif array.size == 0:
         text = "[]" if contents is None else contents
         if array.ndim != 1:
             suffixes.append(f"size={array.shape}")

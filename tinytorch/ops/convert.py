@@ -7,10 +7,11 @@ import functools
 from typing import Any
 
 from tinytorch.core.device import as_device
+from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import members, pointwise, public
@@ -112,12 +113,31 @@ def to(
             )
         copy = rest[1] if len(rest) > 1 else copy
     if other is not None:
-        dtype = other.dtype
-    as_device(device)
+        dtype, device = other.dtype, other.device
+    if device is not None:
+        input = _moved(input, as_device(device))
     kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
     if memory_format is not None:
         return _in_format(input, kind, memory_format, copy)
     return _converter(kind)(input) if copy or kind is not input.dtype else input
+
+
+@op(meta.like, name="ToCopy", x=lambda g: g.cpu())
+def _without_data(x: Any) -> Any:
+    """Return a tensor like `x` on the meta device."""
+
+
+def _moved(input: Tensor, device: Device) -> Tensor:
+    """Return the tensor on a device.
+
+    Raises:
+        NotImplementedError: a tensor on the meta device has no elements that could be copied to the CPU.
+    """
+    if input.device == device:
+        return input
+    if device is cpu_device:
+        raise meta.NotCopied
+    return _without_data(input)
 
 
 @public("", method="type_as")
@@ -134,12 +154,13 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @public("", method="cpu")
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """Return the tensor itself: it is on the CPU.
+    """Return the tensor itself, which is on the CPU; NotImplementedError for a tensor on the meta device.
 
     Example:
         >>> torch.ones(2).cpu()
         tensor([1., 1.])
     """
+    self = _moved(self, cpu_device)
     return self if memory_format is None else _in_format(self, self.dtype, memory_format)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.device import as_device
+from tinytorch.core.device import chosen, cpu
+from tinytorch.core.device import device as Device
 from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
-from tinytorch.kernels import dtypes, places
+from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.ops.register import public
@@ -91,10 +92,11 @@ def blank(
     Raises:
         RuntimeError: the dtype of `out` is not `dtype`; `out` requires grad; `requires_grad` is set for integers.
     """
-    if device is not None or layout is not None:
-        check_options(device, layout)
+    on = checked_device(device, layout)
     if out is None:
         kind = (dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)).numpy
+        if on is not cpu:
+            return finished(_allocate(shape, kind, memory_format, meta.empty), requires_grad)
         array = np.empty(shape, kind) if memory_format is None else _allocate(shape, kind, memory_format)
         return finished(array, requires_grad)
     if not isinstance(out, Tensor):
@@ -150,21 +152,20 @@ def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
         view.array = x._array
 
 
-def check_options(device: Any, layout: Any) -> None:
-    """Raise an error for an unsupported device or layout."""
-    if device is not None:
-        as_device(device)
+def checked_device(device: Any, layout: Any = None) -> Device:
+    """Return the device of a new tensor; raise an error for an unsupported device or layout."""
     if layout is not None and str(layout) != "torch.strided":
         raise NotImplementedError(f"tinytorch has strided tensors only, not {layout}")
+    return chosen(device)
 
 
-def finished(array: Array, requires_grad: bool = False) -> Tensor:
-    """Return `array` as a new leaf.
+def finished(array: Array, requires_grad: bool = False, on: Device = cpu) -> Tensor:
+    """Return `array` as a new leaf on a device.
 
     Raises:
         RuntimeError: `requires_grad` for a dtype that cannot have gradients.
     """
-    made: Tensor = wrap(array)
+    made: Tensor = wrap(array if on is cpu or meta.is_meta(array) else meta.like(array))
     if requires_grad:
         if not made.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -174,17 +175,17 @@ def finished(array: Array, requires_grad: bool = False) -> Tensor:
     return made
 
 
-def _allocate(shape: tuple[int, ...], kind: Any, memory_format: Any = None) -> Array:
+def _allocate(shape: tuple[int, ...], kind: Any, memory_format: Any = None, empty: Any = np.empty) -> Array:
     """Return an uninitialized array of `shape` in PyTorch's memory format (None: contiguous)."""
     name = str(memory_format)
     if name == "torch.channels_last" or name == "torch.channels_last_3d":
         rank = 4 if name == "torch.channels_last" else 5
         if len(shape) != rank:
             raise RuntimeError(f"required rank {rank} tensor to use {name[6:]} format")
-        return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
+        return np.moveaxis(empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
     if memory_format is not None and name not in ("torch.contiguous_format", "torch.preserve_format"):
         raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
-    return np.empty(shape, kind)
+    return empty(shape, kind)
 
 
 def blank_like(
@@ -197,13 +198,16 @@ def blank_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Return an uninitialized tensor with the shape, dtype and dimension order in memory of `input`."""
-    check_options(device, layout)
+    on = checked_device(input.device if device is None and isinstance(input, Tensor) else device, layout)
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     array = input._array
+    if (on is cpu) is meta.is_meta(array):  # the array in the same layout on the other device
+        array = meta.like(array) if on is not cpu else array.view(np.ndarray)
     kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
     if memory_format is not None and str(memory_format) != "torch.preserve_format":
-        return finished(_allocate(array.shape, kind, memory_format), requires_grad)
+        empty = np.empty if on is cpu else meta.empty
+        return finished(_allocate(array.shape, kind, memory_format, empty), requires_grad)
     # An expanded dimension (stride 0) has no position in the memory order; PyTorch makes the result contiguous.
     expanded = 0 in array.strides and array.size > 1
     return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
@@ -256,10 +260,10 @@ def tensor(
         >>> torch.tensor(1.5, dtype=torch.float64)
         tensor(1.5000, dtype=torch.float64)
     """
-    check_options(device, None)
+    on = checked_device(device)
     if isinstance(data, Tensor):
         _warn_copy("torch.tensor(sourceTensor)")
-    return finished(_copied(data, dtype), requires_grad)
+    return finished(_copied(data, dtype), requires_grad, on)
 
 
 def _warn_copy(call: str) -> None:
@@ -449,17 +453,17 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
         >>> array
         array([1., 0.])
     """
-    check_options(device, None)
+    on = checked_device(device)
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
-        return data if kind is None or kind is data.dtype else data.to(kind)
+        return data.to(device, kind) if device is not None else data if kind is None else data.to(kind)
     array = _given_array(data)
     if array is None:
-        return finished(_copied(data, kind))
+        return finished(_copied(data, kind), on=on)
     if isinstance(data, np.generic):
         array = array.copy()
     _warn_read_only(array)
-    return finished(array if kind is None else array.astype(kind.numpy, copy=False))
+    return finished(array if kind is None else array.astype(kind.numpy, copy=False), on=on)
 
 
 @public(listed=False)
@@ -475,8 +479,8 @@ def asarray(
     """Return `obj` as a tensor.
 
     Args:
-        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object that supports the buffer protocol
-            (`bytes` …), whose bytes are read as elements of `dtype`.
+        obj: a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
+            protocol (`bytes` …), whose bytes are read as elements of `dtype`.
         dtype: the element type, by default that of the object.
         copy: True always copies, False never copies, None shares memory where possible.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
@@ -488,10 +492,10 @@ def asarray(
         >>> torch.asarray([1.0, 2.0])
         tensor([1., 2.])
     """
-    check_options(device, None)
+    on = checked_device(device)
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(obj, Tensor):
-        made = obj
+        made = obj if device is None else obj.to(device)
         if kind is not None and kind is not obj.dtype:
             if copy is False:
                 raise _no_alias(obj.dtype, kind)
@@ -507,13 +511,13 @@ def asarray(
         if requires_grad is None or made.requires_grad == requires_grad:
             return made
         return made.detach().requires_grad_(requires_grad)
-    array = _given_array(obj)
+    array = obj._array if hasattr(obj, "untyped") else _given_array(obj)  # (a storage: its memory is shared)
     if array is None and _has_buffer(obj):
         array = frombuffer(obj, dtype=dtypes.get_default_dtype() if kind is None else kind)._array
     if array is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return finished(_copied(obj, kind), bool(requires_grad))
+        return finished(_copied(obj, kind), bool(requires_grad), on)
     own = dtypes.from_numpy_dtype(array.dtype)
     if kind is not None and kind is not own:
         if copy is False:
@@ -523,7 +527,7 @@ def asarray(
         array = array.copy()
     else:
         _warn_read_only(array)
-    return finished(array, bool(requires_grad))
+    return finished(array, bool(requires_grad), on)
 
 
 def _no_alias(own: Dtype, kind: Dtype) -> ValueError:
@@ -678,8 +682,7 @@ def zeros(
                 [0, 0, 0]])
     """
     shape = shape_of("zeros", sizes, size)
-    if out is None:  # np.zeros allocates zeroed memory
-        check_options(device, layout)
+    if out is None and checked_device(device, layout) is cpu:  # np.zeros allocates zeroed memory
         kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         return finished(np.zeros(shape, kind.numpy), requires_grad)
     made = blank(shape, out, dtype, device, layout)
@@ -889,7 +892,8 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
         pin_memory: bool = False,
     ) -> Tensor:
         kind = self.dtype if dtype is None else dtype
-        made = blank(shape_of(name, sizes, size), None, kind, device, layout, requires_grad)
+        on = self.device if device is None else device
+        made = blank(shape_of(name, sizes, size), None, kind, on, layout, requires_grad)
         return made if value is None else _filled(made, value)
 
     new.__name__ = new.__qualname__ = name
@@ -929,7 +933,8 @@ def new_full(
     """
     value = number("new_full", "fill_value", 2, fill_value)
     kind = self.dtype if dtype is None else dtype
-    return _filled(blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value)
+    on = self.device if device is None else device
+    return _filled(blank(shape_of("new_full", (size,)), None, kind, on, layout, requires_grad), value)
 
 
 @public("", method="new_tensor", listed=False)
@@ -950,7 +955,7 @@ def new_tensor(
         >>> torch.zeros(1).new_tensor([1, 2])
         tensor([1., 2.])
     """
-    check_options(device, layout)
+    on = checked_device(self.device if device is None else device, layout)
     if isinstance(data, Tensor):
         _warn_copy("tensor.new_tensor(sourceTensor)")
-    return finished(_copied(data, self.dtype if dtype is None else dtype), requires_grad)
+    return finished(_copied(data, self.dtype if dtype is None else dtype), requires_grad, on)

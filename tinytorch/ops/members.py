@@ -210,6 +210,8 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 @public("", method="pin_memory")
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Raise RuntimeError, as PyTorch does without a GPU to pin for."""
+    if self.is_meta:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.device import as_device
+from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
-from tinytorch.kernels import dtypes, places
-from tinytorch.ops.create import _given_array, check_options, finished, shape_of
+from tinytorch.kernels import dtypes, meta, places
+from tinytorch.ops.create import _given_array, checked_device, finished, shape_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import is_contiguous, reshape, stride
 from tinytorch.ops.storage import Array, TypedStorage, UntypedStorage, _is_mapped, _mapped, _shared
@@ -248,6 +248,8 @@ def share_memory_(self: Tensor) -> Tensor:
         >>> torch.zeros(2).share_memory_().is_shared()
         True
     """
+    if meta.is_meta(self._array):
+        raise RuntimeError("_share_fd_: only available on CPU")
     if not is_shared(self):
         if self._view is not None:
             raise NotImplementedError(
@@ -300,7 +302,7 @@ def from_file(
         tensor([1., 2.])
         tensor([1., 2.])
     """
-    check_options(device, layout)
+    checked_device("cpu", layout)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     memory = _mapped(filename, shared, int(size or 0) * kind.itemsize)
     return finished(memory.view(kind.numpy), requires_grad)
@@ -330,7 +332,7 @@ def empty_strided(
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
-    check_options(device, layout)
+    on = checked_device(device, layout)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     shape, strides = _ints(size), _ints(stride)
     if len(shape) != len(strides):
@@ -339,6 +341,8 @@ def empty_strided(
         )
     if min((*shape, *strides), default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
+    if on is not cpu:
+        return finished(meta.empty(shape, kind.numpy, tuple([step * kind.itemsize for step in strides])), requires_grad)
     memory = np.empty(places.end((shape, strides, 0)), kind.numpy)
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 

@@ -31,6 +31,7 @@ from tinytorch.kernels import random as kernels
 from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
+from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
@@ -50,6 +51,8 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device: Device = as_device(device)
+        if self.device.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         self._source = kernels.Source(67280421310721)  # PyTorch's seed of a new generator
 
     def manual_seed(self, seed: int) -> Generator:
@@ -298,7 +301,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
     tensors = (x, *inputs)
     edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)
-    if x._array.size:
+    if x._array.size and not is_meta(x._array):
         with args[0].lock:
             kernel(x._array, *args)
     x._bump()
@@ -311,7 +314,7 @@ def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: 
     """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
     if not new or local.state.modes is not None:
         return _fill(made, x, kernel, *args)
-    if x._array.size:
+    if x._array.size and not is_meta(x._array):
         with args[0].lock:
             kernel(x._array, *args)
     return x

@@ -15,7 +15,7 @@ from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
-from tinytorch.ops.create import Array, _is_size, blank, check_options, finished, number
+from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, number
 from tinytorch.ops.register import no_such_call, public
 
 
@@ -390,11 +390,11 @@ def _triangle(
     name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
 ) -> Tensor:
     """Return the row and column indices that `find` computes, stacked as one (2, N) tensor."""
-    check_options(device, layout)
+    on = checked_device(device, layout)
     for what, value in (("row", row), ("col", col)):
         if value < 0:
             raise RuntimeError(f"{what} must be non-negative, got {value}")
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if kind not in (dtypes.int64, dtypes.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
-    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad)
+    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad, on)

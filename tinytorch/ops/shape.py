@@ -15,7 +15,7 @@ from tinytorch.core.mode import traced_as
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
-from tinytorch.kernels import dtypes, places
+from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of, renamed
@@ -927,7 +927,7 @@ def data_ptr(input: Tensor) -> int:
         >>> x[1:].data_ptr() - x.data_ptr()
         8
     """
-    return int(input._array.__array_interface__["data"][0])
+    return 0 if meta.is_meta(input._array) else int(input._array.__array_interface__["data"][0])
 
 
 @public(method=True)

@@ -10,11 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinytorch.core.device import cpu, device
+from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
-from tinytorch.ops.create import check_options
+from tinytorch.kernels.meta import empty, is_meta
+from tinytorch.ops.create import checked_device
 from tinytorch.ops.register import public
 
 __all__ = [
@@ -48,14 +49,14 @@ class _Storage:
 
     @property
     def device(self) -> device:
-        """The device of the storage: the CPU."""
-        return cpu
+        """The device of the storage."""
+        return meta if is_meta(self._array) else cpu
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
     def get_device(self) -> int:
-        """Return -1, the device index of the CPU."""
+        """Return -1, the device index of a device without numbers."""
         return -1
 
     def tolist(self) -> list[Any]:
@@ -122,6 +123,8 @@ class _Storage:
             True
         """
         memory = self.untyped()._array
+        if is_meta(memory):
+            return 0
         return int(memory.__array_interface__["data"][0]) if memory.size else 0
 
     def is_shared(self) -> bool:
@@ -160,14 +163,14 @@ class UntypedStorage(_Storage):
     filename: str | None = None
 
     def __init__(self, *args: Any, device: Any = None) -> None:
-        check_options(device, None)
+        on = checked_device(device)
         if len(args) > 1:
             raise TypeError("UntypedStorage() takes a size or a sequence of bytes")
         content = args[0] if args else 0
         if isinstance(content, (int, np.integer)):
             if content < 0:
                 raise RuntimeError(f"Storage size calculation overflowed with sizes=[{int(content)}]")
-            self._array: Array = np.empty(int(content), np.uint8)
+            self._array: Array = (np.empty if on is cpu else empty)((int(content),), np.uint8)
         else:
             self._array = np.array(content, dtype=np.uint8)
 
@@ -287,18 +290,23 @@ class UntypedStorage(_Storage):
         return "torch.storage.UntypedStorage"
 
     def __repr__(self) -> str:
-        return _listed(self._array, f"UntypedStorage(device=cpu) of size {self._array.size}")
+        return _listed(self._array, f"UntypedStorage(device={self.device}) of size {self._array.size}")
 
     __str__ = __repr__
 
 
 def _listed(array: Array, name: str) -> str:
     """Return the repr of a storage: one element per line, above 1000 only the first and last three."""
-    if array.size > 1000:
+    if is_meta(array):
+        shown = ["..."]
+    elif array.size > 1000:
         shown = [*array[:3].tolist(), "...", *array[-3:].tolist()]
     else:
         shown = array.tolist()
-    return "\n".join(f" {each}" for each in shown) + f"\n[torch.storage.{name}]"
+    return (
+        "\n".join(f" {each}" if each != "..." or len(shown) > 1 else each for each in shown)
+        + f"\n[torch.storage.{name}]"
+    )
 
 
 class _Named(type):
@@ -352,7 +360,7 @@ class TypedStorage(_Storage):
         device: Any = None,
         _internal: bool = False,
     ) -> None:
-        check_options(device, None)
+        checked_device(device)
         self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         if wrap_storage is not None:
             if args:
@@ -453,7 +461,9 @@ class TypedStorage(_Storage):
         return f"torch.{self.pickle_storage_type()}"
 
     def __repr__(self) -> str:
-        return _listed(self._array, f"TypedStorage(dtype={self.dtype}, device=cpu) of size {self._array.size}")
+        return _listed(
+            self._array, f"TypedStorage(dtype={self.dtype}, device={self.device}) of size {self._array.size}"
+        )
 
     __str__ = __repr__
 

@@ -12,6 +12,7 @@ import numpy as np
 from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
+from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.register import members
 
 
@@ -38,7 +39,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         ('torch.FloatTensor', tensor([0]))
     """
     if dtype is None:
-        return f"torch.{self.dtype.tensor_name}Tensor"
+        return f"torch.{'meta.' * is_meta(self._array)}{self.dtype.tensor_name}Tensor"
     return self.to(named_type(dtype))
 
 
@@ -55,6 +56,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
         >>> torch.arange(3).numpy()
         array([0, 1, 2])
     """
+    if is_meta(self._array):
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
     if self.requires_grad and not force and local.state.grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     tell_of_reading(self)
@@ -151,7 +156,7 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._array.ndim == 0 and type(self) is Tensor:
+    if self._array.ndim == 0 and type(self) is Tensor and not is_meta(self._array):
         return self.item().__format__(spec)
     return object.__format__(self, spec)
 
@@ -180,6 +185,8 @@ def _dir(self: Tensor) -> Iterable[str]:
 
 def _copied(array: Any, memo: dict[int, Any]) -> Any:
     """Return a deep copy of an array; copies of arrays that share memory share memory, too."""
+    if is_meta(array):
+        return copy.deepcopy(array, memo)
     whole = array
     while type(getattr(whole, "base", None)) is np.ndarray:
         whole = whole.base

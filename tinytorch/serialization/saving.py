@@ -109,6 +109,7 @@ class _Global:
 
 _REBUILD_TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_UNSIGNED = _Global("torch._utils", "_rebuild_tensor_v3")
+_REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
@@ -161,11 +162,8 @@ class _Pickler(pickle._Pickler):
                 return _REBUILD_PARAMETER, arguments
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
         if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
-            storage, offset, strides = self.locate(obj._array)
-            rebuild, arguments = _REBUILD_TENSOR, (
-                storage, offset, tuple(obj._array.shape), strides, obj.requires_grad, OrderedDict()
-            )  # fmt: skip
-            if obj.dtype in dtypes.UNSIGNED:  # PyTorch has no typed storages for them
+            rebuild, arguments = self.tensor(obj)
+            if obj.dtype in dtypes.UNSIGNED and not obj.is_meta:  # PyTorch has no typed storages for them
                 rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
             if kind is Tensor and not obj.__dict__:
                 return rebuild, arguments
@@ -178,6 +176,14 @@ class _Pickler(pickle._Pickler):
         if kind is layout:
             return _GET_LAYOUT, (repr(obj),)
         return NotImplemented
+
+    def tensor(self, x: Tensor) -> tuple[_Global, tuple[Any, ...]]:
+        """Return the function and arguments that rebuild a tensor."""
+        shape = tuple(x._array.shape)
+        if x.is_meta:
+            return _REBUILD_META, (x.dtype, shape, _element_strides(x._array), x.requires_grad)
+        storage, offset, strides = self.locate(x._array)
+        return _REBUILD_TENSOR, (storage, offset, shape, strides, x.requires_grad, OrderedDict())
 
     def locate(self, array: np.ndarray[Any, Any]) -> tuple[Any, int, tuple[int, ...]]:
         """Return the storage of `array`, its offset, and its strides in elements."""

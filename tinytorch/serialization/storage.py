@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from tinytorch.core.device import device
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, meta
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _Archive, _damaged
 
@@ -109,8 +109,12 @@ class _StorageReader:
         if type(numel) is not int or numel < 0:
             raise pickle.UnpicklingError(f"storage {key} has an impossible length: {reprlib.repr(numel)}")
         if key not in self.loaded:
-            read = self.read(kind.dtype, key, numel)
-            self.loaded[key] = (read, self.restore(read, location))
+            if str(self.map_location) == "meta":  # nothing is read
+                read = restored = Storage(meta.empty((numel,), kind.dtype.numpy), kind.dtype, key)
+            else:
+                read = self.read(kind.dtype, key, numel)
+                restored = self.restore(read, location)
+            self.loaded[key] = (read, restored)
         read, restored = self.loaded[key]
         if read.dtype is not kind.dtype or read.array.size != numel:
             raise RuntimeError(_damaged(f"storage {key} is described in two ways"))

@@ -19,7 +19,7 @@ import numpy as np
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, meta
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged
@@ -48,6 +48,8 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tens
     if not needed:
         return cast(Tensor, wrap(np.empty(shape, array.dtype)))
     steps = tuple(stride * size for stride in strides)
+    if meta.is_meta(array):
+        return cast(Tensor, wrap(meta.empty(tuple(shape), array.dtype, steps)))
     memory = array.view(np.uint8)  # bfloat16 arrays do not support the buffer protocol
     view: np.ndarray[Any, Any] = np.ndarray(shape, array.dtype, memory.data, offset * size, steps)
     return cast(Tensor, wrap(view))
@@ -66,6 +68,14 @@ def _rebuild_tensor_v3(storage: Any, *arguments: Any) -> Tensor:
     if type(storage) is not UntypedStorage or kind not in dtypes.ALL:
         raise pickle.UnpicklingError("a tensor is not described by bytes and a dtype")
     return _rebuild_tensor_v2(TypedStorage(wrap_storage=storage, dtype=kind), *others)
+
+
+def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    if dtype not in dtypes.ALL or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
+        raise pickle.UnpicklingError("a tensor on the meta device is not described by a dtype and whole numbers")
+    tensor = wrap(meta.empty(tuple(size), dtype.numpy, tuple([step * dtype.itemsize for step in stride])))
+    tensor.requires_grad = requires_grad
+    return cast(Tensor, tensor)
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
@@ -148,6 +158,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta_tensor,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,

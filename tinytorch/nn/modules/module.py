@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core.device import as_device
+from tinytorch.core.device import as_device, cpu
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules import _conversion
@@ -727,13 +727,14 @@ class Module(Hooking, Saving):
             if param is None:
                 continue
             with no_grad():
-                if overwrite:
-                    converted = Parameter(fn(param), param.requires_grad)
+                data = fn(param)
+                if overwrite or data.is_meta is not param.is_meta:
+                    converted = Parameter(data, param.requires_grad)
                     if param.grad is not None:
                         converted.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
                     self._parameters[name] = converted
                     continue
-                param.data = fn(param)  # (optimizers reference the parameter object)
+                param.data = data  # (optimizers reference the parameter object)
                 if param.grad is not None:
                     param.grad.data = fn(param.grad)
         for name, buffer in self._buffers.items():
@@ -764,6 +765,11 @@ class Module(Hooking, Saving):
         memory_format = kwargs.get("memory_format")
 
         def converted(t: Tensor) -> Tensor:
+            if t.is_meta and device == cpu:
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
             new_dtype = dtype if t.is_floating_point() else None
             if memory_format is not None and t.dim() in (4, 5):
                 return t.to(device, new_dtype, non_blocking, memory_format=memory_format)

@@ -1,0 +1,217 @@
+"""Tensors on the meta device: every sample has the shape, strides, dtype and graph of the real call, and no numbers."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle, torch
+from tests.samples import Sample
+from tests.test_ops import SAMPLES, converted, function, strided, tensors_in
+from tinytorch import nn
+from tinytorch.core import call
+from tinytorch.kernels.meta import MetaArray, NoData
+
+#: Functions that depend on the elements, so that PyTorch cannot run them on the meta device either; and copies.
+OF_ELEMENTS = """
+    allclose argwhere bincount cov equal histogram histogramdd linalg.lstsq masked_select nonzero repeat_interleave
+    nn.functional.gaussian_nll_loss nn.functional.one_hot Tensor.cpu Tensor.to unique unique_consecutive where
+""".split()
+
+
+def on_meta(x: Any) -> Any:
+    """Return an argument with its tensors on the meta device, as leaves."""
+    if isinstance(x, tinytorch.Tensor):
+        return x.detach().to("meta").requires_grad_(x.requires_grad)
+    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
+        return type(x)(on_meta(each) for each in x)
+    return x
+
+
+def described(x: Any) -> Any:
+    """Return what a result on the meta device has in common with the real one."""
+    if isinstance(x, tinytorch.Tensor):
+        return tuple(x.shape), x.stride(), str(x.dtype), x.requires_grad
+    if isinstance(x, (list, tuple)):
+        return [described(each) for each in x]
+    return repr(x)
+
+
+def compared(sample: Sample, change: Any, describe: Any = described) -> None:
+    """Assert that a sample on the meta device has the properties of the real call, and so have its gradients."""
+    given = [converted(each, tinytorch, change, True) for each in (*sample.args, *sample.kwargs.values())]
+    without = on_meta(given)
+    outcomes = []
+    for values in (given, without):
+        named = dict(zip(sample.kwargs, values[len(sample.args) :], strict=True))
+        result = function(tinytorch, sample.name)(*values[: len(sample.args)], **named)
+        outputs = [x for x in tensors_in([result], tinytorch) if x.requires_grad]
+        if sample.backward and outputs:
+            tinytorch.autograd.backward(outputs, [tinytorch.ones_like(x) for x in outputs])
+        outcomes.append((result, [x.grad for x in tensors_in(values, tinytorch)]))
+    assert describe(outcomes[0]) == describe(outcomes[1])
+    assert all(x.is_meta for x in tensors_in(outcomes[1], tinytorch))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_samples(sample: Sample) -> None:
+    for change in (None, strided):
+        try:
+            compared(sample, change)
+        except NoData:
+            if sample.name not in OF_ELEMENTS:
+                raise
+
+
+def of_rules(x: Any) -> Any:
+    """Return the properties that the rules of NumPy's functions determine."""
+    if isinstance(x, tinytorch.Tensor):
+        return tuple(x.shape), str(x.dtype), x.requires_grad
+    return [of_rules(each) for each in x] if isinstance(x, (list, tuple)) else repr(x)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_samples_by_the_rules_for_large_arrays(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "SMALL", -1)
+    try:
+        compared(sample, None, of_rules)
+    except NoData:
+        if sample.name not in OF_ELEMENTS:
+            raise
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_creation_printing_and_errors_are_those_of_pytorch() -> None:
+    calls = """
+        lib.empty(2, 3, device="meta")
+        lib.zeros(2, dtype=lib.int64, device="meta")
+        lib.tensor([1.0, 2.0], device="meta")
+        lib.arange(5, device="meta")
+        lib.randn(2, device=lib.device("meta"), requires_grad=True)
+        lib.empty_strided((2, 3), (1, 2), device="meta").stride()
+        lib.empty(2, device="meta").untyped_storage()
+        lib.empty(2, device="meta").data_ptr()
+        lib.empty(2, device="meta").type()
+        lib.empty(2**40, device="meta").sum()
+        lib.empty(2**40, 2**22, device="meta")
+        lib.empty(2, device="meta") + lib.ones(())
+        lib.empty(2, device="meta").to("meta").fill_(3)
+        lib.empty(2, device="meta").new_zeros(3)
+        lib.empty(2, device="meta").copy_(lib.ones(2))
+        lib.empty_like(lib.empty(2, device="meta"), device="cpu").device
+        lib.ones(2).to("meta").requires_grad_().mul(2)
+        lib.nn.Linear(3, 2, device="meta").weight
+        lib.nn.utils.skip_init(lib.nn.Linear, 3, 2).weight.device
+        lib.nn.Linear(3, 2, device="meta").to_empty(device="cpu").weight.device
+        lib.nn.Linear(3, 2).to("meta").bias
+        lib.nn.Linear(3, 2, device="meta").to("cpu")
+        lib.empty(2, device="meta").cpu()
+        lib.empty(2, device="meta").tolist()
+        lib.empty(2, device="meta").numpy()
+        lib.empty(2, device="meta").sum().item()
+        bool(lib.empty(1, device="meta"))
+        float(lib.empty(1, device="meta"))
+        lib.empty(2, device="meta").storage().data_ptr()
+        lib.empty(2, device="meta").share_memory_()
+        lib.Generator("meta")
+    """
+    for text in filter(None, map(str.strip, calls.split("\n"))):
+        outcomes = []
+        for library in (tinytorch, torch):
+            try:
+                outcomes.append(repr(eval(text, {"lib": library})))
+            except Exception as error:  # of any class: it is compared
+                assert isinstance(error, (RuntimeError, TypeError))
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1], text
+
+
+def test_the_default_device() -> None:
+    with tinytorch.device("meta"):
+        made = [
+            tinytorch.empty(2),
+            tinytorch.tensor(1.0),
+            tinytorch.rand(2),
+            tinytorch.as_tensor([1]),
+            nn.Linear(2, 2).weight,
+        ]
+        assert all(x.is_meta for x in made)
+        assert not tinytorch.from_numpy(np.ones(2)).is_meta
+    assert not tinytorch.empty(2).is_meta
+    tinytorch.set_default_device("meta")
+    try:
+        assert tinytorch.get_default_device() == tinytorch.device("meta") and tinytorch.zeros(2).is_meta
+    finally:
+        tinytorch.set_default_device(None)
+
+
+def test_elements_are_never_made_up() -> None:
+    x, real = tinytorch.empty(2, 3, device="meta"), tinytorch.ones(2, 3)
+    for write in (real.copy_, real.add_, lambda x: real.__setitem__(0, x[0]), tinytorch.Tensor.tolist):
+        with pytest.raises(RuntimeError):
+            write(x)
+    mixed = [lambda: x + real, lambda: real @ x.t(), lambda: nn.functional.linear(real, x), lambda: real.lerp(x, 0.5)]
+    for compute in mixed:
+        with pytest.raises(RuntimeError, match="meta"):
+            compute()
+    assert (real == 1).all()
+
+
+def test_parameters_are_assigned() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to("meta")
+    state = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).state_dict()
+    model.load_state_dict(state)
+    assert model[0].weight.is_meta
+    model.load_state_dict(state, assign=True)
+    assert not any(x.is_meta for x in model.state_dict().values())
+    assert model[0].weight.data_ptr() == state["0.weight"].data_ptr()
+
+
+def test_copies_pickles_and_files() -> None:
+    x = tinytorch.empty(3, 4, device="meta").t().requires_grad_()
+    buffer = io.BytesIO()
+    tinytorch.save({"x": x, "y": nn.Parameter(x.detach())}, buffer)
+    loaded = tinytorch.load(io.BytesIO(buffer.getvalue()))
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), loaded["x"], loaded["y"]):
+        assert other.is_meta and other.stride() == (1, 4) and other.requires_grad
+    buffer = io.BytesIO()
+    tinytorch.save(tinytorch.ones(5), buffer)
+    assert tinytorch.load(io.BytesIO(buffer.getvalue()), map_location="meta").is_meta
+
+
+def test_it_takes_no_memory_and_little_time() -> None:
+    program = """
+import resource, tinytorch as torch
+with torch.device("meta"):
+    layer = torch.nn.TransformerEncoderLayer(12288, 96, 49152, batch_first=True)  # of GPT-3: 7 GB in float32
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    loss = layer(torch.empty(8, 2048, 12288, requires_grad=True)).sum()
+    loss.backward()
+assert layer.linear1.weight.grad.is_meta
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 100_000  # kB
+
+
+def test_a_note_names_the_line_that_reads() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        tinytorch.empty(1, device="meta").item()
+    assert any("test_meta.py:" in note and "device='cpu'" in note for note in caught.value.__notes__)
+
+
+def test_views_share_memory_and_versions() -> None:
+    x = tinytorch.zeros(4, 6, device="meta")
+    part = x[1:, ::2]
+    assert isinstance(part._array, MetaArray) and part._base is x and part.storage_offset() == 6
+    part.add_(1)
+    assert x._version == 1 and tinytorch.empty(2, device="meta")._array.base is not None
