@@ -23,7 +23,15 @@ from tinytorch.kernels.meta import MetaArray, NoData
 #: Functions that depend on the elements, so that PyTorch cannot run them on the meta device either; and copies.
 OF_ELEMENTS = """
     allclose argwhere bincount cov equal histogram histogramdd linalg.lstsq masked_select nonzero repeat_interleave
-    nn.functional.gaussian_nll_loss nn.functional.one_hot Tensor.cpu Tensor.to unique unique_consecutive where
+    nn.functional.gaussian_nll_loss nn.functional.one_hot Tensor.__getitem__ Tensor.cpu Tensor.to unique
+    unique_consecutive where
+""".split()
+
+
+#: Functions of which some results depend on the shape or the dtype of a tensor alone, or on some of the tensors.
+OF_SOME = """
+    Tensor.view_as Tensor.reshape_as Tensor.expand_as Tensor.type_as meshgrid broadcast_tensors block_diag lu_unpack
+    atleast_1d atleast_2d atleast_3d histogramdd embedding_bag nn.functional.multi_head_attention_forward
 """.split()
 
 
@@ -154,12 +162,78 @@ def test_the_default_device() -> None:
         tinytorch.set_default_device(None)
 
 
+def chosen(values: Any, position: int, seen: list[Any]) -> Any:
+    """Return arguments of which one tensor, by its position among all tensors, is on the meta device."""
+    if isinstance(values, tinytorch.Tensor):
+        seen.append(values)
+        return on_meta(values) if len(seen) == position + 1 else values
+    if isinstance(values, (list, tuple)) and not hasattr(values, "_fields"):
+        return type(values)([chosen(each, position, seen) for each in values])
+    return values
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_no_result_is_computed_from_one_tensor_without_data(sample: Sample) -> None:
+    given = [converted(each, tinytorch, None, False) for each in (*sample.args, *sample.kwargs.values())]
+    tensors: list[Any] = []
+    chosen(given, -1, tensors)
+    if any(x.numel() == 0 for x in tensors) or sample.kwargs.get("beta") == 0 or sample.name in OF_SOME:
+        return
+    for position in range(len(tensors)) if len(tensors) > 1 else ():
+        values = chosen(given, position, [])
+        args, named = values[: len(sample.args)], dict(zip(sample.kwargs, values[len(sample.args) :], strict=True))
+        try:
+            result = function(tinytorch, sample.name)(*args, **named)
+        except (RuntimeError, IndexError):
+            pass
+        else:
+            assert any(x.is_meta for x in tensors_in([result], tinytorch))
+        if sample.in_place and position:
+            before = args[0].clone()
+            with pytest.raises(RuntimeError):
+                getattr(args[0], sample.name.rpartition(".")[2] + "_")(*args[1:], **named)
+            assert tinytorch.equal(before, args[0])
+
+
 def test_elements_are_never_made_up() -> None:
     x, real = tinytorch.empty(2, 3, device="meta"), tinytorch.ones(2, 3)
-    for write in (real.copy_, real.add_, lambda x: real.__setitem__(0, x[0]), tinytorch.Tensor.tolist):
+    first, optimizer = tinytorch.tensor([0]), tinytorch.optim.SGD([real], 0.1)
+    linear = nn.Linear(3, 2)
+    writes = [
+        lambda: real.copy_(x),
+        lambda: real.add_(x),
+        lambda: real.__setitem__(0, x[0]),
+        lambda: real.__setitem__(first, x[:1]),
+        lambda: real.index_put_((first,), x[:1]),
+        lambda: real.addcmul_(x, x),
+        lambda: real.mul_(tinytorch.tensor(2.0, device="meta")),
+        lambda: real.fill_(tinytorch.tensor(2.0, device="meta")),
+        lambda: real.masked_fill_(x > 0, 3.0),
+        lambda: tinytorch.add(x, x, out=real),
+        lambda: tinytorch.cat([x[:1], x[1:]], out=real),
+        lambda: setattr(real, "grad", x) or optimizer.step(),
+        lambda: real.data.copy_(x),
+        lambda: linear.load_state_dict(linear.to_empty(device="meta").state_dict()) or nn.Linear(3, 2)(x),
+        x.tolist,
+    ]
+    mixed = [
+        lambda: x + real,
+        lambda: real @ x.t(),
+        lambda: x @ real.t(),
+        lambda: real[0].dot(x[0]),
+        lambda: nn.functional.linear(real, x),
+        lambda: nn.functional.linear(x, real),
+        lambda: real.lerp(x, 0.5),
+        lambda: real[tinytorch.tensor([0], device="meta")],
+        lambda: tinytorch.cat([real, x]),
+        lambda: tinytorch.cat([x, real]),
+        lambda: tinytorch.stack([real, x]),
+        lambda: nn.Linear(3, 2)(x),
+    ]
+    for compute in writes:
         with pytest.raises(RuntimeError):
-            write(x)
-    mixed = [lambda: x + real, lambda: real @ x.t(), lambda: nn.functional.linear(real, x), lambda: real.lerp(x, 0.5)]
+            compute()
+        real.grad = None
     for compute in mixed:
         with pytest.raises(RuntimeError, match="meta"):
             compute()

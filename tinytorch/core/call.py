@@ -740,18 +740,33 @@ def unusual(made: Op, arrays: tuple[Any, ...], array: Any, k: int = 0) -> Any:
         array: the result; of several, the one with number `k`.
 
     Raises:
-        RuntimeError: a tensor on the meta device meets one on the CPU that is neither 0-d nor an index.
+        RuntimeError: as `check_devices`.
     """
     if type(array) is not MetaArray:
+        if len(made.inputs) > 1 and type(array) is not np.ndarray:
+            check_devices(made, arrays)
         return np.asarray(array) if isinstance(array, np.generic) else array
-    inputs = [arrays[i] for i in made.inputs]
-    on_cpu = [type(x) is np.ndarray and x.ndim > 0 and x.dtype.kind in FLOATS for x in inputs]
-    if any(on_cpu) and any(map(is_meta, inputs)):
-        raise RuntimeError(f"{made.name}: Tensor on device cpu is not on the expected device meta!")
+    inputs = check_devices(made, arrays)
     if array.size <= SMALL and all([x.size <= SMALL for x in inputs if is_meta(x)]):
         results = without_data(made, arrays)
         return results[k] if isinstance(results, (tuple, list)) else results
     return array
+
+
+def check_devices(made: Op, arrays: Any) -> list[Any]:
+    """Return the tensors' arrays among the arguments of a kernel.
+
+    Raises:
+        RuntimeError: a tensor on the meta device meets one on the CPU that is neither 0-d nor an index of it.
+    """
+    inputs: list[Any] = []
+    for i in made.inputs:
+        inputs.extend(arrays[i] if isinstance(arrays[i], (list, tuple)) else (arrays[i],))
+    if any(map(is_meta, inputs)):
+        for k, x in enumerate(inputs):
+            if type(x) is np.ndarray and x.ndim > 0 and (not k or x.dtype.kind in FLOATS):
+                raise RuntimeError(f"{made.name}: Tensor on device cpu is not on the expected device meta!")
+    return inputs
 
 
 def without_data(made: Op, arrays: Any) -> Any:
@@ -760,6 +775,7 @@ def without_data(made: Op, arrays: Any) -> Any:
     Raises:
         NotImplementedError: the shape of the result depends on the elements.
     """
+    check_devices(made, arrays)
     if made.data_dependent:
         raise NotCopied(
             f"{made.name}: the shape of the result depends on the elements, and a tensor on the meta device has none"

@@ -10,6 +10,7 @@ import numpy as np
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.limits import fits
+from tinytorch.kernels.meta import copied
 
 #: By character of a floating-point dtype, the absolute value up to which numbers are in its range.
 _USUAL = {char: min(float(np.finfo(char).max), 2.0**63) for char in "efd"}
@@ -51,7 +52,7 @@ def check_fits(x: Any, *values: Any) -> Any:
 def fitting(value: Any, x: Any) -> Any:
     """Return the value to write into `x`: an array unchanged, or a number checked against the range of the dtype."""
     if isinstance(value, np.ndarray):
-        return value
+        return copied(value, x)
     usual = _USUAL.get(x.dtype.char)
     if usual is not None and -usual <= value <= usual:
         return value

@@ -27,6 +27,7 @@ import numpy as np
 
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.meta import copied
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks, get_threads, parallel_for
 from tinytorch.kernels.shape import channels_last, with_channels_last
@@ -176,7 +177,7 @@ def conv(
     elif _is_one_place(kernel, x.shape[2:], size, padding, dilation, groups):
         np.matmul(x.reshape((samples, -1)), w.reshape((rows, -1)).T, out=out.reshape((samples, rows)))
     else:
-        matrix, taps = _matrix(w, groups), _taps(kernel, size, stride, dilation)
+        matrix, taps = _matrix(copied(w, x), groups), _taps(kernel, size, stride, dilation)
         bias = None if b is None else b.reshape((-1, 1, *ones))
 
         def work(piece: slice) -> None:
@@ -235,7 +236,7 @@ def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, d
         turned = turned.swapaxes(1, 2).reshape((channels, rows // groups, *kernel))
         return conv(y, turned, None, stride, around, dilation, groups, size)
     else:
-        matrix, taps = _matrix(w, groups).swapaxes(1, 2), _taps(kernel, places, stride, dilation)
+        matrix, taps = _matrix(copied(w, y), groups).swapaxes(1, 2), _taps(kernel, places, stride, dilation)
 
         def work(piece: slice) -> None:
             upstream = y[piece].swapaxes(0, 1).reshape((groups, matrix.shape[2], -1))

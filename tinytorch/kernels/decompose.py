@@ -58,7 +58,7 @@ def first_failure(info: Any) -> tuple[int | None, int]:
 
 def identity(x: Any, rows: int, columns: int | None = None) -> Any:
     """Return a matrix with ones on its diagonal, of the dtype of `x`."""
-    return np.eye(rows, columns, dtype=x.dtype)
+    return np.eye(rows, columns, dtype=x.dtype, like=x)
 
 
 def zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
@@ -161,10 +161,10 @@ def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> An
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     solution = np.empty_like(y, shape=(*batch, k, n), order="C").swapaxes(-1, -2)
     if upper:
-        solution[...] = y
+        np.copyto(solution, y)
         _back_substitute(x, solution, unit)
         return solution
-    solution[...] = y[..., ::-1, :]  # with the order of the unknowns reversed, the system is upper triangular
+    np.copyto(solution, y[..., ::-1, :])  # with the order of the unknowns reversed, the system is upper triangular
     _back_substitute(x[..., ::-1, ::-1].copy(), solution, unit)
     return by_columns(solution[..., ::-1, :])
 
@@ -185,7 +185,7 @@ def _back_substitute(a: Any, x: Any, unit: bool) -> None:
         return
     block = np.triu(a, 1) + np.eye(n, dtype=a.dtype) if unit else np.triu(a)
     try:  # the LU factor of an upper triangular matrix is the matrix: this is back substitution
-        x[...] = np.linalg.solve(block, x)
+        np.copyto(x, np.linalg.solve(block, x))
     except np.linalg.LinAlgError:
         for i in reversed(range(n)):
             if i + 1 < n:
@@ -512,7 +512,7 @@ def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, 
     rank = (~small).sum(-1)
     nothing = np.empty_like(x, shape=(0,))
     residuals = nothing
-    if m > n and driver != "gelsy" and (rank == n).all():
+    if m > n and (driver == "gels" or (driver != "gelsy" and (rank == n).all())):
         residuals = np.square(np.matmul(x, solution) - columns).sum(-2)
     # LAPACK overwrites B with X, which so has the strides of columns with max(m, n) elements.
     rows = max(m, n)

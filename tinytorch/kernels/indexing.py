@@ -17,6 +17,7 @@ from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.checks import fitting, refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.limits import fits
+from tinytorch.kernels.meta import copied
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import axis_of, total
 
@@ -48,7 +49,7 @@ def name_of(x: Array) -> str:
 def copy(x: Array, y: Any) -> None:
     """Write `y`, broadcast and cast, into `x`."""
     try:
-        x[...] = y
+        x[...] = copied(y, x)
     except ValueError:
         np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
         raise
@@ -291,7 +292,7 @@ def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> 
 
 def index_put(x: Array, indices: Indices, y: Array, accumulate: bool) -> None:
     """Write `y`, of the same dtype, into `x` at `indices`, or add it there."""
-    check_same_dtype(x, y, indices, accumulate)
+    check_same_dtype(x, copied(y, x), indices, accumulate)
     put(x, indices, y, accumulate)
 
 
@@ -489,9 +490,9 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
             f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
         )
     if x.ndim:
-        x[at_rows(axis, index)] = source
+        x[at_rows(axis, index)] = copied(source, x)
     else:
-        x[...] = source.reshape(())
+        x[...] = copied(source, x).reshape(())
 
 
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
@@ -628,7 +629,7 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
     if is_array:
         if src.ndim and src.shape != index.shape:
             src = src[tuple([slice(n) for n in index.shape])]
-        src = flat(src)
+        src = flat(copied(src, x))
     places = flat(along(x.shape, axis, index))
     if x.flags.c_contiguous:
         _apply(flat(x), places, src, how)
@@ -701,7 +702,7 @@ def masked_select(x: Array, mask: Array) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     x, mask = broadcast(x, mask)
-    return x[mask]
+    return x[copied(mask, x)]
 
 
 def unmasked(x: Array, shape: tuple[int, ...], mask: Array) -> Array:
@@ -724,7 +725,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> None:
     count = int(np.count_nonzero(wide))
     if source.size < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    x[wide] = flat(source)[:count]
+    x[wide] = flat(copied(source, x))[:count]
 
 
 def masked_source(x: Array, mask: Array, shape: tuple[int, ...]) -> Array:

@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.lib import stride_tricks
 
-__all__ = ["MetaArray", "NoData", "NotCopied", "empty", "is_meta", "like", "on_zeros"]
+__all__ = [
+    "MetaArray", "NoData", "NotCopied", "check_all", "copied", "empty", "is_meta", "known", "like", "on_zeros",
+    "within",
+]  # fmt: skip
 
 
 class NoData(RuntimeError):
@@ -79,7 +82,8 @@ def empty(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = 
     memory = _reserved()
     if size > len(memory):  # only its shape is of use: NumPy does not check the memory of such a view
         one = np.ndarray.__new__(MetaArray, (), dtype, memory)
-        return stride_tricks.as_strided(one, shape, strides, subok=True)
+        whole: Any = stride_tricks.as_strided(one, shape, strides, subok=True)
+        return whole
     start = _Next.offset
     if start + size > len(memory):
         start = 0
@@ -114,6 +118,37 @@ def like(array: Any, shape: tuple[int, ...] | None = None) -> MetaArray:
 def is_meta(x: Any) -> bool:
     """Return whether `x` is an array without data."""
     return isinstance(x, MetaArray)
+
+
+def copied(x: Any, to: Any) -> Any:
+    """Return `x`, elements of which are copied to the array `to` by an operation that does not ask this class.
+
+    Raises:
+        NotCopied: only `x` has no data.
+    """
+    if type(x) is MetaArray and type(to) is not MetaArray:
+        raise NotCopied
+    return x
+
+
+def check_all(x: Any, *others: Any) -> None:
+    """Raise NotCopied if `x` is an array of numbers and another array has no data."""
+    if MetaArray in map(type, others) and type(x) is not MetaArray:
+        raise NotCopied
+
+
+def known(condition: Any) -> bool:
+    """Return the truth value of a condition on elements; False where there are no elements to read.
+
+    Args:
+        condition: a boolean, a number, or an array of one element.
+    """
+    return not isinstance(condition, MetaArray) and bool(condition)
+
+
+def within(x: Any, low: int, end: int) -> bool:
+    """Return whether all elements of an array are in [low, end); True where there are no elements to read."""
+    return not x.size or isinstance(x, MetaArray) or bool(low <= x.min() and x.max() < end)
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -289,6 +324,11 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
         raise ValueError(f"could not broadcast input array from shape {np.shape(src)} into shape {dst.shape}")
 
 
+def _changes(array: Any, *args: Any, **kwargs: Any) -> None:
+    """Do nothing, as there are no elements to change; NoData where the elements of another array would change."""
+    _is_written(array)
+
+
 def _created(function: Any) -> Callable[..., Any]:
     """Return the rule of a function that creates an array like another one, or of a shape."""
 
@@ -333,6 +373,7 @@ _RULES: dict[Any, Callable[..., Any]] = {
         np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.unique_counts, np.unique_inverse,
         np.unique_all, np.extract, np.compress, np.bincount, np.intersect1d, np.union1d, np.setdiff1d,
     )},
+    **{each: _changes for each in (np.put, np.put_along_axis, np.place, np.putmask, np.fill_diagonal)},
     np.dot: _dot, np.concatenate: _concatenate, np.where: _where, np.copyto: _copyto, np.einsum: _einsum,
     **{each: _created(each) for each in (
         np.empty, np.zeros, np.ones, np.full, np.empty_like, np.zeros_like, np.ones_like, np.full_like,
@@ -351,6 +392,8 @@ class MetaArray(np.ndarray):
     """An array without data."""
 
     __slots__ = ()
+    #: By which methods of other arrays (`a.dot`), that hand no function to this class, return its type.
+    __array_priority__ = 1e6
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
@@ -419,12 +462,12 @@ class MetaArray(np.ndarray):
     def _is_copied(self, *args: Any, **kwargs: Any) -> Any:
         raise NotCopied
 
-    tolist = tobytes = tofile = dump = dumps = nonzero = _is_copied  # type: ignore[assignment]
+    tolist = tobytes = tofile = dump = dumps = nonzero = _is_copied
 
     def _is_changed(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: there are no elements."""
 
-    fill = sort = partition = put = _is_changed  # type: ignore[assignment]
+    fill = sort = partition = put = _is_changed
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -433,10 +476,10 @@ class MetaArray(np.ndarray):
 
     def reshape(self, *shape: Any, order: str = "C", **kwargs: Any) -> Any:  # type: ignore[override]
         """Return a view, where the strides allow it, or a new array."""
-        plain = self.view(np.ndarray)
-        sizes = shape[0] if len(shape) == 1 else shape
+        plain: Any = self.view(np.ndarray)
+        sizes: Any = shape[0] if len(shape) == 1 else shape
         try:
-            return np.reshape(plain, sizes, order=order, copy=False).view(MetaArray)
+            return plain.reshape(sizes, order=order, copy=False).view(MetaArray)
         except ValueError as error:
             if "copy" not in str(error) or kwargs.get("copy") is False:
                 raise

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.meta import copied
+
 Array = Any
 
 
@@ -146,14 +148,14 @@ def replaced(x: Array, y: Array, whole: Place, part: Place) -> Array:
     try:
         if _fills(x, whole):
             result = x.copy()
-            _window(result, _from(whole[2], part))[...] = y
+            _window(result, _from(whole[2], part))[...] = copied(y, x)
             return result
     except ValueError:
         pass
     memory, start = _memory(x, whole, part)
     result = _window(memory, _from(start, whole))
     result[...] = x
-    _window(memory, _from(start, part))[...] = y
+    _window(memory, _from(start, part))[...] = copied(y, x)
     return result
 
 

@@ -14,6 +14,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.checks import tensor_name as _name
 from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.meta import MetaArray
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import add_to_rows
 
@@ -32,6 +33,8 @@ def product(a: Array, b: Array, out: Array | None = None) -> Array:
         a, b: the factors. Leading dimensions broadcast.
         out: takes the result, and shares no memory with the factors.
     """
+    if type(b) is MetaArray:
+        return np.matmul(a, b, out=out)  # (`dot` would read its memory)
     if a.ndim < 3 > b.ndim and (out is None or out.flags.c_contiguous):
         # One call of BLAS, without a copy of transposed views. (`dot` treats a matrix of one zero as a scalar factor,
         # which turns infinities into 0 instead of NaN.)
@@ -460,7 +463,7 @@ def cross(x: Any, y: Any, dim: int) -> Any:
     a, b, c = (np.moveaxis(array, dim, 0) for array in (x, y, out))
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        c[i] = a[j] * b[k] - a[k] * b[j]
+        np.subtract(a[j] * b[k], a[k] * b[j], out=c[i, ...])
     return out
 
 

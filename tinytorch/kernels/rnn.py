@@ -33,6 +33,7 @@ from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import from_numpy_dtype, number
 from tinytorch.kernels.limits import fits
+from tinytorch.kernels.meta import check_all
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import get_threads, parallel_for
 from tinytorch.kernels.products import product
@@ -154,9 +155,9 @@ def _of_inputs(
         if needs[2] or needs[4]:
             from_state = product(recurrent, matrix[features:].T)
     if needs[1]:
-        grads[1] = np.ascontiguousarray(from_input[:, :features])
+        grads[1] = np.ascontiguousarray(from_input[:, :features], like=x)
     if needs[2]:
-        grads[2] = np.ascontiguousarray(from_state[:, 1:])
+        grads[2] = np.ascontiguousarray(from_state[:, 1:], like=x)
     if biased and needs[3]:
         grads[3] = from_input[:, features].copy()
     if biased and needs[4]:
@@ -200,6 +201,7 @@ def lstm_layer(
         reverse: begin with the last step.
     """
     dtype, leading = x.dtype, x.shape[:-1]
+    check_all(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr)
     x, h0, c0, w_ih, w_hh = (widened(array) for array in (x, h0, c0, w_ih, w_hh))
     if b_ih is not None:
         b_ih, b_hh = widened(b_ih), widened(b_hh)
@@ -363,6 +365,7 @@ def gru_layer(
 ) -> tuple[Array, ...]:
     """Return a layer's output, its last state, and what `gru_grad` needs; arguments as `lstm_layer`, gates r, z, n."""
     dtype, leading = x.dtype, x.shape[:-1]
+    check_all(x, h0, w_ih, w_hh, b_ih, b_hh)
     x, h0, w_ih, w_hh = (widened(array) for array in (x, h0, w_ih, w_hh))
     size, features = w_hh.shape[1], x.shape[-1]
     steps = spans(widths, reverse)
@@ -471,6 +474,7 @@ def rnn_layer(
 ) -> tuple[Array, ...]:  # fmt: skip
     """Return a layer's output, its last state, and what `rnn_grad` needs; the nonlinearity is ReLU or tanh."""
     dtype, leading = x.dtype, x.shape[:-1]
+    check_all(x, h0, w_ih, w_hh, b_ih, b_hh)
     x, h0, w_ih, w_hh = (widened(array) for array in (x, h0, w_ih, w_hh))
     size, features = w_hh.shape[1], x.shape[-1]
     steps = spans(widths, reverse)

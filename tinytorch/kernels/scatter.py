@@ -10,6 +10,7 @@ from tinytorch.kernels import dtypes, indexing
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import along, flat, name_of
 from tinytorch.kernels.limits import limits_of
+from tinytorch.kernels.meta import copied
 from tinytorch.kernels.reduce import accumulated, axis_of
 
 Array = Any
@@ -167,7 +168,7 @@ def put(x: Array, index: Array, source: Array, accumulate: bool) -> None:
             f"source.dtype = {name_of(source)}"
         )
     _check_flat("put", x, index)
-    places, values = flat(index), flat(source)
+    places, values = flat(index), flat(copied(source, x))
     target = x if x.flags.c_contiguous else x.copy("C")
     if accumulate:
         np.add.at(flat(target), places, values)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.meta import known
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import axis_of, in_rows
 
@@ -129,7 +130,7 @@ def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
 
 
 def _has_nan(x: Array) -> bool:
-    return bool((x != x).any())
+    return known((x != x).any())
 
 
 def unique2(x: Array) -> tuple[Array, Array, Array]:

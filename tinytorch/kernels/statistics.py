@@ -11,6 +11,7 @@ import numpy as np
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.reduce import check_some, itself, kept_shape
 
 Array = Any
@@ -210,6 +211,13 @@ def _total(place: Array, inside: Array | None, weight: Array | None, shape: tupl
 
 
 # Segments -----------------------------------------------------------------------------------------
+
+
+def segments_of(counts: Array, rows: int) -> Array:
+    """Return the number of the segment of each row, of segments of `counts` rows that are `rows` together."""
+    if is_meta(counts):
+        return np.empty(rows, _INT64, like=counts)
+    return np.repeat(np.arange(counts.size, like=counts), counts.reshape(-1))
 
 
 def already_reduced(rows: Array, reduced: Array, which: Array, first: Array) -> Array:

@@ -24,6 +24,7 @@ from tinytorch.kernels import places
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
+from tinytorch.kernels.meta import MetaArray
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -234,9 +235,16 @@ def _warn_of_bytes() -> None:
     )  # fmt: skip
 
 
-def _index_array(index: Tensor) -> Any:
-    """Return the array of an index tensor, or raise IndexError for a dtype that cannot index."""
+def _index_array(index: Tensor, input: Tensor) -> Any:
+    """Return the array of an index tensor of `input`.
+
+    Raises:
+        IndexError: the dtype cannot index.
+        RuntimeError: the index has no data.
+    """
     array = index._array
+    if type(array) is MetaArray and type(input._array) is not MetaArray:
+        raise RuntimeError("Tensor on device meta is not on the expected device cpu!")
     kind = array.dtype
     if kind == _INT64 or kind.kind == "b" or kind == np.int32:
         return array
@@ -327,7 +335,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             indices.append(np.zeros(int(each), _INT64))
             step_op = inserted
         elif isinstance(each, Tensor):
-            array = _index_array(each)
+            array = _index_array(each, input)
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -435,8 +443,14 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             return selected(self, (key, ...))
         if kind is slice and key.step is None and self._array.ndim:
             return part(self, (_checked_slice(key),))
-        if kind is Tensor and key._array.dtype is _INT64 and key._array.ndim and self._array.ndim:
-            return _indexed(self, (key._array,))
+        if (
+            kind is Tensor
+            and (array := key._array).dtype is _INT64
+            and type(array) is np.ndarray
+            and array.ndim
+            and self._array.ndim
+        ):
+            return _indexed(self, (array,))
         step_op, steps, indices = _parsed(self, key)
         if not indices:
             return step_op(self, steps)
@@ -599,7 +613,7 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
     if len(indices) > input._array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
-    arrays = tuple([_index_array(each) for each in indices])
+    arrays = tuple([_index_array(each, input) for each in indices])
     if any(each.dtype.kind == "i" and each.itemsize < 4 for each in arrays):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return _kept(arrays, local.state.grad)

@@ -15,6 +15,7 @@ from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.limits import fits
+from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
@@ -268,6 +269,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if is_meta(input._array):
+        return wrap(np.empty((size, input._array.ndim), _INT64, like=input._array))
     found = nonzero(input)._array
     out = np.full_like(found, fill_value, shape=(size, found.shape[1]), order="C")
     out[: len(found)] = found[:size]

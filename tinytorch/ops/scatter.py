@@ -17,6 +17,7 @@ from tinytorch.kernels import scatter as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import scattered
+from tinytorch.kernels.meta import is_meta, within
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
 from tinytorch.ops.index import _INT64, index_put
@@ -239,7 +240,7 @@ def _scatter_prod_rule(
         to_x, to_src = _prod_grad(g, x, dim, index, src, include_self, out)
         return to_x, None, to_src
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
-    if part_of_src.all() and (not include_self or x.all()):
+    if not is_meta(src._array) and part_of_src.all() and (not include_self or x.all()):
         share = g * out
         to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
         to_src = gather(share, dim, index) / part_of_src
@@ -380,7 +381,8 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
     indexing.check_rows("index_reduce", x, axis, places, rows)
     if x.dtype.char in RARE and x.size:
         raise refused("index_func_", x)
-    indexing.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
+    if not is_meta(places):
+        indexing.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
     return wrap(np.broadcast_to(wide, rows.shape))
 
@@ -485,7 +487,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     places = indices._array
     length = shape[axis]
-    if length and places.size and not 0 <= places.min() <= places.max() < length:
+    if length and not within(places, 0, length):
         indices = wrap(places % length)  # as in PyTorch, out-of-range indices wrap around
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
     sizes, reached = list(common), list(common)

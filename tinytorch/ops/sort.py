@@ -13,6 +13,7 @@ from tinytorch.kernels import sort as kernels
 from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import check_bounds
+from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
@@ -259,7 +260,8 @@ def searchsorted(
             raise RuntimeError(
                 f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {tensor_name(order)}"
             )
-        check_bounds(order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range")
+        if not is_meta(order):
+            check_bounds(order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range")
         sequence = np.take_along_axis(sequence, order, -1)
     if values.dtype != sequence.dtype:
         rank = 0 if not isinstance(input, Tensor) else 2 if values.ndim else 1

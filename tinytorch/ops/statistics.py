@@ -22,6 +22,7 @@ from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.meta import is_meta, known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, op_of, unless_empty, unless_scalar
@@ -112,12 +113,12 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if scalar:
-        q = wrap(np.asarray(q, x._array.dtype))
+        q = wrap(np.full((), q, x._array.dtype, like=x._array))
     if q._array.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q.dtype != x.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if not ((q._array >= 0) & (q._array <= 1)).all():
+    if known(~((q._array >= 0) & (q._array <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
@@ -136,7 +137,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
     missing = np.isnan(ranked._array)
-    if not missing.any():
+    if not known(missing.any()):
         ranks = points * last
         ranks = ranks.expand((*ranked._array.shape[:-1], ranks._array.shape[0]))
     elif skip_nan:
@@ -289,6 +290,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     given = None if min == max else [(min, max)]
     if given is None and not x.size:
         given = [(float(min), float(max))]
+    if is_meta(x):
+        return wrap(np.empty_like(x, shape=bins))
     ((low, high),) = kernels.outer_edges([x], given, "torch.histc", 1.0)
     return wrap(kernels.counted_evenly(x, bins, low, high))
 
@@ -631,10 +634,10 @@ def segment_reduce(
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
     shape = data._array.shape
     counts = np.diff(given, axis=-1) if lengths is None else given
-    if (counts < 0).any():
+    if known((counts < 0).any()):
         raise RuntimeError("lengths contains negative value!")
     filled = counts.sum(axis=-1)
-    if lengths is not None and not unsafe and (filled != shape[at]).any():
+    if lengths is not None and not unsafe and known((filled != shape[at]).any()):
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             "!unsafe."
@@ -643,17 +646,17 @@ def segment_reduce(
     rows = reshape(data, (math.prod(shape[: at + 1]), *inner))
     many = math.prod(outer)
     begin = given[..., 0] if lengths is None else np.zeros(outer, _INT64, like=given)
-    if (begin != 0).any() or (filled != shape[at]).any():  # drop rows that are in no segment
+    if known((begin != 0).any()) or known((filled != shape[at]).any()):  # drop rows that are in no segment
         steps = np.arange(shape[at], like=data._array)
         inside = (steps >= begin[..., None]) & (steps < (begin + filled)[..., None])
         rows = index_select(rows, 0, wrap(np.flatnonzero(inside)))
-    which: Tensor = wrap(np.repeat(np.arange(many * segments, like=data._array), counts.reshape(-1)))
+    which: Tensor = wrap(kernels.segments_of(counts, rows._array.shape[0]))
     target = (many * segments, *inner)
     empty = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}[reduce]
     first: Tensor = wrap(np.full_like(data._array, empty if initial is None else initial, shape=target))
     if reduce in ("sum", "mean"):
         out = first.index_add(0, which, rows)
-    elif reduce == "prod" and np.isfinite(rows._array).all() and np.isfinite(first._array).all():
+    elif reduce == "prod" and known(np.isfinite(rows._array).all()) and known(np.isfinite(first._array).all()):
         out = index_reduce(first, 0, which, rows, "prod")
     else:
         with recording(False):

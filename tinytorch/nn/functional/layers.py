@@ -198,7 +198,7 @@ def embedding_bag(
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
         bags, length = input.shape
-        offsets = wrap(np.arange(0, bags * length, length) if length else np.zeros(bags, np.int64))
+        offsets = wrap(np.full(bags, length, np.int64, like=input._array).cumsum() - length)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)

@@ -16,6 +16,7 @@ from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.meta import within
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
 from tinytorch.ops.nn import ctc as _ctc
@@ -845,7 +846,7 @@ def multilabel_margin_loss(
         raise RuntimeError(f"inconsistent target size: {[*target.shape]} for input of size: {shape}")
     _check_margin("multilabel_margin_loss_forward_out_frame", input, target)
     labels = target._array
-    if labels.size and (labels.min() < -1 or labels.max() >= (shape or [1])[-1]):
+    if not within(labels, -1, (shape or [1])[-1]):
         raise RuntimeError("argument #2 'target' is out of range")
     # (The mean of no samples is 0; in PyTorch it is uninitialized memory.)
     reduction = "sum" if reduction == "mean" and not input._array.size else reduction

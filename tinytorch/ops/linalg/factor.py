@@ -24,6 +24,7 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import products
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import bool as bool_
+from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
@@ -60,7 +61,7 @@ def _column(x: Any) -> Any:
 
 
 def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    if (out._array == 0).any():
+    if not known((out._array != 0).all()):
         return _column(g) * _cofactors(x)
     return _column(g * out) * inverse_info(x)[0].mT
 
@@ -946,7 +947,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
                 [0.5000, 2.5000]])
     """
     factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
-    if info._array.any():
+    if known(info._array.any()):
         raise RuntimeError(
             f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
             "singular"

@@ -23,6 +23,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import int64
+from tinytorch.kernels.meta import NotCopied, is_meta, known
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.create import zeros
@@ -92,7 +93,7 @@ zeros_of = op_of(kernels.zeros, x=None)
 
 def raise_first(info: Tensor, message: str) -> None:
     """Raise LinAlgError if a code is not 0; the message has fields for the matrix, `{which}`, and the code, `{k}`."""
-    if info._array.any():
+    if known(info._array.any()):
         which, k = kernels.first_failure(info._array)
         raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
@@ -563,6 +564,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         b = b.unsqueeze(0)
     if rcond is None:
         rcond = max(input.shape[-2:]) * float(np.finfo(input.dtype.numpy).eps)
+    if is_meta(input._array) and driver in ("gelsd", "gelss"):
+        raise NotCopied(f"{name}: the shape of the residuals depends on the elements with driver={driver!r}")
     return return_types.linalg_lstsq(_lstsq(input, b, float(rcond), driver or "gelsy"))
 
 

@@ -12,6 +12,8 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import embedding as kernels
+from tinytorch.kernels.meta import is_meta, known, within
+from tinytorch.kernels.statistics import segments_of
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.index import index_select
 from tinytorch.ops.masks import masked_fill
@@ -100,18 +102,18 @@ def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
     begin = offsets._array.astype(_INT64)
     if not begin.size:
         return begin
-    if begin[0] != 0:
+    if known(begin[0] != 0):
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
             f"got {begin[0]}"
         )
-    if begin[-1] > count:
+    if known(begin[-1] > count):
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {begin[-1]}"
         )
     ends = begin[1:] if last else np.append(begin[1:], count)
     begin = begin[:-1] if last else begin
-    if (ends < begin).any():
+    if known((ends < begin).any()):
         raise RuntimeError("embedding_bag: expected offsets to be in ascending order")
     return ends - begin
 
@@ -162,9 +164,9 @@ def embedding_bag(
         )
     rows, width = weight._array.shape
     sizes = _sizes(indices._array.size, offsets, include_last_offset)
-    which, used = np.repeat(np.arange(len(sizes), like=sizes), sizes), indices._array
+    which, used = segments_of(sizes, indices._array.size), indices._array
     padded = padding_idx is not None and padding_idx != -1
-    if used.size and not 0 <= used.min() <= used.max() < rows:
+    if not within(used, 0, rows):
         place = int(np.argmax((used < 0) | (used >= rows)))
         if mode == 2 or padded or weight.dtype is dtypes.float64:
             raise RuntimeError(
@@ -175,7 +177,7 @@ def embedding_bag(
         )
     if padding_idx is not None and padded:
         row = operator.index(padding_idx) % rows
-        kept = np.flatnonzero(used != row)
+        kept = used if is_meta(used) else np.flatnonzero(used != row)
         if len(kept) < len(used):
             used, which = used[kept], which[kept]
             sizes = np.bincount(which, minlength=len(sizes))
@@ -189,7 +191,7 @@ def embedding_bag(
     found: Tensor = rows_of(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
-    if sizes.size and sizes[0] and (sizes == sizes[0]).all():
+    if sizes.size and known(sizes[0]) and (sizes == sizes[0]).all():
         out = found.reshape(len(sizes), int(sizes[0]), width).sum(1)
     else:
         zeros: Tensor = wrap(np.zeros_like(weight._array, shape=(len(sizes), width)))
@@ -204,8 +206,9 @@ def embedding_bag(
 def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
     """Return the maxima of the rows `used` in each bag, and the row of each maximum (the first of equal ones)."""
     width = weight._array.shape[1]
-    best = np.full_like(sizes, -1, shape=(len(sizes), width))
-    filled = np.flatnonzero(sizes)
+    without_data = [x for x in (weight._array, used, sizes) if is_meta(x)]
+    best = np.full((len(sizes), width), -1, _INT64, like=without_data[0] if without_data else sizes)
+    filled = np.flatnonzero(sizes) if not without_data else best[:0]
     if filled.size and width:
         begin = (np.cumsum(sizes) - sizes)[filled]
         found = weight._array[used]
@@ -214,7 +217,7 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
         places = np.where(reached, np.arange(len(used))[:, None], len(used))
         best[filled] = used[np.minimum.reduceat(places, begin, axis=0)]
     out: Tensor = gather(weight, 0, wrap(np.maximum(best, 0)))
-    return masked_fill(out, wrap(best < 0), 0) if (best < 0).any() else out, wrap(best)
+    return masked_fill(out, wrap(best < 0), 0) if known((best < 0).any()) else out, wrap(best)
 
 
 #: Returns rows of the weight, without checks of the arguments.

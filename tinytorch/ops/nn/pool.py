@@ -21,6 +21,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, pool
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.ops import random
@@ -502,7 +503,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
     index = indices._array
     size = math.prod(sizes)
     wrong = (index < 0) | (index >= size)
-    if wrong.any():
+    if known(wrong.any()):
         volume = "x".join(map(str, sizes if n > 1 else (*sizes, 1)))
         raise RuntimeError(f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})")
     if n == 1:

@@ -20,6 +20,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops.arguments import check_tensor
@@ -221,7 +222,7 @@ def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
     spread: Tensor = wrap(np.broadcast_to(flat, (batch, channels, flat.shape[-1])))
     found: Tensor = input.reshape(batch, channels, math.prod(spatial)).gather(2, spread)
     found = found.reshape(batch, channels, *index.shape[1:])
-    if not used.all():
+    if not known(used.all()):
         found = found.masked_fill(wrap(~used[:, None]), 0)
     return found
 
