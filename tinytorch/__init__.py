@@ -172,6 +172,7 @@ _NAMES = {
         log1p_ log2 log2_ log_ logaddexp pow rad2deg rad2deg_ reciprocal reciprocal_ relu relu_ rsqrt rsqrt_ sigmoid
         sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
+    "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "serialization": "PyTorchFileReader load save",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
@@ -189,8 +190,8 @@ _SUBMODULES = """
     _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
     compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
     futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested nn numa
-    onnx ops optim overrides profiler quantization random return_types serialization sparse special storage streams
-    switches testing torch_version torchvision torchvision_ops types utils version xpu
+    onnx ops optim overrides profiler quantization random return_types serialization signal sparse special storage
+    streams switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

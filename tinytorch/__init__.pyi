@@ -629,6 +629,11 @@ from tinytorch.ops.transcendental import square as square
 from tinytorch.ops.transcendental import tan as tan
 from tinytorch.ops.transcendental import tanh as tanh
 from tinytorch.ops.transcendental import xlogy as xlogy
+from tinytorch.ops.windows import bartlett_window as bartlett_window
+from tinytorch.ops.windows import blackman_window as blackman_window
+from tinytorch.ops.windows import hamming_window as hamming_window
+from tinytorch.ops.windows import hann_window as hann_window
+from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
@@ -687,6 +692,7 @@ from tinytorch.inspect import profiler as profiler
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
+from tinytorch import signal as signal
 from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
