@@ -190,8 +190,8 @@ _SUBMODULES = """
     _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
     compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
     futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested nn numa
-    onnx ops optim overrides profiler quantization random return_types serialization signal sparse special storage
-    streams switches testing torch_version torchvision torchvision_ops types utils version xpu
+    onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal sparse
+    special storage streams switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """
