@@ -682,6 +682,7 @@ from tinytorch.compat import hub as hub
 from tinytorch.compat import jit as jit
 from tinytorch import library as library
 from tinytorch import linalg as linalg
+from tinytorch import masked as masked
 from tinytorch.compat import mps as mps
 from tinytorch import multiprocessing as multiprocessing
 from tinytorch import nn as nn

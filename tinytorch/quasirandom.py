@@ -154,9 +154,9 @@ class SobolEngine:
         if self.seed is not None:
             generator = Generator()
             generator.manual_seed(self.seed)
-        bits, options = self.MAXBIT, {"device": "cpu", "generator": generator}
-        shift = randint(2, (self.dimension, bits), **options)._array @ (1 << np.arange(bits))
-        matrices = randint(2, (self.dimension, bits, bits), **options)._array
+        bits = self.MAXBIT
+        shift = randint(2, (self.dimension, bits), generator=generator, device="cpu")._array @ (1 << np.arange(bits))
+        matrices = randint(2, (self.dimension, bits, bits), generator=generator, device="cpu")._array
         return sobol.scrambled(directions, matrices), shift
 
     def __repr__(self) -> str:
