@@ -459,6 +459,7 @@ from tinytorch.ops.reduce import cummax as cummax
 from tinytorch.ops.reduce import cummin as cummin
 from tinytorch.ops.reduce import cumprod as cumprod
 from tinytorch.ops.reduce import cumsum as cumsum
+from tinytorch.ops.reduce import hash_tensor as hash_tensor
 from tinytorch.ops.reduce import logsumexp as logsumexp
 from tinytorch.ops.reduce import max as max
 from tinytorch.ops.reduce import mean as mean

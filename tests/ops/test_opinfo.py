@@ -39,7 +39,7 @@ KNOWN = {
     "private to PyTorch, or an operator of its compiler": """
         _(batch_norm_with_update|chunk_cat|native_batch_norm_legit|softmax_backward_data) : .* missing
         _(unsafe_masked_index|unsafe_masked_index_put_accumulate|upsample_bilinear2d_aa) : .* missing
-        hash_tensor|native_dropout_backward|slice : .* missing
+        native_dropout_backward|slice : .* missing
         torch[.]_scaled_mm.* : .* missing
         torch[.]ops[.]aten[.]_safe_softmax.default : .* raises
         max_pool2d_with_indices_backward : .* raises
