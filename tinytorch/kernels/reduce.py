@@ -19,6 +19,7 @@ _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 _multiply: Any = np.multiply.reduce
+_xor: Any = np.bitwise_xor.reduce
 
 _INT64 = np.dtype(np.int64)
 _ROWS = 32  # rows that are added one after another; the sums of such blocks are then added likewise
@@ -690,4 +691,4 @@ def hash_over(x: Any, dim: Any, keepdim: bool, mode: int) -> Any:
         except (IndexError, RuntimeError) as error:
             raise type(error)(str(error).replace("()", "", 1)) from None
     bits = x.astype(np.float64 if x.dtype.kind in FLOATS else np.int64, "C").view(np.uint64)
-    return np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim)
+    return _xor(bits, axes, None, None, keepdim)
