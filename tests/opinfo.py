@@ -11,6 +11,7 @@ again in float64; a result of ours that is about as close to that as PyTorch's o
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import random
@@ -144,6 +145,9 @@ def ours(value: Any, converted: dict[Any, Any]) -> Any:
             return getattr(tinytorch, name)
         if isinstance(value, torch.Generator):
             raise Absent("a generator's state")
+        if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+            given = {each.name: change(getattr(value, each.name)) for each in dataclasses.fields(value)}
+            return tinytorch.nn.LinearCrossEntropyOptions(**given)
         if isinstance(value, torch.nn.PairwiseDistance):
             return tinytorch.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
         if isinstance(value, types.FunctionType):

@@ -141,8 +141,8 @@ _NAMES = {
     """,
     "ops.rearrange": "flip fliplr flipud repeat_interleave roll rot90 tile tril triu",
     "ops.reduce": """
-        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
-        min nanmean nanmedian nansum prod std std_mean sum var var_mean
+        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum hash_tensor logsumexp max
+        mean median min nanmean nanmedian nansum prod std std_mean sum var var_mean
     """,
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial poisson",
     "ops.scatter": "gather index_reduce put scatter scatter_add scatter_reduce take take_along_dim",
@@ -172,6 +172,7 @@ _NAMES = {
         log1p_ log2 log2_ log_ logaddexp pow rad2deg rad2deg_ reciprocal reciprocal_ relu relu_ rsqrt rsqrt_ sigmoid
         sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
+    "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "serialization": "PyTorchFileReader load save",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
@@ -189,8 +190,8 @@ _SUBMODULES = """
     _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
     compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
     futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested nn numa
-    onnx ops optim overrides profiler quantization random return_types serialization sparse special storage streams
-    switches testing torch_version torchvision torchvision_ops types utils version xpu
+    onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal sparse
+    special storage streams switches testing torch_version torchvision torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """
@@ -264,7 +265,7 @@ _MEMBERS = {
     "ops.rearrange": "flip fliplr flipud repeat repeat_interleave roll rot90 tile tril tril_ triu triu_",
     "ops.reduce": """
         all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_ cumsum cumsum_
-        logsumexp max mean median min nanmean nanmedian nansum prod std sum sum_to_size var
+        hash_tensor logsumexp max mean median min nanmean nanmedian nansum prod std sum sum_to_size var
     """,
     "ops.scatter": """
         gather index_reduce index_reduce_ put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce

@@ -459,6 +459,7 @@ from tinytorch.ops.reduce import cummax as cummax
 from tinytorch.ops.reduce import cummin as cummin
 from tinytorch.ops.reduce import cumprod as cumprod
 from tinytorch.ops.reduce import cumsum as cumsum
+from tinytorch.ops.reduce import hash_tensor as hash_tensor
 from tinytorch.ops.reduce import logsumexp as logsumexp
 from tinytorch.ops.reduce import max as max
 from tinytorch.ops.reduce import mean as mean
@@ -629,6 +630,11 @@ from tinytorch.ops.transcendental import square as square
 from tinytorch.ops.transcendental import tan as tan
 from tinytorch.ops.transcendental import tanh as tanh
 from tinytorch.ops.transcendental import xlogy as xlogy
+from tinytorch.ops.windows import bartlett_window as bartlett_window
+from tinytorch.ops.windows import blackman_window as blackman_window
+from tinytorch.ops.windows import hamming_window as hamming_window
+from tinytorch.ops.windows import hann_window as hann_window
+from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
@@ -677,6 +683,7 @@ from tinytorch.compat import hub as hub
 from tinytorch.compat import jit as jit
 from tinytorch import library as library
 from tinytorch import linalg as linalg
+from tinytorch import masked as masked
 from tinytorch.compat import mps as mps
 from tinytorch import multiprocessing as multiprocessing
 from tinytorch import nn as nn
@@ -684,9 +691,11 @@ from tinytorch.compat import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
 from tinytorch.inspect import profiler as profiler
+from tinytorch import quasirandom as quasirandom
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
+from tinytorch import signal as signal
 from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing

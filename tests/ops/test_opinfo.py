@@ -28,18 +28,15 @@ KNOWN = {
         linalg[.]eig|linalg[.]eigvals : float32 raises
         masked_fill : errors error
     """,
-    "tinytorch leaves out sparse and masked tensors, windows, and what compiles to other devices": """
+    "tinytorch leaves out sparse tensors, and what compiles to other devices": """
         sparse[.].* : .* missing
         to_sparse : .* raises
-        masked[.].* : .* missing
-        signal[.]windows[.].* : .* missing
         jiterator_.* : .* missing
-        nn.functional.linear_cross_entropy.* : .* missing
     """,
     "private to PyTorch, or an operator of its compiler": """
         _(batch_norm_with_update|chunk_cat|native_batch_norm_legit|softmax_backward_data) : .* missing
         _(unsafe_masked_index|unsafe_masked_index_put_accumulate|upsample_bilinear2d_aa) : .* missing
-        hash_tensor|native_dropout_backward|slice : .* missing
+        native_dropout_backward|slice : .* missing
         torch[.]_scaled_mm.* : .* missing
         torch[.]ops[.]aten[.]_safe_softmax.default : .* raises
         max_pool2d_with_indices_backward : .* raises
@@ -84,6 +81,7 @@ KNOWN = {
         _segment_reduce/.*|native_group_norm|grid_sampler_[23]d : .* node
         nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|pad/circular) : .* node
         nn.functional.(pairwise_distance|pdist|scaled_dot_product_attention) : .* node
+        nn.functional.linear_cross_entropy.* : .* node
     """,
     "the name of the node: PyTorch has another one for numbers, or for tensors": """
         copysign|fmod|remainder|__rmod__ : .* node

@@ -392,3 +392,38 @@ def test_every_result_type_is_exported() -> None:
     assert return_types.__all__ == sorted(return_types.__all__)
     for name in return_types.__all__:
         assert getattr(return_types, name)((1, 2))[1] == 2
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.hash_tensor(x, mode=1)", "torch.hash_tensor(x, 2)", "torch.hash_tensor(x, (0, 0))",
+        "torch.hash_tensor(3)",
+        "torch.hash_tensor(torch.empty(0))", "torch.hash_tensor(torch.empty(0, 3), 0)",
+        "torch.hash_tensor(x, out=torch.empty(0))", "torch.hash_tensor(x.to(torch.uint64))",
+        "torch.hash_tensor(x.to(torch.uint16))",
+    ],
+)  # fmt: skip
+def test_hashes_that_fail(call: str) -> None:
+    caught = []
+    for library in (torch, tinytorch):
+        with pytest.raises((TypeError, IndexError, RuntimeError, NotImplementedError)) as error:
+            eval(call, {"torch": library, "x": library.ones(2, 3)})
+        caught.append((error.type, str(error.value)))
+    assert caught[0] == caught[1]
+
+
+@needs_oracle
+def test_hashes() -> None:
+    values = [0.0, -0.0, 1.5, float("nan"), float("-inf"), 3e-40]
+    for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool"):
+        ours, theirs = (m.tensor([5, 0, 3, 127]).to(getattr(m, dtype)) for m in (tinytorch, torch))
+        assert ours.hash_tensor().item() == theirs.hash_tensor().item()
+    for value in values:
+        assert tinytorch.hash_tensor(tinytorch.tensor(value)).item() == torch.hash_tensor(torch.tensor(value)).item()
+    out = tinytorch.empty(0, dtype=tinytorch.uint64)
+    x = tinytorch.ones(2, 3, requires_grad=True)
+    assert tinytorch.hash_tensor(x.detach(), 0, out=out) is out and out.shape == (3,)
+    assert not tinytorch.hash_tensor(x).requires_grad
+    assert tinytorch.hash_tensor(x.to("meta"), 1).dtype is tinytorch.uint64

@@ -41,6 +41,13 @@ for name in ["sum", "mean", "prod", "amax", "amin", "nansum", "norm", "any", "al
 for name in ["sum", "mean", "amax", "any", "all", "count_nonzero"]:
     SAMPLES.append(sample(name, distinct(2, 3, 4), dim=()))
 
+# Hashes: NumPy's names of the arguments are not PyTorch's here.
+for where in WHERE:
+    if not {"axis", "keepdims"} & {*where}:
+        SAMPLES += [Sample("hash_tensor", (inputs,), where) for inputs in (x, with_nan, counts)]
+SAMPLES += [sample("hash_tensor", inputs) for inputs in (scalar, vector, cube, ties, *small.values())]
+SAMPLES += [sample("hash_tensor", cube, (0, 2), mode=0), sample("hash_tensor", hollow, 0)]
+
 # Integers and booleans.
 for kind, inputs in small.items():
     names = "sum prod cumsum cumprod any all count_nonzero nansum max min amax amin"

@@ -273,9 +273,6 @@ TABLE: dict[str, dict[str, Offer]] = {
         "nested._internal.nested_tensor": Offer("NestedTensor"),
         "nested._internal.ops": Offer("extract_kwargs"),
     },
-    "tinytorch has no masked tensors": {
-        "masked": Offer("MaskedTensor mean var"),
-    },
     "tinytorch has no sparse tensors": {
         "named": Offer(
             "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "

@@ -19,6 +19,7 @@ _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 _multiply: Any = np.multiply.reduce
+_xor: Any = np.bitwise_xor.reduce
 
 _INT64 = np.dtype(np.int64)
 _ROWS = 32  # rows that are added one after another; the sums of such blocks are then added likewise
@@ -677,3 +678,17 @@ def count_nonzero(x: Any, dim: Any) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`."""
     axes = axes_of(dim, x.ndim, "count_nonzero")
     return np.add.reduce(x.astype(np.bool_, "C"), axis=axes, dtype=_INT64)
+
+
+def hash_over(x: Any, dim: Any, keepdim: bool, mode: int) -> Any:
+    """Return the exclusive or of the bits of the elements, widened to 64 bits, of all or over `dim`, as uint64."""
+    axes = axes_of(dim, x.ndim, "hash_tensor")
+    if mode:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if not x.size:
+        try:
+            check_some(x, axes, "hash_tensor")
+        except (IndexError, RuntimeError) as error:
+            raise type(error)(str(error).replace("()", "", 1)) from None
+    bits = x.astype(np.float64 if x.dtype.kind in FLOATS else np.int64, "C").view(np.uint64)
+    return _xor(bits, axes, None, None, keepdim)

@@ -153,6 +153,7 @@ RULES: dict[str, Rule] = {
     "mean": Rule(_mean, NOTHING, typed=True),
     "logsumexp": Rule(_floating, NOTHING),
     "boolean": Rule(_boolean, NOTHING),
+    "hash_tensor": Rule(_of_type("Expected result to be of dtype uint64, but got {want}", dtypes.uint64), NOTHING),
     "amax": _like(
         "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's dtype.",
         NOTHING,

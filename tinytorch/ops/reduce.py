@@ -16,7 +16,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
@@ -862,4 +862,31 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
     Example:
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
         tensor([1, 2])
+    """
+
+
+def _unsigned(kernel: str) -> Callable[..., str | None]:
+    """Return a function that names the kernel which PyTorch lacks for unsigned integers of 16 to 64 bits."""
+    return lambda x, *_: kernel if x.dtype.kind == "u" and x.dtype.char in RARE else None
+
+
+@public(method=True, out="hash_tensor")
+@op(kernels.hash_over, refuses=_unsigned("xor_sum_cpu"), x=None)
+def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+    """Return a hash of all elements, or over the dimensions `dim`, as uint64.
+
+    It is the exclusive or of the bits of the elements, which are converted to float64 or int64.
+
+    Args:
+        dim: a dimension, or several in a tuple; () for all.
+        mode: the kind of hash; 0 is the only one.
+
+    Raises:
+        IndexError: a dimension is out of range, or empty.
+        RuntimeError: the input is empty and no `dim` is given; or the mode is unknown.
+        NotImplementedError: the input is of uint16, uint32 or uint64.
+
+    Example:
+        >>> torch.hash_tensor(torch.tensor([[1, 2, 3], [4, 0, 7]]), 1)
+        tensor([0, 3], dtype=torch.uint64)
     """

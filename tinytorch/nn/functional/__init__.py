@@ -7,6 +7,7 @@ Its functions are written in these modules; a new function goes into the module 
 | `layers` | bilinear forms, embeddings, one-hot vectors, dropout, normalisation |
 | `activation` | activations, softmax |
 | `loss` | losses, distances |
+| `projected_loss` | `linear_cross_entropy` |
 | `padding` | `pad` |
 | `pooling` | maximum, average and norm pooling, and its inverse |
 | `resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |
@@ -19,7 +20,7 @@ of Tensor operations. Every function is declared by `@public("nn.functional.<nam
 
 from typing import TYPE_CHECKING
 
-from tinytorch.nn.functional import activation, layers, loss, padding, pooling, resampling  # noqa: F401
+from tinytorch.nn.functional import activation, layers, loss, padding, pooling, projected_loss, resampling  # noqa: F401
 from tinytorch.ops import copies as _copies  # noqa: F401
 from tinytorch.ops.linalg import matrices as _matrices  # noqa: F401
 from tinytorch.ops.nn import activation as _activation  # noqa: F401

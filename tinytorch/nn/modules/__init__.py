@@ -41,4 +41,4 @@ if TYPE_CHECKING:
     from tinytorch.distributed.sync_batchnorm import SyncBatchNorm as SyncBatchNorm
 else:  # (type checkers export starred names, unless an `__all__` that they cannot evaluate hides them)
     _layers = {name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module)}
-    __all__ = sorted({*_layers, "SyncBatchNorm"})
+    __all__ = sorted({*_layers, "LinearCrossEntropyOptions", "SyncBatchNorm"})

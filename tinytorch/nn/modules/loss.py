@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
+from tinytorch.nn.functional.projected_loss import LinearCrossEntropyOptions
 from tinytorch.nn.functional.reduction import checked_reduction
 from tinytorch.nn.modules.distance import PairwiseDistance
+from tinytorch.nn.modules.linear import Linear
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
     "CTCLoss", "MultiLabelMarginLoss", "NLLLoss2d",
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions", "MSELoss", "MarginRankingLoss",
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
     "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
@@ -206,6 +210,73 @@ class CrossEntropyLoss(_WeightedLoss):
         """Return the loss."""
         return F.cross_entropy(
             input, target, self.weight, None, self.ignore_index, None, self.reduction, self.label_smoothing
+        )
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A linear layer and the cross entropy of its scores, which `options` computes in chunks, with less memory.
+
+    Args:
+        in_features: the number F of features of a sample.
+        num_classes: the number C of classes.
+        out_features: the further dimensions of the scores; the layer has C times their product outputs.
+        bias: whether the layer has a bias.
+        device, dtype: those of the layer's parameters.
+        the others: as for `nn.functional.linear_cross_entropy`.
+
+    Raises:
+        RuntimeError: the shape of `weight` is not (C,), or `label_smoothing` is not in [0, 1].
+
+    Shape:
+        input `(N, F)` or `(F,)`; target as for `nn.functional.linear_cross_entropy`.
+
+    Example:
+        >>> options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+        >>> loss = torch.nn.LinearCrossEntropyLoss(3, 10, options=options)
+        >>> loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3]))
+        tensor(2.3026, grad_fn=<...>)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, out_features
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*shape, self.linear.in_features), target,
+            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """Return the text between the parentheses of `repr`."""
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
 
 

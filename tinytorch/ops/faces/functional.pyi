@@ -96,6 +96,7 @@ from tinytorch.nn.functional.pooling import max_pool3d_with_indices as max_pool3
 from tinytorch.nn.functional.pooling import max_unpool1d as max_unpool1d
 from tinytorch.nn.functional.pooling import max_unpool2d as max_unpool2d
 from tinytorch.nn.functional.pooling import max_unpool3d as max_unpool3d
+from tinytorch.nn.functional.projected_loss import linear_cross_entropy as linear_cross_entropy
 from tinytorch.nn.functional.resampling import affine_grid as affine_grid
 from tinytorch.nn.functional.resampling import grid_sample as grid_sample
 from tinytorch.nn.functional.resampling import interpolate as interpolate

@@ -1,0 +1,680 @@
+"""`torch.masked`: reductions and normalizations of the elements that a mask selects.
+
+Elements whose mask is False take no part: they are replaced by the value that does not change the result (the identity
+of the reduction), so the functions are Tensor code, and gradients flow to the other elements alone. `MaskedTensor`, the
+prototype of a class that carries its mask, is not implemented.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tinytorch import linalg
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import dtype as Dtype
+from tinytorch.kernels.limits import iinfo
+from tinytorch.nn import functional as F
+from tinytorch.ops import arithmetic, reduce, transcendental
+from tinytorch.ops.create import full, ones
+from tinytorch.ops.masks import where
+
+__all__ = [
+    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor",
+    "log_softmax", "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm", "normalize", "prod", "softmax",
+    "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+Dims = int | tuple[int, ...] | list[int] | None
+
+_ABSENT = (
+    "torch.masked.MaskedTensor: tinytorch has no tensors that carry a mask; pass `mask=` to the functions of masked"
+)
+
+
+class MaskedTensor:
+    """PyTorch's prototype of a tensor with a mask, which is not implemented; pass `mask=` to the functions instead.
+
+    Raises:
+        NotImplementedError: always.
+    """
+
+    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> NoReturn:
+        """Raise an error: the class has no instances."""
+        raise NotImplementedError(_ABSENT)
+
+
+def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> NoReturn:
+    """Raise an error: there are no masked tensors.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(_ABSENT)
+
+
+def as_masked_tensor(data: Any, mask: Any) -> NoReturn:
+    """Raise an error: there are no masked tensors.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(_ABSENT)
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """Return False: no object is a masked tensor.
+
+    Example:
+        >>> torch.masked.is_masked_tensor(torch.ones(2))
+        False
+    """
+    return isinstance(obj, MaskedTensor)
+
+
+# Masks and dimensions -----------------------------------------------------------------------------
+
+
+def _selected(input: Tensor, mask: Tensor) -> Tensor:
+    """Return the mask as bools of the input's shape."""
+    if mask.shape != input.shape:
+        if mask.ndim > input.ndim:
+            raise IndexError(
+                "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
+            )
+        mask = mask.broadcast_to(input.shape)
+    return mask.to(dtypes.bool)
+
+
+def _lowest(input: Tensor, kind: Dtype, name: str) -> float:
+    return -math.inf if kind.is_floating_point else _limits(input, kind, name).min
+
+
+def _highest(input: Tensor, kind: Dtype, name: str) -> float:
+    return math.inf if kind.is_floating_point else _limits(input, kind, name).max
+
+
+def _limits(input: Tensor, kind: Dtype, name: str) -> Any:
+    if kind is dtypes.bool or (kind is not dtypes.uint8 and not input.is_signed()):
+        raise NotImplementedError(f"identity of {name} on {kind} input")
+    return iinfo(kind)
+
+
+#: By function, the number that takes the place of elements that are masked out.
+_IDENTITIES: dict[str, Callable[[Tensor, Dtype, str], float]] = {
+    "sum": lambda *_: 0, "prod": lambda *_: 1, "norm": lambda *_: 0, "median": lambda *_: math.nan,
+    "amax": _lowest, "argmax": _lowest, "logsumexp": _lowest, "logaddexp": _lowest, "amin": _highest,
+    "argmin": _highest,
+}  # fmt: skip
+
+
+def _filled(name: str, input: Tensor, mask: Tensor | None, identity: float | None = None) -> Tensor:
+    """Return the input, with the identity of a function where the mask is False."""
+    if mask is None:
+        return input
+    value = _IDENTITIES[name](input, input.dtype, name) if identity is None else identity
+    return where(_selected(input, mask), input, full((), value, dtype=input.dtype, device=input.device))
+
+
+def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
+    """Return the dimensions as a sorted tuple; None and () are all of them."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    found: list[int] = []
+    ndim = max(ndim, 1)
+    for each in (dim,) if isinstance(dim, int) else dim:
+        if each in found:
+            raise RuntimeError(f"dim={each} appears multiple times in the list of dims")
+        if not -ndim <= each < ndim:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {each})"
+            )
+        found.append(each % ndim)
+    return tuple(sorted(found))
+
+
+def _of_sums(input: Tensor, dtype: Dtype | None) -> Dtype:
+    if dtype is not None:
+        return dtype
+    small = input.dtype in (dtypes.uint8, dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32)
+    return dtypes.int64 if small else input.dtype
+
+
+# Reductions ---------------------------------------------------------------------------------------
+
+
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the sums over `dim` of the elements that a mask selects; 0 where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input, or int64 for smaller integers.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.sum(x, 1, mask=mask)
+        tensor([-4,  0])
+    """
+    kind = _of_sums(input, dtype)
+    dims = _dims(dim, input.ndim)
+    return reduce.sum(_filled("sum", input, mask), dims, builtins.bool(keepdim), dtype=kind)
+
+
+def prod(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the products over `dim` of the elements that a mask selects; 1 where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input, or int64 for smaller integers.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.prod(x, 1, mask=mask)
+        tensor([3, 1])
+    """
+    result = _filled("prod", input, mask).to(_of_sums(input, dtype))
+    for each in reversed(_dims(dim, input.ndim)):
+        result = result.prod(dim=each, keepdim=builtins.bool(keepdim))
+    return result
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Return the cumulative sums along `dim` of the elements that a mask selects.
+
+    Args:
+        dim: the dimension.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.cumsum(x, 1, mask=mask)
+        tensor([[-3, -3, -4],
+                [ 0,  0,  0]])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    return reduce.cumsum(_filled("sum", input, mask), where_to, dtype=kind).to(kind)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Return the cumulative products along `dim` of the elements that a mask selects.
+
+    Args:
+        dim: the dimension.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.cumprod(x, 1, mask=mask)
+        tensor([[-3, -3,  3],
+                [ 1,  1,  1]])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    return reduce.cumprod(_filled("prod", input, mask), where_to, dtype=kind).to(kind)
+
+
+def amax(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the largest elements over `dim` that a mask selects; the lowest number where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        NotImplementedError: `mask` is given for bools, which have no such value.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.amax(x, 1, mask=mask)
+        tensor([                  -1, -9223372036854775808])
+    """
+    kind = input.dtype if dtype is None else dtype
+    filled = _filled("amax", input, mask)
+    return reduce.amax(filled, _dims(dim, input.ndim), builtins.bool(keepdim)).to(kind)
+
+
+def amin(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the smallest elements over `dim` that a mask selects; the highest number where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        NotImplementedError: `mask` is given for bools, which have no such value.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.amin(x, 1, mask=mask)
+        tensor([                 -3, 9223372036854775807])
+    """
+    kind = input.dtype if dtype is None else dtype
+    filled = _filled("amin", input, mask)
+    return reduce.amin(filled, _dims(dim, input.ndim), builtins.bool(keepdim)).to(kind)
+
+
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the indices along `dim` of the largest elements that a mask selects.
+
+    Args:
+        dim: the dimension to reduce; by default all, and the index is that of the flattened input.
+        keepdim: whether it stays, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        NotImplementedError: `mask` is given for bools, which have no such value.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.argmax(x, 1, mask=mask)
+        tensor([2, 0])
+    """
+    kind = input.dtype if dtype is None else dtype
+    return reduce.argmax(_filled("argmax", input, mask), dim, builtins.bool(keepdim)).to(kind)
+
+
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the indices along `dim` of the smallest elements that a mask selects.
+
+    Args:
+        dim: the dimension to reduce; by default all, and the index is that of the flattened input.
+        keepdim: whether it stays, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        NotImplementedError: `mask` is given for bools, which have no such value.
+
+    Example:
+        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.argmin(x, 1, mask=mask)
+        tensor([0, 0])
+    """
+    kind = input.dtype if dtype is None else dtype
+    return reduce.argmin(_filled("argmin", input, mask), dim, builtins.bool(keepdim)).to(kind)
+
+
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the means over `dim` of the elements that a mask selects; NaN where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        ValueError: the result would be of integers.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.mean(x, 1, mask=mask)
+        tensor([-2., nan])
+    """
+    source = "Input" if dtype is None else "Optional"
+    kind = input.dtype if dtype is None else dtype
+    if not kind.is_floating_point:
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
+            f"Got: {kind}"
+        )
+    count = sum(_ones(input, mask), dim, keepdim=keepdim)
+    return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / count
+
+
+def _ones(input: Tensor, mask: Tensor | None) -> Tensor:
+    """Return 1 for each element that takes part, and 0 for others."""
+    return ones(input.shape, dtype=dtypes.int64, device=input.device) if mask is None else _selected(input, mask)
+
+
+def median(
+    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Return the medians along `dim` of the elements that a mask selects; NaN where it selects none.
+
+    Args:
+        dim: the dimension to reduce.
+        keepdim: whether it stays, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        ValueError: a mask selects none of the integers in a row.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.median(x, 1, mask=mask)
+        tensor([-3., nan])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    real = input if input.is_floating_point() else input.to(dtypes.float32)
+    result = reduce.nanmedian(_filled("median", real, mask), where_to, keepdim)[0]
+    if real is input:
+        return result
+    if result.isnan().any():
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    return result.to(kind)
+
+
+def logsumexp(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Return the logarithms of the sums over `dim` of the exponentials of the elements that a mask selects.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        NotImplementedError: `mask` is given for bools, which have no such value.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.logsumexp(x, 1, mask=mask)
+        tensor([-0.8731,    -inf])
+    """
+    kind = input.dtype if dtype is None else dtype
+    filled = _filled("logsumexp", input, mask)
+    return reduce.logsumexp(filled, _dims(dim, input.ndim), keepdim).to(kind)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """Return `log(exp(input) + exp(other))`, without the elements of either that its mask does not select.
+
+    Args:
+        dtype: the dtype of the result; by default that of `input`.
+        input_mask: bools, of a shape that broadcasts to that of `input`.
+        other_mask: bools, of a shape that broadcasts to that of `other`.
+
+    Example:
+        >>> x, mask = torch.tensor([-100.0, -200.0]), torch.tensor([True, False])
+        >>> torch.masked.logaddexp(x, torch.tensor([-1.0, -2.0]), input_mask=mask, other_mask=mask)
+        tensor([-1., -inf])
+    """
+    kind = input.dtype if dtype is None else dtype
+    first, second = _filled("logaddexp", input, input_mask), _filled("logaddexp", other, other_mask)
+    return transcendental.logaddexp(first, second).to(kind)
+
+
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the vector norms over `dim` of the elements that a mask selects.
+
+    Args:
+        ord: the order of the norm.
+        dim: the dimensions to reduce; all by default.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.norm(x, 2.0, 1, mask=mask)
+        tensor([3.1623, 0.0000])
+    """
+    identity = math.inf if ord == -math.inf else 0
+    if identity and mask is not None and not input.is_floating_point():
+        raise AssertionError(f"input must be floating point, got {input.dtype}")
+    filled, kind = _filled("norm", input, mask, identity), input.dtype if dtype is None else dtype
+    return linalg.vector_norm(filled, ord, _dims(dim, input.ndim), builtins.bool(keepdim), dtype=kind)
+
+
+def var(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the variances over `dim` of the elements that a mask selects; NaN where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        unbiased: whether to divide by the number of elements minus 1, as by default, or by this number.
+        correction: what to subtract from the number of elements, instead of `unbiased`.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input, or float32 for integers.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        AssertionError: both `unbiased` and `correction` are given.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.var(x, 1, mask=mask)
+        tensor([2., nan])
+    """
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Return the standard deviations over `dim` of the elements that a mask selects; NaN where it selects none.
+
+    Args:
+        dim: the dimensions to reduce; all by default.
+        unbiased: whether to divide by the number of elements minus 1, as by default, or by this number.
+        correction: what to subtract from the number of elements, instead of `unbiased`.
+        keepdim: whether these stay, with size 1.
+        dtype: the dtype of the result; by default that of the input, or float32 for integers.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Raises:
+        AssertionError: both `unbiased` and `correction` are given.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.std(x, 1, mask=mask)
+        tensor([1.4142,    nan])
+    """
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def _variance(
+    input: Tensor, dim: Dims, unbiased: bool | None, correction: float | None, keepdim: bool | None,
+    dtype: Dtype | None, mask: Tensor | None,
+) -> Tensor:  # fmt: skip
+    if unbiased is not None and correction is not None:
+        raise AssertionError("Only one of unbiased and correction may be given")
+    less = float(unbiased is not False) if correction is None else float(correction)
+    kind = dtype or (input.dtype if input.is_floating_point() else dtypes.float32)
+    real = kind if kind.is_floating_point else dtypes.float32
+    count = sum(_ones(input, mask), dim, keepdim=True)
+    distance = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
+    total = sum(distance * distance, dim, keepdim=keepdim, dtype=real, mask=mask)
+    count = count.reshape(total.shape)
+    if less:
+        count = arithmetic.clamp_min(count.to(real) - less, 0)
+    return (total / count).to(kind)
+
+
+# Normalizations -----------------------------------------------------------------------------------
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Return the softmax along `dim` of the elements that a mask selects; NaN where it selects none.
+
+    Args:
+        dim: the dimension.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.softmax(x, 1, mask=mask)
+        tensor([[0.1192, 0.0000, 0.8808],
+                [   nan,    nan,    nan]])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    return F.softmax(_filled("amax", input, mask), where_to, dtype=kind)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Return the logarithm of the softmax along `dim` of the elements that a mask selects.
+
+    Args:
+        dim: the dimension.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.log_softmax(x, 1, mask=mask)
+        tensor([[-2.1269,    -inf, -0.1269],
+                [    nan,     nan,     nan]])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    return F.log_softmax(_filled("amax", input, mask), where_to, dtype=kind)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Return the softmax of `-input` along `dim`, of the elements that a mask selects.
+
+    Args:
+        dim: the dimension.
+        dtype: the dtype of the result; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.softmin(x, 1, mask=mask)
+        tensor([[0.8808, 0.0000, 0.1192],
+                [   nan,    nan,    nan]])
+    """
+    kind = input.dtype if dtype is None else dtype
+    where_to = _dims(dim, input.ndim)[0]
+    return F.softmin(_filled("amin", input, mask), where_to, dtype=kind)
+
+
+def normalize(
+    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Return the elements that a mask selects, divided by their norm along `dim`; 0 elsewhere.
+
+    Args:
+        ord: the order of the norm.
+        dim: the dimension.
+        eps: the smallest divisor.
+        dtype: the dtype of the norm; by default that of the input.
+        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
+
+    Example:
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
+        >>> torch.masked.normalize(x, 1.0, 1, mask=mask)
+        tensor([[-0.7500,  0.0000, -0.2500],
+                [ 0.0000,  0.0000,  0.0000]])
+    """
+    divisor = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _filled("sum", input, mask) / arithmetic.maximum(divisor, full((), eps, dtype=divisor.dtype))
