@@ -68,7 +68,8 @@ _NAMES = {
     "kernels.printing": "set_printoptions",
     "legacy": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
-        ShortTensor eig lstsq matrix_rank solve symeig
+        ShortTensor _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cast_Double _cast_Float
+        _cast_Half _cast_Int _cast_Long _shape_as_tensor eig lstsq matrix_rank solve symeig
     """,
     "named": """
         DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
@@ -159,7 +160,8 @@ _NAMES = {
         mvlgamma nextafter polygamma resolve_conj resolve_neg
     """,
     "ops.statistics": """
-        combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile segment_reduce
+        _segment_reduce combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile
+        segment_reduce
     """,
     "ops.storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
@@ -187,11 +189,12 @@ _NAMES = {
 }
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
-    _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends checks compat
-    compiler control core cpu cuda data distributed distributions export fft foreach func functional functorch
-    futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested nn numa
-    onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal sparse
-    special storage streams switches testing torch_version torchvision torchvision_ops types utils version xpu
+    _jit_internal _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends
+    checks compat compiler control core cpu cuda data distributed distributions export fft foreach func functional
+    functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested
+    nn numa onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal
+    sparse special storage streams switches testing torch_version torchvision torchvision_ops types utils version
+    xpu
 """
 _MEMBERS = {
     "autograd.api": """

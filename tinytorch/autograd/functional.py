@@ -24,6 +24,29 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 Tensors = tuple[Tensor, ...]
 Gradients = Sequence[Tensor | None]
 
+
+def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> Tensors:
+    """Return the standard basis of the flattened tensors, cut into columns for each: row k has a 1 at element k.
+
+    Args:
+        tensors: they give dtypes and devices.
+        tensor_numels: the number of elements of each.
+    """
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise AssertionError(
+            f"Expected tensors and tensor_numels to have the same length, but got {len(tensors)} and "
+            f"{len(tensor_numels)}"
+        )
+    total, start = sum(tensor_numels), 0
+    chunks = []
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        chunk = tensor.new_zeros(total, count)
+        chunk.diagonal(start).fill_(1)
+        chunks.append(chunk)
+        start -= count
+    return tuple(chunks)
+
+
 _OUTPUTS = "outputs of the user-provided function"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import weakref
+from importlib import import_module
 from typing import Any
 
 from tinytorch.autograd import saved as _saved
@@ -126,8 +127,19 @@ class Value(_Named):
     """A value in a TorchScript graph."""
 
 
-class _nn:
-    """`torch._C._nn`: the function that parses the arguments of `Module.to`."""
+class _Functional(type):
+    """The metaclass of `_nn`: functions that are the same objects in PyTorch's `nn.functional` are looked up there."""
+
+    _same = ("avg_pool2d", "avg_pool3d", "gelu", "linear", "one_hot", "scaled_dot_product_attention", "softplus")
+
+    def __getattr__(cls, name: str) -> Any:
+        if name not in _Functional._same:
+            raise AttributeError(f"module 'torch._C._nn' has no attribute {name!r}")
+        return getattr(import_module("tinytorch.nn.functional"), name)
+
+
+class _nn(metaclass=_Functional):
+    """`torch._C._nn`: functions of `nn.functional`, and the one that parses the arguments of `Module.to`."""
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
@@ -195,4 +207,5 @@ class _WeakTensorRef:
         return self._reference() is None
 
 
+has_lapack = True  # NumPy has the functions of LAPACK
 globals().update(names_of(__name__))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.reduce import vector_norm
 
@@ -47,6 +49,8 @@ def _operands(function: str, tensors: Tensors, other: Any) -> Iterable[Any]:
                 f"Tensor lists must have the same number of tensors, got {len(tensors)} and {len(other)}"
             )
         return other
+    if isinstance(other, (np.number, np.bool_)):
+        return repeat(other.item())
     if not isinstance(other, (bool, int, float, Tensor)):
         raise TypeError(
             f"{function}() received an invalid combination of arguments - got (list, {type(other).__name__}), but "

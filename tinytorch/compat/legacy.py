@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.ops.create import tensor
 from tinytorch.ops.memory import set_
 from tinytorch.ops.storage import is_storage
 from tinytorch.ops.values import legacy_new
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "eig", "lstsq", "matrix_rank", "solve", "symeig",
+    "IntTensor", "LongTensor", "ShortTensor", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_",
+    "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_shape_as_tensor", "eig", "lstsq",
+    "matrix_rank", "solve", "symeig",
 ]  # fmt: skip
 
 
@@ -84,3 +88,93 @@ lstsq = _removed("lstsq", "`torch.linalg.lstsq`, with the arguments the other wa
 matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
 solve = _removed("solve", "`torch.linalg.solve`, with the arguments the other way round")
 symeig = _removed("symeig", "`torch.linalg.eigh`, or `eigvalsh` for the eigenvalues only")
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Return the sizes as a tensor.
+
+    Example:
+        >>> torch._shape_as_tensor(torch.ones(2, 3))
+        tensor([2, 3])
+    """
+    return tensor(list(input.shape), dtype=dtypes.int64)
+
+
+def _cast(name: str, dtype: dtypes.dtype) -> Any:
+    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return input.to(dtype, non_blocking)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"Return `input.to({dtype})`."
+    return cast
+
+
+_cast_Double, _cast_Float = _cast("_cast_Double", dtypes.float64), _cast("_cast_Float", dtypes.float32)
+_cast_Half, _cast_Int = _cast("_cast_Half", dtypes.float16), _cast("_cast_Int", dtypes.int32)
+_cast_Long = _cast("_cast_Long", dtypes.int64)
+
+
+# Steps of `GradScaler`, which scalers of other packages are made of -------------------------------
+
+
+@no_grad()
+def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Multiply gradients by `inv_scale` in place, and set `found_inf` to 1 if one is infinite or NaN.
+
+    Args:
+        self: a list of gradients.
+        found_inf, inv_scale: of one element each.
+
+    Example:
+        >>> grads, found = [torch.tensor([8.0, float("inf")])], torch.zeros(1)
+        >>> torch._amp_foreach_non_finite_check_and_unscale_(grads, found, torch.tensor(0.5))
+        >>> grads, found
+        ([tensor([4., inf])], tensor([1.]))
+    """
+    for name, one in (("found_inf", found_inf), ("inv_scale", inv_scale)):
+        if one.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+        if one.dtype is not dtypes.float32:
+            raise RuntimeError(f"{name} must be a float tensor.")
+    factor = inv_scale.item()
+    for each in self:
+        if not each.isfinite().all():
+            found_inf.fill_(1)
+        if factor != 1:
+            each.mul_(factor)
+
+
+@no_grad()
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Update the scale of a `GradScaler` in place, and return it.
+
+    Args:
+        self: the scale; reduced if `found_inf` is not 0, increased after `growth_interval` calls without.
+        growth_tracker: the number of these calls, int32.
+        found_inf: of one element.
+        scale_growth_factor, scale_backoff_factor, growth_interval: see `torch.amp.GradScaler`.
+
+    Example:
+        >>> scale, tracker = torch.tensor(8.0), torch.tensor(0, dtype=torch.int32)
+        >>> torch._amp_update_scale_(scale, tracker, torch.tensor(0.0), 2.0, 0.5, 1)
+        tensor(16.)
+    """
+    if found_inf.item():
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+        return self
+    successes = growth_tracker.item() + 1
+    if successes == growth_interval:
+        grown = self * scale_growth_factor
+        if grown.isfinite().all():
+            self.copy_(grown)
+        successes = 0
+    growth_tracker.fill_(successes)
+    return self

@@ -5,15 +5,17 @@ They can be imported, derived from, and tested with `isinstance`. Calling one ra
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from .absent import Idle, Refused, answering, marking, refusing
+from .absent import Idle, Refused, answering, marking, refusing, same
 
 
 class Offer:
@@ -59,7 +61,35 @@ def returns(value: object) -> Deferred:
     return Deferred(make)
 
 
-def enumeration(members: str) -> Deferred:
+class Patch(contextlib.ContextDecorator):
+    """Settings of a module of the table that are changed for a while: a context manager and a decorator.
+
+    Args:
+        module: the module's name.
+        *changes: a name and a value, or a dict.
+        **more: further settings.
+    """
+
+    def __init__(self, module: str, *changes: Any, **more: Any) -> None:
+        given = dict([changes]) if len(changes) == 2 else dict(*changes)
+        self.module, self.changes = sys.modules[module], given | more
+        self.before: list[dict[str, Any]] = []
+        for name in self.changes:
+            if name not in vars(self.module):
+                raise AttributeError(f"{module.removeprefix('tiny')}.{name} does not exist")
+
+    def __enter__(self) -> None:
+        self.before.append({name: vars(self.module)[name] for name in self.changes})
+        vars(self.module).update(self.changes)
+
+    def __exit__(self, *error: object) -> None:
+        vars(self.module).update(self.before.pop())
+
+
+patching = Deferred(lambda _, module: functools.partial(Patch, module))
+
+
+def enumeration(members: str | dict[str, str]) -> Deferred:
     """Return an enumeration with these members."""
     return Deferred(lambda name, module: enum.Enum(name, members, module=module))
 
@@ -150,7 +180,12 @@ TABLE: dict[str, dict[str, Offer]] = {
             Replicate=elsewhere("distributed.placements.Replicate"), Shard=elsewhere("distributed.placements.Shard"),
         ),
         "distributed.utils": Offer("_sync_module_states"),
-        "numa.binding": Offer("AffinityMode NumaOptions"),
+        "numa.binding": Offer(
+            "NumaOptions",
+            AffinityMode=enumeration(
+                {"NODE": "node", "SOCKET": "socket", "EXCLUSIVE": "exclusive", "CORE_COMPLEX": "core-complex"}
+            ),
+        ),
     },
     "tinytorch traces no programs": {
         "_guards": Offer(
@@ -211,6 +246,7 @@ TABLE: dict[str, dict[str, Offer]] = {
             _jit_set_profiling_mode=returns(True), _jit_set_texpr_fuser_enabled=returns(None),
             _log_api_usage_once=returns(None),
         ),
+        "_jit_internal": Offer(_copy_to_script_wrapper=same, export=same, ignore=elsewhere("jit.ignore")),
         "_dynamo": Offer(
             OptimizedModule=elsewhere("compiler.OptimizedModule"), allow_in_graph=elsewhere("compiler.allow_in_graph"),
             assume_constant_result=elsewhere("compiler.assume_constant_result"), config=submodule("_dynamo.config"),
@@ -224,12 +260,15 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_dynamo.config": Offer(
             accumulated_cache_size_limit=256, assume_static_by_default=True, automatic_dynamic_shapes=True,
             cache_size_limit=8, capture_dynamic_output_shape_ops=False, capture_scalar_outputs=False, disable=False,
-            dynamic_shapes=True, optimize_ddp=True, recompile_limit=8, suppress_errors=False, verbose=False,
+            dynamic_shapes=True, optimize_ddp=True, patch=patching, recompile_limit=8,
+            skip_fwd_side_effects_in_bwd_under_checkpoint=False, suppress_errors=False, verbose=False,
         ),
         "_dynamo.decorators": Offer(
             mark_dynamic=elsewhere("_dynamo.mark_dynamic"), mark_static=elsewhere("_dynamo.mark_static"),
         ),
-        "_dynamo.exc": Offer(TorchDynamoException=subclass_of(RuntimeError)),
+        "_dynamo.exc": Offer(
+            TensorifyScalarRestartAnalysis=subclass_of(RuntimeError), TorchDynamoException=subclass_of(RuntimeError),
+        ),
         "_dynamo.eval_frame": Offer(OptimizedModule=elsewhere("compiler.OptimizedModule")),
         "_dynamo.utils": Offer(is_compile_supported=returns(False)),
         "_higher_order_ops.cond": Offer(cond=elsewhere("control.cond")),
@@ -245,7 +284,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_inductor.config": Offer(
             conv_1x1_as_mm=False, coordinate_descent_tuning=False, cpp=SimpleNamespace(threads=-1), debug=False,
             epilogue_fusion=True, force_fuse_int_mm_with_mul=False, fx_graph_cache=True, max_autotune=False,
-            shape_padding=True, triton=SimpleNamespace(unique_kernel_names=True, cudagraphs=False),
+            patch=patching, shape_padding=True, triton=SimpleNamespace(unique_kernel_names=True, cudagraphs=False),
         ),
         "_inductor.cpu_vec_isa": Offer("pick_vec_isa"),
         "_inductor.runtime.cache_dir_utils": Offer("cache_dir"),
@@ -257,7 +296,10 @@ TABLE: dict[str, dict[str, Offer]] = {
         ),
     },
     "vmap runs its function once per element, on tensors like all others": {
-        "_C._functorch": Offer("_add_batch_dim _remove_batch_dim get_unwrapped", is_batchedtensor=returns(False)),
+        "_C._functorch": Offer(
+            "_add_batch_dim _remove_batch_dim get_unwrapped",
+            is_batchedtensor=returns(False), is_legacy_batchedtensor=returns(False),
+        ),
         "_functorch.vmap": Offer(
             "_create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched "
             "_validate_and_get_batch_size",

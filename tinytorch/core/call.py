@@ -698,7 +698,8 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         and target.is_floating_point
         and not (isinstance(y, Tensor) and y._array.ndim)
     ):
-        wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
+        narrow = _cast(x, numpy_dtype) if isinstance(x, Tensor) else x
+        wide = made.kernel(_cast(narrow, _F32), _cast(y, _F32))
         return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 

@@ -131,7 +131,7 @@ def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
 def elu(x: Array, alpha: float, scale: float, input_scale: float = 1.0) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
     check_floating("elu_cpu", x)
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
     low = np.minimum(x, 0) * input_scale  # no overflow where exp is not needed
     low = np.expm1(low)
@@ -143,7 +143,7 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float = 1.0) -> Array
 @threaded
 def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return g times the derivative of `elu`."""
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         g, wide = g.astype(np.float32), x.astype(np.float32)
         return elu_grad(g, wide, alpha, scale, input_scale).astype(x.dtype)
     low = np.minimum(x, 0) * input_scale
@@ -194,7 +194,7 @@ def hardtanh_grad(g: Array, x: Array, low: float, high: float) -> Array:
 def hardsigmoid(x: Array) -> Array:
     """Return clip(x + 3, 0, 6) / 6."""
     check_floating("hardsigmoid_cpu", x)
-    return (np.clip(x + 3, 0, 6) / 6).astype(x.dtype, copy=False)
+    return (np.clip(widened(x) + 3, 0, 6) / 6).astype(x.dtype, copy=False)
 
 
 def hardsigmoid_grad(g: Array, x: Array) -> Array:
@@ -220,7 +220,10 @@ def softshrink(x: Array, lambd: float) -> Array:
             f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype {tensor_name(x)}, but found "
             f"{lambd:g}"
         )
-    return (x - np.clip(x, -lambd, lambd)).astype(x.dtype, copy=False)
+    if x.itemsize == 2:  # the limits must not be rounded to 16 bits
+        wide = x.astype(np.float32)
+        return (wide - np.clip(wide, -lambd, lambd)).astype(x.dtype)
+    return x - np.clip(x, -lambd, lambd)
 
 
 def outside(g: Array, x: Array, lambd: float) -> Array:
@@ -269,7 +272,7 @@ def prelu_grad(g: Array, x: Array, weight: Array) -> tuple[Array, Array]:
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     check_floating("hardswish_cpu", x)
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         return hardswish(x.astype(np.float32)).astype(x.dtype)
     factor = np.clip(x + 3, 0, 6)
     factor *= x
@@ -281,7 +284,7 @@ def hardswish(x: Array) -> Array:
 @threaded
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         return hardswish_grad(g.astype(np.float32), x.astype(np.float32)).astype(x.dtype)
     slope = x / 3
     slope += 0.5
@@ -296,6 +299,12 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 @takes_out
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); where exp overflows to infinity the result is the correct 0."""
+    if x.itemsize == 2 and x.dtype.kind in FLOATS:  # rounded once
+        wide = sigmoid(x.astype(np.float32)).astype(x.dtype)
+        if out is None:
+            return wide
+        out[...] = wide
+        return out
     out = np.negative(x) if out is None else np.negative(x, out)
     if out.ndim and type(out) is np.ndarray:
         np.exp(out, out)  # (`out` by position, which is faster than by keyword)
@@ -307,8 +316,8 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 def glu(x: Array, dim: int) -> tuple[Array, Array]:
     """Return a * sigmoid(b), where a and b are the halves of x along `dim`, and sigmoid(b)."""
     a, b = np.split(x, 2, dim)
-    gate = sigmoid(b)
-    return a * gate, gate
+    gate = sigmoid(widened(b))
+    return (widened(a) * gate).astype(x.dtype, copy=False), gate.astype(x.dtype, copy=False)
 
 
 @twin
@@ -316,6 +325,8 @@ def glu(x: Array, dim: int) -> tuple[Array, Array]:
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     check_floating("silu_cpu", x)
+    if x.itemsize == 2:
+        return silu(x.astype(np.float32)).astype(x.dtype)
     divisor = np.exp(-x)
     divisor += 1
     return x / divisor
@@ -356,6 +367,8 @@ def _log1p(x: Array) -> Array:
 def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
     check_floating("log_sigmoid_cpu", x)
+    if x.itemsize == 2:
+        return log_sigmoid(x.astype(np.float32)).astype(x.dtype)
     out = _log1p(np.exp(-np.abs(x)))
     return np.minimum(x, 0) - out
 

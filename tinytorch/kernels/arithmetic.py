@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels.activation import keep
-from tinytorch.kernels.checks import LARGE, check_fits, refused
+from tinytorch.kernels.checks import LARGE, VECTORS, check_fits, refused
 from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import elementwise, threaded
@@ -50,23 +50,58 @@ def _arrays(x: Any, y: Any) -> tuple[Array, Array]:
 def plus_scaled(x: Any, y: Any, alpha: Any) -> Array:
     """Return `x + y * alpha`."""
     x, y = _arrays(x, y)
-    return x + y * _factor(alpha, y)
+    return _half_sum(x, y, alpha) if _is_half(x) else x + y * _factor(alpha, y)
 
 
 def minus_scaled(x: Any, y: Any, alpha: Any) -> Array:
     """Return `x - y * alpha`."""
     x, y = _arrays(x, y)
-    return x - y * _factor(alpha, y)
+    return _half_sum(x, y, -alpha) if _is_half(x) else x - y * _factor(alpha, y)
 
 
 def from_scaled(x: Any, y: Any, alpha: Any) -> Array:
     """Return `y - x * alpha`."""
     x, y = _arrays(x, y)
-    return y - x * _factor(alpha, x)
+    return _half_sum(y, x, -alpha) if _is_half(x) else y - x * _factor(alpha, x)
+
+
+def _is_half(x: Array) -> bool:
+    return x.itemsize == 2 and x.dtype.kind in FLOATS
+
+
+def _half_sum(x: Array, y: Array, alpha: Any) -> Array:
+    """Return `x + y * alpha` of 16-bit floats.
+
+    As in PyTorch, the factor is rounded to 16 bits, and so is the product, except where whole vectors are computed.
+    """
+    alpha = float(np.asarray(alpha).astype(x.dtype))
+    wide, product = x.astype(np.float32), np.multiply(y.astype(np.float32), alpha, dtype=np.float32)
+    # (Of two dense arrays of one layout PyTorch's loop takes all elements, of others those of the last dimension.)
+    if x.shape == y.shape and x.strides == y.strides and (x.flags.c_contiguous or x.flags.f_contiguous):
+        order = "C" if x.flags.c_contiguous else "F"
+        out = _by_vectors(wide.ravel(order), product.ravel(order), x).reshape(x.shape, order=order)
+    elif all(not each.ndim or each.shape[-1] == 1 or each.strides[-1] == each.itemsize for each in (x, y)):
+        wide, product = np.broadcast_arrays(wide, product)
+        out = _by_vectors(wide, product, x)
+    else:
+        out = wide + product.astype(x.dtype).astype(np.float32)
+    return out.astype(x.dtype)
+
+
+def _by_vectors(wide: Array, product: Array, x: Array) -> Array:
+    """Return the sum of arrays of float32, with the products in partial vectors rounded to the dtype of `x`."""
+    rest = wide.shape[-1] % VECTORS if wide.ndim else 1
+    out = wide + product
+    if rest:
+        tail = np.s_[..., -rest:] if wide.ndim else ()
+        out[tail] = wide[tail] + product[tail].astype(x.dtype).astype(np.float32)
+    return out
 
 
 def number_less(x: Array, y: Any, alpha: Any) -> Array:
     """Return `y - x * alpha` of a number `y`."""
+    if alpha != 1 and _is_half(x):
+        return _half_sum(np.asarray(y).astype(x.dtype), x, -alpha)
     if x.dtype.kind != "f":
         y, alpha = (np.asarray(each).astype(x.dtype) for each in (y, alpha))
     return np.subtract(y, x if alpha == 1 else x * alpha)
@@ -125,7 +160,23 @@ def _refuse_zero(a: Any, b: Any, name: str) -> None:
 def floor_divide(a: Any, b: Any) -> Array:
     """Return `a / b`, rounded towards minus infinity."""
     _refuse_zero(a, b, "div_floor_cpu")
+    if getattr(b, "ndim", 1) == 0 and b.dtype.itemsize == 2 and b.dtype.kind in FLOATS and b == 1:
+        return np.floor(a)  # of 16 bits: `a` was divided in float32 (see `promoted`), and may be infinite
+    if getattr(a, "dtype", None) == getattr(b, "dtype", 0) and _is_half(a):
+        return _half_floor_divide(a, b)
     return np.floor_divide(a, b)
+
+
+def _half_floor_divide(a: Array, b: Array) -> Array:
+    """Return `floor(a / b)` of arrays of 16-bit floats, by PyTorch's steps, each of which is rounded to 16 bits."""
+    one = a.dtype.type(1)
+    mod = np.fmod(a, b)
+    out = (a - mod) / b
+    out = np.where((mod != 0) & ((b < 0) != (mod < 0)), out - one, out)
+    down = np.floor(out)
+    down = np.where(out - down > a.dtype.type(0.5), down + one, down)
+    down = np.where(out == 0, np.copysign(out - out, a / b), down)
+    return np.where(b == 0, a / b, down)
 
 
 def trunc_divide(a: Any, b: Any) -> Array:
@@ -202,7 +253,7 @@ def rounded(x: Array, *, decimals: int | None = None) -> Array:
     """Return `x` rounded to `decimals` places, halves to the even neighbour."""
     if x.dtype.kind == "b" or (decimals is not None and x.dtype.kind in "iu"):
         raise refused("round_cpu" if decimals else "round_vml_cpu", x)
-    if x.dtype.kind == "V":
+    if x.itemsize == 2 and x.dtype.kind in FLOATS:  # the product with a power of 10 must not be rounded to 16 bits
         return np.round(x.astype(np.float32), decimals or 0).astype(x.dtype)
     return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals or 0)
 

@@ -17,6 +17,10 @@ _USUAL = {char: min(float(np.finfo(char).max), 2.0**63) for char in "efd"}
 _FLOAT = np.dtype(np.float32)
 LARGE = 1e38  # slightly below the largest float32
 
+#: The numbers of 16 bits that a step of PyTorch's vector loops takes: two vectors of AVX2. Some of its functions round
+#: intermediate results of the numbers that are left, but not of these.
+VECTORS = 32
+
 
 def tensor_name(x: Any) -> str:
     """Return PyTorch's name for the dtype of an array, such as "Float"."""

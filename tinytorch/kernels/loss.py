@@ -18,8 +18,9 @@ Array = Any
 
 def reduced(losses: Array, reduction: str, dtype: Any) -> Array:
     """Return the mean or the sum of `losses`, or for "none" the losses, in this dtype."""
+    losses = losses.astype(dtype, copy=False)  # (PyTorch, too, rounds the losses before it adds them)
     if reduction == "none":
-        return losses.astype(dtype, copy=False)
+        return losses
     total = np.add.reduce(widened(losses), None)
     if reduction == "mean":
         total = total / losses.size if losses.size else total * np.nan
@@ -32,19 +33,27 @@ def reduced(losses: Array, reduction: str, dtype: Any) -> Array:
 def mse_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
     """Return the mean, sum or array of `(x - y)**2`; the parameter is unused."""
     check_floating("mse_cpu", x)
-    difference = np.subtract(widened(x), y)
+    difference = np.subtract(x, y)
     return reduced(difference * difference, reduction, x.dtype)
 
 
 def smooth_l1_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
     """Return `huber_loss` divided by the parameter."""
     check_floating("smooth_l1_cpu", x)
+    if x.dtype == np.float16:
+        distance, parameter, half = np.abs(x - y), x.dtype.type(parameter), x.dtype.type(0.5)
+        near = half * distance * distance / parameter
+        return reduced(np.where(distance < parameter, near, distance - half * parameter), reduction, x.dtype)
     return reduced(_huber(x, y, parameter) / parameter, reduction, x.dtype)
 
 
 def huber_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
     """Return the mean, sum or array of 0.5 * d**2 where |d| <= p, else p * (|d| - 0.5 * p), with d = x - y."""
     check_floating("huber_cpu", x)
+    if x.dtype.kind == "V":
+        distance, delta, half = np.abs(x - y), x.dtype.type(parameter), x.dtype.type(0.5)
+        far = delta * (distance - half * delta)
+        return reduced(np.where(distance <= delta, half * distance * distance, far), reduction, x.dtype)
     return reduced(_huber(x, y, parameter), reduction, x.dtype)
 
 

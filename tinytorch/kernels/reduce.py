@@ -593,6 +593,8 @@ def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> A
 
 def std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
     """Return the square root of `var`."""
+    if x.dtype.itemsize == 2 and x.dtype.kind in FLOATS:  # the variance must not be rounded to 16 bits
+        return np.asarray(std(x.astype(np.float32), dim, degrees, keepdim)).astype(x.dtype)
     return np.sqrt(var(x, dim, degrees, keepdim))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.kernels import activation
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import VECTORS, refused
 from tinytorch.kernels.parallel import takes_out
 from tinytorch.kernels.special import as_floating
 
@@ -47,11 +47,15 @@ def power(a: Any, b: Any) -> Array:
         if b == 2:
             return np.square(a)
         if b == 3:
-            return a * a * a
+            return a * a * a if a.dtype != np.float16 else power(a.astype(np.float32), 3).astype(a.dtype)
         if b == 1:
             return a.copy()
         if b == 0:
             return np.ones_like(a)
+        if a.dtype.kind == "V" and b == -2:
+            return np.reciprocal(np.square(a))
+        if b == -0.5 and a.dtype.kind == "V":
+            return rsqrt(a)
         if a.dtype.kind == "V":
             return power(a.astype(np.float32), b).astype(a.dtype)
         if a.dtype.itemsize < 4:  # `np.power`, like C's pow: (-0.0) ** 0.5 is 0
@@ -85,7 +89,14 @@ def square(a: Array) -> Array:
 
 def rsqrt(a: Array) -> Array:
     """Return `1 / sqrt(a)`."""
-    return np.reciprocal(np.sqrt(a))
+    if a.dtype.itemsize != 2 or not a.flags.c_contiguous:
+        return np.reciprocal(np.sqrt(a))
+    # Of 16 bits PyTorch rounds the root only where it computes no whole vectors.
+    out = np.reciprocal(np.sqrt(a.astype(np.float32))).astype(a.dtype)
+    rest = a.size % VECTORS
+    if rest:
+        out.reshape(-1)[-rest:] = np.reciprocal(np.sqrt(a.reshape(-1)[-rest:]))
+    return out
 
 
 def _ldexp(a: Any, b: Any) -> Array:
@@ -120,30 +131,29 @@ def xlogy(a: Any, b: Any) -> Array:
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
 
 
-def _xlog1py(a: Any, b: Any) -> Array:
+def xlog1py(a: Any, b: Any) -> Array:
+    """Return `a * log(1 + b)`, which is 0 where a is 0."""
     if not hasattr(b, "dtype"):
         b = a.dtype.type(b)
     value = a * np.log1p(b)
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
 
 
-def _entropy(a: Array) -> Array:
+def entropy(a: Array) -> Array:
+    """Return `-a * log(a)`: 0 at 0, and minus infinity for negative numbers."""
     positive = a > 0
     value = -a * np.log(np.where(positive, a, 1))
     return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
 
 
-xlog1py = functools.partial(_in_float32, _xlog1py)
-entropy = functools.partial(_in_float32, _entropy)
-
-
 def logit(x: Array, eps: Any = None) -> Array:
     """Return `log(x / (1 - x))`; x is first clamped to [eps, 1 - eps], unless `eps` is None or negative."""
-    x = as_floating(x)
-    z = widened(x)
+    z = as_floating(x)
+    one = z.dtype.type(1)
     if eps is not None and eps >= 0:
-        z = np.where(z < eps, eps, np.where(z > 1 - eps, 1 - eps, z))
-    return np.log(z / (1 - z)).astype(x.dtype)
+        low = z.dtype.type(eps)  # (in 16 bits PyTorch rounds at every step)
+        z = np.where(z < low, low, np.where(z > one - low, one - low, z))
+    return np.log(z / (one - z))
 
 
 def _log_sums(x: Array, dim: int) -> Array:

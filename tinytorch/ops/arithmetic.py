@@ -267,7 +267,7 @@ def _older_call(name: str, old: str, new: str) -> None:
 
 floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
-        "floor_divide", arithmetic.floor_divide, refuses="div_floor_cpu",
+        "floor_divide", arithmetic.floor_divide, refuses="div_floor_cpu", in_float32=True,
         x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
         doc="""Return `floor(x / y)`, elementwise: rounded towards minus infinity.
 
@@ -283,7 +283,9 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
 ))  # fmt: skip
 _div_trunc, _div_floor = (
     renamed(
-        pointwise("div", kernel, refuses=name, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
+        pointwise(
+            "div", kernel, refuses=name, in_float32=True, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
+        ),
         "DivBackward2",
     )
     for kernel, name in ((arithmetic.trunc_divide, "div_trunc_cpu"), (arithmetic.floor_divide, "div_floor_cpu"))

@@ -8,6 +8,7 @@ from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
 from tinytorch.ops.linalg import products as linalg
 from tinytorch.ops.register import members, public
@@ -56,6 +57,8 @@ _div_rounded = {"trunc": in_place(arithmetic._div_trunc, "div_"), "floor": in_pl
 _clamp = in_place(arithmetic._clamp, "clamp_")
 _clamp_to_tensors = in_place(arithmetic._clamp_to_tensors, "clamp_")
 _pow, _pow_to = (in_place(each, "pow_") for each in (transcendental._raised, transcendental._raised_to))
+_add_scaled, _sub_scaled = in_place(arithmetic._plus_scaled, "add_"), in_place(arithmetic._minus_scaled, "sub_")
+_addcmul, _addcdiv = in_place(arithmetic._addcmul, "addcmul_"), in_place(arithmetic._addcdiv, "addcdiv_")
 _lerp, _lerp_to = (in_place(each, "lerp_") for each in (arithmetic._lerp, arithmetic._lerp_to))
 
 
@@ -63,6 +66,13 @@ def _check_read(self: Tensor, other: Any) -> None:
     """Raise PyTorch's error if `other` partially overlaps `self` (after `alpha * other` it would go unnoticed)."""
     if isinstance(other, Tensor) and other._cell is self._cell and self._cell is not None:
         check_overlap(self._array, other._array)
+
+
+def _in_half(x: Any, *operands: Any) -> bool:
+    """Return whether operands are added to `x` in its dtype of 16 bits: then products must not be rounded first."""
+    if not isinstance(x, Tensor) or x._array.dtype.itemsize != 2 or x._array.dtype.kind not in FLOATS:
+        return False
+    return all(not isinstance(each, Tensor) or each._array.dtype is x._array.dtype for each in operands)
 
 
 @public("", method="add_")
@@ -74,6 +84,8 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
         tensor([31., 42.])
     """
     _check_read(self, other)
+    if (type(alpha) is not int or alpha != 1) and _in_half(self, other):
+        return _add_scaled(self, *arithmetic.factor("add_", self, other, alpha))
     return _add(self, arithmetic.scaled("add_", self, other, alpha))
 
 
@@ -87,6 +99,8 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """
     _check_read(self, other)
     refuse_booleans(self, other)
+    if (type(alpha) is not int or alpha != 1) and _in_half(self, other):
+        return _sub_scaled(self, *arithmetic.factor("sub_", self, other, alpha))
     return _sub(self, arithmetic.scaled("sub_", self, other, alpha))
 
 
@@ -143,6 +157,8 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", tensor1, tensor2, value)
     arithmetic.check_products(self, tensor1, tensor2)
+    if _in_half(self, tensor1, tensor2):
+        return _addcmul(self, tensor1, tensor2, value)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
@@ -157,6 +173,8 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = arithmetic.factor_of_products("addcdiv_", tensor1, tensor2, value)
     arithmetic.check_true_division(tensor1, tensor2)
+    if _in_half(self, tensor1, tensor2):
+        return _addcdiv(self, tensor1, tensor2, value)
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 

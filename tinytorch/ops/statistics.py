@@ -584,7 +584,7 @@ def _product(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
     """Return the products of segments, `reduced`."""
 
 
-@public()
+@public(also="_segment_reduce")
 def segment_reduce(
     data: Tensor,
     reduce: str,

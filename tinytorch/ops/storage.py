@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any, Self
@@ -183,11 +184,73 @@ class UntypedStorage(_Storage):
         return made
 
     @classmethod
-    def from_buffer(cls, *args: Any, **kwargs: Any) -> UntypedStorage:
-        """Return a storage with a copy of the bytes of an object that supports the buffer protocol."""
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        count: int = -1,
+        offset: int = 0,
+        dtype: dtypes.dtype | None = None,
+    ) -> UntypedStorage:
+        """Return a storage with a copy of the bytes of an object that supports the buffer protocol.
+
+        Args:
+            buffer: the object.
+            byte_order: "big", "little" or "native": that of the elements in the buffer; not needed for single bytes.
+            count: the number of elements, by default all.
+            offset: the first byte.
+            dtype: the dtype of the elements, which must be given.
+
+        Raises:
+            RuntimeError: there is no `dtype`, or no `byte_order` for elements of several bytes.
+            ValueError: the buffer is too small, or is no whole number of elements.
+
+        Example:
+            >>> torch.UntypedStorage.from_buffer(b"ab", dtype=torch.int16, byte_order="big").tolist()
+            [98, 97]
+        """
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        item, size = dtype.itemsize, memoryview(buffer).nbytes
+        if byte_order is None and dtype not in (dtypes.uint8, dtypes.int8):
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in (None, "big", "little", "native"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if offset < 0 or offset > size:
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({offset}) , but got {size}"
+            )
+        if count < 0:
+            if (size - offset) % item:
+                raise ValueError(f"buffer size ({size}) must be a multiple of element size ({item})")
+            count = (size - offset) // item
+        elif count * item > size - offset:
+            raise ValueError(
+                f"buffer has only {size - offset} elements after offset {offset}, but specified a size of {count}"
+            )
         made = cls()
-        made._array = np.frombuffer(args[0], np.uint8).copy()
+        part = np.frombuffer(buffer, np.uint8)[offset : offset + count * item] if size else np.empty(0, np.uint8)
+        made._array = (part != 0).view(np.uint8) if dtype is dtypes.bool else part.copy()
+        if byte_order not in (None, "native", sys.byteorder):
+            made.byteswap(dtype)
         return made
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Reverse the bytes of each element of a dtype.
+
+        Example:
+            >>> storage = torch.UntypedStorage([1, 2, 3, 4])
+            >>> storage.byteswap(torch.int16)
+            >>> storage.tolist()
+            [2, 1, 4, 3]
+        """
+        whole = self._array[: self._array.size // dtype.itemsize * dtype.itemsize].reshape(-1, dtype.itemsize)
+        whole[...] = whole[:, ::-1].copy()
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """Return a storage in memory that processes share."""
+        return cls(size, device=device).share_memory_()
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -279,7 +342,7 @@ class UntypedStorage(_Storage):
     __copy__ = clone
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (UntypedStorage.from_buffer, (self._array.tobytes(),))
+        return (UntypedStorage.from_buffer, (self._array.tobytes(), "native", -1, 0, dtypes.uint8))
 
     def new(self) -> UntypedStorage:
         """Return an empty storage."""
@@ -322,6 +385,19 @@ class _Named(type):
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"
+
+    def _from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """Return a storage with a copy of the elements in a buffer; see `UntypedStorage.from_buffer`."""
+        if dtype is not None or len(args) == 5:
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer"
+            )
+        return TypedStorage._from_buffer(*args, dtype=cls.dtype, device=device, **kwargs)
+
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """Return a storage with a copy of the elements in a buffer; see `UntypedStorage.from_buffer`."""
+        _warn_once()
+        return cls._from_buffer(*args, **kwargs)
 
 
 _warned = [False]
@@ -451,6 +527,20 @@ class TypedStorage(_Storage):
     def new(self, *args: Any) -> TypedStorage:
         """Return a new storage of the same dtype, constructed from `args`."""
         return TypedStorage(*args, dtype=self.dtype)
+
+    @classmethod
+    def _from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """Return a storage with a copy of the elements in a buffer; see `UntypedStorage.from_buffer`."""
+        checked_device(device)
+        dtype = dtypes.get_default_dtype() if dtype is None else dtype
+        untyped = UntypedStorage.from_buffer(*args, **{**kwargs, "dtype": dtype})
+        return cls(wrap_storage=untyped, dtype=dtype)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """Return a storage with a copy of the elements in a buffer; see `UntypedStorage.from_buffer`."""
+        _warn_once()
+        return cls._from_buffer(*args, **kwargs)
 
     def pickle_storage_type(self) -> str:
         """Return the name of the storage type of this dtype."""

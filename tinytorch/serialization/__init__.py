@@ -29,10 +29,11 @@ from tinytorch.serialization.loading import load
 from tinytorch.serialization.safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from tinytorch.serialization.saving import DEFAULT_PROTOCOL, save
 from tinytorch.serialization.storage import Storage as Storage
+from tinytorch.serialization.storage import get_default_mmap_options, set_default_mmap_options
 
 __all__ = [
-    "DEFAULT_PROTOCOL", "PyTorchFileReader", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",
-    "safe_globals", "save",
+    "DEFAULT_PROTOCOL", "PyTorchFileReader", "add_safe_globals", "clear_safe_globals", "get_default_mmap_options",
+    "get_safe_globals", "load", "safe_globals", "save", "set_default_mmap_options",
 ]  # fmt: skip
 
 

@@ -14,6 +14,53 @@ from tinytorch.kernels import dtypes, meta
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _Archive, _damaged
 
+MAP_SHARED, MAP_PRIVATE = 1, 2  # as in the module mmap, which is imported where it is used
+
+
+class set_default_mmap_options:
+    """Set whether `load` with `mmap=True` lets writes to tensors reach the file; also a context manager.
+
+    Args:
+        flags: `mmap.MAP_PRIVATE`, the default: writes stay in this process; or `mmap.MAP_SHARED`: they change the file,
+            whose checksums are wrong from then on, so that it can only be loaded with `mmap=True`.
+
+    Raises:
+        ValueError: `flags` is neither.
+
+    Example:
+        >>> import mmap
+        >>> with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        ...     torch.serialization.get_default_mmap_options() == mmap.MAP_SHARED
+        True
+    """
+
+    flags: int = MAP_PRIVATE  # of the class: the current setting
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"but got {flags}"
+            )
+        self.prev = set_default_mmap_options.flags
+        set_default_mmap_options.flags = flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        set_default_mmap_options.flags = self.prev
+
+
+def get_default_mmap_options() -> int:
+    """Return what `set_default_mmap_options` has set.
+
+    Example:
+        >>> torch.serialization.get_default_mmap_options()
+        2
+    """
+    return set_default_mmap_options.flags
+
 
 class Storage:
     """Memory of which tensors are views; the argument that `load` passes to a callable `map_location`.
@@ -94,8 +141,11 @@ class _StorageReader:
         if mapped:
             import mmap
 
-            # A private copy-on-write mapping: tensors are writable, the file is not changed.
-            self.map = mmap.mmap(archive.file.fileno(), 0, access=mmap.ACCESS_COPY)
+            if set_default_mmap_options.flags == MAP_SHARED:
+                with open(archive.file.name, "r+b") as file:
+                    self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE)
+            else:  # a private copy-on-write mapping: tensors are writable, the file is not changed
+                self.map = mmap.mmap(archive.file.fileno(), 0, access=mmap.ACCESS_COPY)
 
     def load(self, identity: Any) -> TypedStorage | UntypedStorage:
         """Return the storage for a persistent id, ("storage", type, key, location, length)."""

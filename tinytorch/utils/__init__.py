@@ -1,7 +1,26 @@
 """`torch.utils`: `checkpoint`, `data`, `dlpack`, `hooks`; other submodules, such as `benchmark`, need an import."""
 
+from typing import Any
+
 from tinytorch.utils import _pytree as _pytree
 from tinytorch.utils import checkpoint, data, dlpack, hooks
 from tinytorch.utils._swap import swap_tensors
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "swap_tensors"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Set the name of the module that an object says it is from.
+
+    Raises:
+        TypeError: `mod` is not a string.
+
+    Example:
+        >>> def function(): ...
+        >>> torch.utils.set_module(function, "torch.nn")
+        >>> function.__module__
+        'torch.nn'
+    """
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod

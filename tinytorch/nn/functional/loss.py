@@ -947,7 +947,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return _reduced((near - far + margin).clamp_min(0), reduction)
+    return _reduced((near + margin - far).clamp_min(0), reduction)
 
 
 # Sequences ----------------------------------------------------------------------------------------

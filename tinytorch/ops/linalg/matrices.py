@@ -853,8 +853,13 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     check_tensor(y, "trapezoid", "y")
     if not y._array.size and y.ndim and not y.shape[axis_of(dim, y.ndim, "trapezoid")]:
         return y.detach().sum(dim, dtype=y.dtype)  # zeros, which are not recorded
-    areas, axis = _areas("trapezoid", y, x, dx, dim)
-    return areas.sum(axis) / 2
+    if x is not None:
+        areas, axis = _areas("trapezoid", y, x, None, dim)
+        return areas.sum(axis) / 2
+    if y.dtype.name == "bool" or not y.ndim:
+        _areas("trapezoid", y, None, None, dim)  # raises
+    axis = axis_of(dim, y.ndim, "trapezoid")
+    return (y.sum(axis) - (y.select(axis, 0) + y.select(axis, -1)) * 0.5) * (1 if dx is None else dx)
 
 
 @public()

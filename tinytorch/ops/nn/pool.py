@@ -487,7 +487,8 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
     shape = input._array.shape
     low = max(n, 2)
     if indices.dtype is not dtypes.int64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.tensor_name}")
+        given = "" if n == 3 else f" but got: {indices.dtype.tensor_name}"
+        raise RuntimeError(f"elements in indices should be type int64{given}")
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"Input to {name} should be a {low + 1}d or {low + 2}d Tensor, but got a tensor with "
@@ -497,6 +498,13 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
             f"with shape: {list(indices._array.shape)}"
+        )
+    if 0 in shape[-n - 1 :]:
+        full = (*shape, 1) if n == 1 else shape
+        dim = next(k for k in range(len(shape) - n - 1, len(shape)) if not shape[k])
+        raise RuntimeError(
+            f"{name}_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{list(full)} with dimension {dim} being empty."
         )
     if input._array.dtype.kind not in FLOATS:
         raise refused("max_unpool3d" if n == 3 else "max_unpool2d", input._array)
