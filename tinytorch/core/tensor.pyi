@@ -37,12 +37,12 @@ class Tensor:
     is_cuda: Any
     is_sparse: Any
     is_quantized: Any
-    is_meta: Any
     is_mps: Any
     is_xpu: Any
     is_mkldnn: Any
     is_nested: Any
     is_cpu: Any
+    is_meta: Any
     layout: Any
     names: Any
     @property
