@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 
-from tinytorch import alias
+from tinytorch.compat import alias
 
 
 def options() -> list[str]:

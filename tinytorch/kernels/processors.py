@@ -68,8 +68,8 @@ def _groups(root: str) -> Iterator[tuple[str, int]]:
             continue
         # In a container the group at `top` is mounted alone, and may be what the container sees as the root.
         top, point = PurePosixPath(of_mount[3]), PurePosixPath(of_mount[4].replace("\\040", " "))
-        path = PurePosixPath(paths[version])
-        inside = path.relative_to(top) if path.is_relative_to(top) and ".." not in path.parts else PurePosixPath()
+        group = PurePosixPath(paths[version])
+        inside = group.relative_to(top) if group.is_relative_to(top) and ".." not in group.parts else PurePosixPath()
         for each in (inside, *inside.parents):
             yield str(point / each), version
 

@@ -18,9 +18,15 @@ import importlib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinytorch.core.tensor import Tensor
+
+if TYPE_CHECKING:  # (that of tensorboardX has the same methods, and more)
+    from tinytorch.utils.tensorboard._events import FileWriter as FileWriter
+    from tinytorch.utils.tensorboard._events import SummaryWriter as SummaryWriter
+
+    RecordWriter: Any
 
 __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # created at the first access, by `__getattr__`
 
