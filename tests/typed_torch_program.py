@@ -1,5 +1,7 @@
 """A user's program for PyTorch with types, which scripts/check_package checks after `as-torch` by mypy and pyright."""
 
+# pyright: reportUnnecessaryTypeIgnoreComment=true
+
 from __future__ import annotations
 
 import math
@@ -60,7 +62,7 @@ class Square(Function):
 
 
 def batches(loader: DataLoader[Any]) -> Iterator[Tensor]:
-    for x, y in loader:
+    for x, _y in loader:
         yield x
 
 
@@ -79,13 +81,13 @@ def evaluate(model: nn.Module, x: Tensor) -> float:
 def main() -> None:
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train, test = random_split(Pairs(10), [8, 2])
+    train, _test = random_split(Pairs(10), [8, 2])
     loader = DataLoader(train, batch_size=4, shuffle=True)
     model = Net(8).to(device)
     optimizer = optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     scheduler = CosineAnnealingLR(optimizer, T_max=10)
     criterion = nn.MSELoss()
-    for epoch in range(2):
+    for _epoch in range(2):
         for x, y in loader:
             x, y = x.to(device), y.to(device)
             optimizer.zero_grad(set_to_none=True)
