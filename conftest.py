@@ -1,5 +1,6 @@
 """How examples in docstrings are run: they find the package as `torch`."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def torch_in_examples(doctest_namespace: dict[str, Any]) -> None:
     """Let docstrings begin with what they are about."""
     doctest_namespace["torch"] = tinytorch
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say in one line per reason how many tests were skipped: without PyTorch there are more than a thousand."""
+    reasons = Counter(str(report.longrepr[-1]) for report in terminalreporter.stats.get("skipped", ()))
+    if reasons:
+        terminalreporter.section("skipped tests")
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number} skipped: {reason.removeprefix('Skipped: ')}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -27,6 +28,7 @@ except ImportError:  # by hand
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "tinytorch/kernels/native"
+REASON = "not_built.txt"  # the file beside the sources that says why there is no library
 SOURCES = "module threads baseline avx2 avx512".split()
 FLAGS = """
     -std=gnu11 -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
@@ -46,6 +48,28 @@ def wanted() -> bool:
     """Return whether to build: on systems with pthreads, with a Python that has a stable ABI."""
     posix = os.name == "posix" and sys.platform not in ("emscripten", "wasi")
     return posix and os.environ.get("TINYTORCH_NATIVE") != "0" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def unwanted() -> str:
+    """Return why nothing is built."""
+    if os.environ.get("TINYTORCH_NATIVE") == "0":
+        return "it was built with TINYTORCH_NATIVE=0"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "this Python has no global interpreter lock, and no stable ABI"
+    return f"they are not built for {sys.platform}"
+
+
+def compiler() -> list[str]:
+    """Return the command of the C compiler."""
+    return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+
+def failure(error: Exception) -> str:
+    """Return in one line why building failed."""
+    command = compiler()[0]
+    if shutil.which(command) is None:
+        return f"no C compiler was found ({command})"
+    return f"building them failed: {' '.join(str(error).split()) or type(error).__name__}"
 
 
 def build(into: Path, flags: list[str]) -> Path:
@@ -84,11 +108,10 @@ def check(path: Path, width: int) -> str:
     """Return the compiler's errors and warnings for a kernel family on its own, with vectors of `width` floats."""
     import numpy as np
 
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     includes = [f"-I{folder}" for folder in (np.get_include(), sysconfig.get_paths()["include"])]
     macros = ["-D{}={}".format(*macro) for macro in (LIMITED_API, ("WIDTH", width))]
     flags = ["-fsyntax-only", "-Werror", *FLAGS.split(), *WIDTHS[width].split()]
-    command = [*compiler, *flags, *includes, *macros, str(path)]
+    command = [*compiler(), *flags, *includes, *macros, str(path)]
     return subprocess.run(command, capture_output=True, text=True).stderr
 
 
@@ -101,15 +124,23 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, valid-type]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the library; without a compiler, go on without."""
-        if self.target_name != "wheel" or not wanted():
+        if self.target_name != "wheel":
             return
         self.scratch = tempfile.TemporaryDirectory()
         into = ROOT / FOLDER if version == "editable" else Path(self.scratch.name)
         try:
-            library = build(into, [])
+            library = build(into, []) if wanted() else None
+            reason = unwanted() if library is None else ""
         except Exception as error:
-            self.app.display_warning(f"without native kernels, which only make it faster: {error}")
+            library, reason = None, failure(error)
+        (into / REASON).unlink(missing_ok=True)
+        if library is None:
+            self.app.display_warning(f"without native kernels, which only make it faster: {reason}")
+            (into / REASON).write_text(f"{reason}\n", "utf-8")
+            if version != "editable":
+                build_data["force_include"][str(into / REASON)] = f"{FOLDER}/{REASON}"
             return
+        self.app.display_info(f"with native kernels: {library.name}")
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"cp311-abi3-{platform}"
@@ -126,3 +157,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         sys.exit("".join(check(path, width) for path in families() for width in (WIDTHS if is_x86() else [4])) or None)
     print(build(ROOT / FOLDER, sys.argv[1:]))
+    (ROOT / FOLDER / REASON).unlink(missing_ok=True)

@@ -169,13 +169,11 @@ def written_names(table: str, names: list[str]) -> str:
 def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
     """Return the text of the package's stub, for editors and type checkers."""
     lines, others = ([], ["e: builtins.float", "inf: builtins.float", "nan: builtins.float", "pi: builtins.float"])
-    others += ["newaxis: None", "", "def __getattr__(name: str) -> Any: ..."]
+    others += ["newaxis: None", "_HIDDEN: frozenset[str]"]
     for path, listed in names.items():
         module = importlib.import_module(f"tinytorch.{path}")
         for name in listed:
             function = register.functions.get(name)
-            if name.startswith("_") and name != "__version__":
-                continue
             if hasattr(module, name) and path != "named":
                 lines.append(f"from tinytorch.{inside(path)} import {name} as {name}")
             elif own := [key for key, value in vars(module).items() if function and value is function.raw]:
@@ -183,7 +181,7 @@ def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
             else:
                 others.insert(0, f"{name}: Any")
     for name in submodules:
-        if name in tinytorch._HIDDEN or name.startswith("_"):
+        if name in tinytorch._HIDDEN or name in ("__future__", "__main__"):
             continue
         if importlib.util.find_spec(f"tinytorch.{name}").origin:
             where, _, own = inside(name).rpartition(".")

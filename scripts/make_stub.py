@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
+from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.ops import later, register
 
 HERE = Path(tinytorch.__file__).parent
@@ -45,8 +46,17 @@ RETURNS = {
 }  # fmt: skip
 
 
-def signature(function: Any) -> str:
-    """Return the parameters of a method's stub: those after the tensor."""
+#: Methods with an argument `dim` that do not accept NumPy's name of it.
+DIM_ONLY = frozenset(
+    """
+    index_reduce_ narrow narrow_copy norm scatter_reduce_ select size slice_scatter split split_with_sizes stft stride
+    unflatten unique unique_consecutive unsafe_split
+    """.split()
+)
+
+
+def signature(function: Any, name: str = "") -> str:
+    """Return the parameters of a method's stub: those after the tensor, and NumPy's names of dimensions."""
     parameters = list(inspect.signature(function).parameters.values())
     shown, starred = ["self"], False
     for parameter in parameters[1:]:
@@ -59,9 +69,27 @@ def signature(function: Any) -> str:
             if parameter.kind is parameter.KEYWORD_ONLY and not starred:
                 shown.append("*")
                 starred = True
-            default = "" if parameter.default is parameter.empty else " = ..."
+            by_numpys_name = parameter.name in NUMPY_DIMS.values() and name not in DIM_ONLY
+            default = "" if parameter.default is parameter.empty and not by_numpys_name else " = ..."
+            if shown[-1].endswith(" = ...") and not starred:
+                default = " = ..."  # what follows an argument that may have NumPy's name
             shown.append(f"{parameter.name}: Any{default}")
+    names = [parameter.name for parameter in parameters]
+    more = [numpys for numpys, own in NUMPY_DIMS.items() if own in names and numpys not in names]
+    if more and name not in DIM_ONLY and not any(each.startswith("**") for each in shown):
+        shown += [*([] if starred else ["*"]), *(f"{each}: Any = ..." for each in more)]
     return ", ".join(shown)
+
+
+def documented(line: str, function: Any) -> str:
+    """Return the line of a method with the first sentence of its docstring, which editors show.
+
+    They look for a longer one in `core/tensor.py`, where the method is not.
+    """
+    first = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+    if not first or "\\" in first or '"""' in first or first.endswith('"'):
+        return line
+    return line.replace(": ...", f': """{first}"""', 1) if line.rstrip().endswith(": ...") else line
 
 
 def stub() -> str:
@@ -141,13 +169,13 @@ def bound(own: set[str]) -> list[str]:
                 lines.append(f"    @{kind}\n")
             if node is not None:
                 arguments = re.sub(r"\bself: Tensor\b", "self", plain(node.args))
-                lines.append(f"    def {name}({arguments}) -> {returned(node)}: ...\n")
+                lines.append(documented(f"    def {name}({arguments}) -> {returned(node)}: ...\n", part))
             elif isinstance(function, property):
-                lines.append(f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ...\n")
+                lines.append(documented(f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ...\n", part))
             else:
                 ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
                 result = RETURNS.get(name, "Tensor")
-                lines.append(f"    def {name}({signature(part)}) -> {result}: ...{ignored}\n")
+                lines.append(documented(f"    def {name}({signature(part, name)}) -> {result}: ...{ignored}\n", part))
     return lines
 
 

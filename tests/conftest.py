@@ -11,6 +11,7 @@ import pytest
 from hypothesis import seed, settings
 
 from tests.oracle import torch
+from tinytorch.core import warning
 from tinytorch.ops import overrides as _overrides
 
 # By default every run uses the same examples, so that results of different commits are comparable.
@@ -39,6 +40,7 @@ def seeded(test: Any) -> Any:
 @pytest.fixture(autouse=True)
 def restored_global_state() -> Iterator[None]:
     """Restore global state that tests may change, so that the order of tests does not matter."""
+    warning.issued.clear()  # warnings that come once in a process, do in a test
     yield
     if _overrides.active:  # a subclass of Tensor was defined, and all functions check for `__torch_function__`
         _overrides.deactivate()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import os
 import signal
 import subprocess
@@ -275,7 +277,9 @@ def test_as_torch_and_undo(environment: Path) -> None:
     code, out, errors = in_environment(environment, "-m", "tinytorch", "as-torch")
     assert (code, errors) == (0, "") and out.startswith("written:")
     new = listing(environment).keys() - before.keys()
-    assert {line.strip() for line in out.splitlines()[1:]} == new
+    stubs = {path for path in new if path.endswith(".pyi")}
+    assert {line.strip() for line in out.splitlines()[1:-1]} == new - stubs
+    assert out.splitlines()[-1].strip() == f"{len(stubs)} stubs of torch, for type checkers (.pyi)"
     program = (
         "import functorch, torch.nn as nn, importlib.metadata as m, sys; import torch, tinytorch\n"
         "print(torch is tinytorch, m.version('torch') == torch.__version__, functorch.__name__, sys.path.count(''))\n"
@@ -303,6 +307,43 @@ def test_as_torch_and_undo(environment: Path) -> None:
     assert listing(environment).items() - before.items() == {(str(environment / "pip.conf"), b"[global]\n")}
     assert in_environment(environment, "-m", "tinytorch", "as-torch", "--undo") == (0, "nothing to remove\n", "")
     assert in_environment(environment, "-c", "import torch")[0] == 1
+
+
+def test_stubs_name_what_there_is() -> None:
+    """Every module of `torch` has a stub; each import in it, whose names type checkers see, is one that runs."""
+    files = alias.stubs()
+    assert files["py.typed"] == ""
+    for path, text in files.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+                for each in node.names:
+                    below = f"{node.module}.{each.name}".removeprefix("torch.").replace(".", "/")
+                    assert f"{below}/__init__.pyi" in files, path
+            elif isinstance(node, ast.ImportFrom):
+                assert importlib.util.find_spec(str(node.module)), (path, node.module)
+            assert not isinstance(node, ast.FunctionDef), path  # no `__getattr__`, which any name would satisfy
+    names = ast.parse(files["__init__.pyi"]).body
+    known = {each.asname for node in names if isinstance(node, ast.ImportFrom) for each in node.names}
+    known |= {ast.unparse(node.target) for node in names if isinstance(node, ast.AnnAssign)}
+    assert set(tinytorch.__all__) <= known
+    for module in "nn.functional utils.data optim.lr_scheduler cuda.amp distributed futures profiler sparse".split():
+        assert f"{module.replace('.', '/')}/__init__.pyi" in files
+    assert "from tinytorch.compat.cuda import is_available as is_available\n" in files["cuda/__init__.pyi"]
+
+
+def test_methods_accept_the_names_of_dimensions_that_the_stub_offers() -> None:
+    text = (Path(tinytorch.__file__).parent / "core" / "tensor.pyi").read_text("utf-8")
+    offered = 0
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            required = len(node.args.args) - 1 - len(node.args.defaults)
+            for name in {"axis", "keepdims"} & {each.arg for each in node.args.kwonlyargs}:
+                offered += 1
+                try:
+                    getattr(tinytorch.ones(2, 3), node.name)(*[0] * required, **{name: 0})
+                except Exception as error:  # of other arguments, which are missing or wrong
+                    assert f"unexpected keyword argument '{name}'" not in str(error), node.name
+    assert offered > 80
 
 
 def test_as_torch_refuses(environment: Path) -> None:

@@ -32,6 +32,17 @@ from tinytorch.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from tinytorch.compat.checks import SymBool as SymBool
 from tinytorch.compat.checks import SymFloat as SymFloat
 from tinytorch.compat.checks import SymInt as SymInt
+from tinytorch.compat.checks import _assert as _assert
+from tinytorch.compat.checks import _assert_async as _assert_async
+from tinytorch.compat.checks import _check as _check
+from tinytorch.compat.checks import _check_index as _check_index
+from tinytorch.compat.checks import _check_is_size as _check_is_size
+from tinytorch.compat.checks import _check_not_implemented as _check_not_implemented
+from tinytorch.compat.checks import _check_tensor_all as _check_tensor_all
+from tinytorch.compat.checks import _check_tensor_all_with as _check_tensor_all_with
+from tinytorch.compat.checks import _check_type as _check_type
+from tinytorch.compat.checks import _check_value as _check_value
+from tinytorch.compat.checks import _check_with as _check_with
 from tinytorch.compat.checks import sym_float as sym_float
 from tinytorch.compat.checks import sym_int as sym_int
 from tinytorch.compat.checks import sym_ite as sym_ite
@@ -40,6 +51,7 @@ from tinytorch.compat.checks import sym_min as sym_min
 from tinytorch.compat.checks import sym_not as sym_not
 from tinytorch.compat.checks import sym_sqrt as sym_sqrt
 from tinytorch.compat.checks import sym_sum as sym_sum
+from tinytorch.compiler import _disable_dynamo as _disable_dynamo
 from tinytorch.compiler import compile as compile
 from tinytorch.compat.control import cond as cond
 from tinytorch.compat.control import while_loop as while_loop
@@ -118,6 +130,14 @@ from tinytorch.compat.legacy import HalfTensor as HalfTensor
 from tinytorch.compat.legacy import IntTensor as IntTensor
 from tinytorch.compat.legacy import LongTensor as LongTensor
 from tinytorch.compat.legacy import ShortTensor as ShortTensor
+from tinytorch.compat.legacy import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
+from tinytorch.compat.legacy import _amp_update_scale_ as _amp_update_scale_
+from tinytorch.compat.legacy import _cast_Double as _cast_Double
+from tinytorch.compat.legacy import _cast_Float as _cast_Float
+from tinytorch.compat.legacy import _cast_Half as _cast_Half
+from tinytorch.compat.legacy import _cast_Int as _cast_Int
+from tinytorch.compat.legacy import _cast_Long as _cast_Long
+from tinytorch.compat.legacy import _shape_as_tensor as _shape_as_tensor
 from tinytorch.compat.legacy import eig as eig
 from tinytorch.compat.legacy import lstsq as lstsq
 from tinytorch.compat.legacy import matrix_rank as matrix_rank
@@ -474,6 +494,10 @@ from tinytorch.ops.reduce import std_mean as std_mean
 from tinytorch.ops.reduce import sum as sum
 from tinytorch.ops.reduce import var as var
 from tinytorch.ops.reduce import var_mean as var_mean
+from tinytorch.ops.rejection import _dirichlet_grad as _dirichlet_grad
+from tinytorch.ops.rejection import _sample_dirichlet as _sample_dirichlet
+from tinytorch.ops.rejection import _standard_gamma as _standard_gamma
+from tinytorch.ops.rejection import _standard_gamma_grad as _standard_gamma_grad
 from tinytorch.ops.rejection import binomial as binomial
 from tinytorch.ops.rejection import poisson as poisson
 from tinytorch.ops.scatter import gather as gather
@@ -563,6 +587,7 @@ from tinytorch.ops.special import nextafter as nextafter
 from tinytorch.ops.special import polygamma as polygamma
 from tinytorch.ops.special import resolve_conj as resolve_conj
 from tinytorch.ops.special import resolve_neg as resolve_neg
+from tinytorch.ops.statistics import segment_reduce as _segment_reduce
 from tinytorch.ops.statistics import combinations as combinations
 from tinytorch.ops.statistics import diff as diff
 from tinytorch.ops.statistics import gradient as gradient
@@ -661,6 +686,14 @@ from tinytorch.compat.switches import set_num_threads as set_num_threads
 from tinytorch.compat.switches import set_warn_always as set_warn_always
 from tinytorch.compat.switches import use_deterministic_algorithms as use_deterministic_algorithms
 from tinytorch.compat.version import __version__ as __version__
+from tinytorch.compat import _C as _C
+from tinytorch.compat import _VF as _VF
+from tinytorch.compat import __config__ as __config__
+from tinytorch import _atomic as _atomic
+from tinytorch.compat import _higher_order_ops as _higher_order_ops
+from tinytorch.compat import _logging as _logging
+from tinytorch.compat import _tensor_str as _tensor_str
+from tinytorch.compat import _utils as _utils
 from tinytorch.compat import accelerator as accelerator
 from tinytorch import amp as amp
 from tinytorch.compat import ao as ao
@@ -770,5 +803,4 @@ inf: builtins.float
 nan: builtins.float
 pi: builtins.float
 newaxis: None
-
-def __getattr__(name: str) -> Any: ...
+_HIDDEN: frozenset[str]

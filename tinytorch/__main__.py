@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 
-from tinytorch import alias
+from tinytorch.compat import alias
 
 
 def options() -> list[str]:
@@ -53,7 +53,10 @@ def change(undone: bool) -> int:
     except (RuntimeError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print("nothing to remove" if not files else "removed:" if undone else "written:", *files, sep="\n  ")
+    shown: list[object] = [file for file in files if file.suffix != ".pyi"]
+    if len(shown) < len(files):
+        shown.append(f"{len(files) - len(shown)} stubs of torch, for type checkers (.pyi)")
+    print("nothing to remove" if not files else "removed:" if undone else "written:", *shown, sep="\n  ")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.graph_pb2 import GraphDef
 
 import tinytorch
 from tests.oracle import needs_oracle
@@ -65,9 +66,45 @@ def test_histograms_pictures_and_texts(tmp_path: Path) -> None:
     assert any(tag == "accuracy" and np.isclose(v.simple_value, 0.9) for (tag, _), v in found.items())
 
 
-def test_graphs_are_refused(tmp_path: Path) -> None:
-    with SummaryWriter(tmp_path) as writer, pytest.raises(NotImplementedError, match="traces the model"):
-        writer.add_graph(tinytorch.nn.Linear(1, 1), tinytorch.ones(1))
+def graph_of(folder: Path) -> dict[str, tuple[str, list[str]]]:
+    """Return the written graph: by name of a node its op and its inputs."""
+    (data,) = (event.graph_def for event in events(folder) if event.graph_def)
+    return {node.name: (node.op, list(node.input)) for node in GraphDef.FromString(data).node}
+
+
+class Two(tinytorch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = tinytorch.nn.Linear(3, 2)
+
+    def forward(self, x: Any, k: Any) -> Any:
+        parts = (self.line(x) * k).relu().chunk(2, 1)
+        return {"sum": parts[0] + parts[1], "product": parts[1] * parts[0]}
+
+
+def check_graph(writer: Any, folder: Path) -> None:
+    model, x = Two(), tinytorch.ones(4, 3)
+    with writer:
+        writer.add_graph(model, (x, tinytorch.tensor(2)))
+    found = graph_of(folder)
+    assert found["input/0"] == ("Input", [])
+    assert found["line/weight"] == found["line/bias"] == ("Parameter", [])
+    assert found["output/0"] == ("Output", ["AddBackward0_0"]) and found["output/1"] == ("Output", ["MulBackward0_1"])
+    assert found["AddBackward0_0"][1] == ["SplitBackward0_0", "SplitBackward0_0:1"]
+    assert found["MulBackward0_1"][1] == ["SplitBackward0_0:1", "SplitBackward0_0"]
+    names = [name.partition(":")[0] for _, inputs in found.values() for name in inputs]
+    assert set(names) <= set(found) and {"input/0", "line/weight", "line/bias"} <= set(names)
+    assert not x.requires_grad and x.grad is None
+
+
+def test_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_graph(SummaryWriter(tmp_path / "a"), tmp_path / "a")
+    with SummaryWriter(tmp_path / "b") as writer:
+        writer.add_graph(tinytorch.nn.Linear(1, 1), tinytorch.ones(1, 1), verbose=True)
+        with pytest.raises(RuntimeError, match="no output depends"):
+            writer.add_graph(tinytorch.nn.Identity(), tinytorch.ones(1, dtype=tinytorch.int64))
+    assert "flowchart TD" in capsys.readouterr().out
+    assert {"weight", "bias", "input/0", "output/0"} < set(graph_of(tmp_path / "b"))
 
 
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,14 +176,16 @@ def test_what_is_asked_of_tensorboardx(alone: Any, tmp_path: Path) -> None:
     with alone(tmp_path) as writer:
         with pytest.raises(NotImplementedError, match="pip install tensorboardX"):
             writer.add_audio("sound", tinytorch.ones(3))
-        with pytest.raises(NotImplementedError, match="traces the model"):
-            writer.add_graph(tinytorch.nn.Linear(1, 1))
         with pytest.raises(ValueError, match="no element"):
             writer.add_histogram("nothing", tinytorch.ones(0))
         assert writer.get_logdir() == str(tmp_path)
     assert tensorboard.FileWriter(tmp_path).get_logdir() == str(tmp_path)
     with pytest.raises(AttributeError, match="RecordWriter"):
         tensorboard.RecordWriter  # noqa: B018
+
+
+def test_graphs_alone(alone: Any, tmp_path: Path) -> None:
+    check_graph(alone(tmp_path), tmp_path)
 
 
 def test_figures(alone: Any, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tinytorch.core.device import device as Device
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.autocast import Autocast, switch
 
@@ -92,19 +92,14 @@ class autocast:
             return
         if device_type == "cuda":
             self._enabled = False
-            warnings.warn(
-                "CUDA is not available or torch_xla is imported. Disabling autocast.",
-                UserWarning,
-                stacklevel=_caller_level(self),
-            )
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning)
         elif self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
             self._enabled = False
             name = device_type.upper()
-            warnings.warn(
+            warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
                 "supports dtypes of torch.bfloat16, torch.float16 currently.",
                 UserWarning,
-                stacklevel=_caller_level(self),
             )
 
     def __enter__(self) -> autocast:
@@ -145,11 +140,6 @@ class autocast:
                 return func(*args, **kwargs)
 
         return autocasting
-
-
-def _caller_level(instance: Any) -> int:
-    """Return the `stacklevel` of the code that creates an `autocast`; subclasses add a call of `__init__`."""
-    return 2 if type(instance) is autocast else 3
 
 
 # Settings -----------------------------------------------------------------------------------------
@@ -291,10 +281,9 @@ def _deprecated(name: str, replacement: Callable[..., Any], device_type: str) ->
     argument = f", {new.rsplit('_', 1)[1]}" if new.startswith("set") else ""
 
     def function(*args: Any) -> Any:
-        warnings.warn(
+        warn(
             f"torch.{name}({argument[2:]}) is deprecated. Please use torch.{new}('{device_type}'{argument}) instead.",
             DeprecationWarning,
-            stacklevel=2,
         )
         return replacement(device_type, *args)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.create import scalar_tensor
 
@@ -64,11 +64,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda":
-            warnings.warn(
-                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
-                UserWarning,
-                stacklevel=2 if type(self) is GradScaler else 3,
-            )
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", UserWarning)
             self._enabled = False
         if not self._enabled:
             return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tinytorch.amp.autocast_mode import autocast
 from tinytorch.amp.grad_scaler import GradScaler
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 
 __all__ = ["deprecated", "older_autocast", "older_scaler"]
@@ -14,9 +14,7 @@ __all__ = ["deprecated", "older_autocast", "older_scaler"]
 
 def deprecated(name: str, instead: str) -> None:
     """Issue PyTorch's deprecation warning for the code two levels up the stack."""
-    warnings.warn(
-        f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.", FutureWarning, stacklevel=3
-    )
+    warn(f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.", FutureWarning)
 
 
 def older_autocast(device: str, default: dtypes.dtype) -> Any:

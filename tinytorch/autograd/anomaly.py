@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.warning import warn
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -92,7 +92,7 @@ def _report(node: Any) -> None:
 def _warn(text: str) -> None:
     """Warn; where warnings are errors, print instead: the error that the text explains is the one to be raised."""
     try:
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text, UserWarning)
     except UserWarning:
         print(f"Warning: {text}", file=sys.stderr)
 
@@ -170,10 +170,9 @@ class detect_anomaly(set_detect_anomaly):
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging.",
-            stacklevel=2,
+            "debugging."
         )
         self._check_nan = check_nan
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.overrides import quiet
@@ -60,7 +60,7 @@ def backward(
         tensor([5., 5.])
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
@@ -69,12 +69,12 @@ def backward(
         grad_tensors = grad_variables
     targets = None if inputs is None else _targets(inputs, "backward")
     if create_graph:
-        warnings.warn(
+        warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
             "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
             "to None after use to break the cycle and avoid the leak.",
-            stacklevel=2,
+            once=True,
         )
     start = _start(tensors, grad_tensors)
     edges = None
@@ -125,11 +125,10 @@ def grad(
         (27.0, 18.0)
     """
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
             "other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -369,12 +368,11 @@ def _grad(self: Tensor) -> Tensor | None:
     """The gradient that `backward` has accumulated, of the same shape; None before the first backward."""
     g = self._grad
     if g is None and self._edge is not None and not self.retains_grad:
-        warnings.warn(
+        warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
             "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
-            "sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
-            stacklevel=2,
+            "sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations."
         )
     return g
 

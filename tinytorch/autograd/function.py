@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
@@ -28,6 +27,7 @@ from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
+from tinytorch.core.warning import warn
 from tinytorch.kernels.dtypes import FLOATS
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
@@ -242,11 +242,10 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing; a deprecated method."""
-        warnings.warn(
+        warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that "
             "calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
         )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
@@ -338,7 +337,7 @@ class BackwardCFunction(FunctionCtx):
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
         """The old name of `saved_tensors`."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property
@@ -432,12 +431,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
             "version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -685,7 +683,7 @@ def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
         )
         if tensor._view is not None:
             raise RuntimeError(text)
-        warnings.warn(text, UserWarning, stacklevel=2)
+        warn(text, UserWarning)
     if tensor._view is not None and count > 1:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "

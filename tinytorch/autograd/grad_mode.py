@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tinytorch.core.mode import local, set_grad
+from tinytorch.core.warning import warn
 
 __all__ = [
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_multithreading_enabled",
@@ -25,12 +25,11 @@ class _DecoratorContextManager:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            warnings.warn(
+            warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods. To preserve the current behavior of class decoration, you can directly "
                 "decorate the `__init__` method and nothing else.",
                 FutureWarning,
-                stacklevel=3,
             )
         if inspect.isgeneratorfunction(function):
             return _wrap_generator(self.clone, function)  # type: ignore[return-value]

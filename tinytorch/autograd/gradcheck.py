@@ -7,7 +7,6 @@ mode it is multiplied by random vectors: `u` over the rows, `v` over the columns
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -17,6 +16,7 @@ from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import _Undefined
 from tinytorch.autograd.functional import unit_tensors
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
 from tinytorch.ops.create import empty, zeros_like
@@ -217,10 +217,9 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
         if not _requires_grad(x):
             continue
         if x.dtype is not dtypes.float64:
-            warnings.warn(
+            warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
-                "will likely fail if all the inputs are not of double precision floating point or complex.",
-                stacklevel=3,
+                "will likely fail if all the inputs are not of double precision floating point or complex."
             )
         if x.numel() and any(stride == 0 < size - 1 for stride, size in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
@@ -485,11 +484,10 @@ def _check_undefined_gradients(problem: _Problem) -> None:
 
 
 def _warn_of_undefined_gradients() -> None:
-    warnings.warn(
+    warn(
         "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
         "break existing callers of this function. If this is true for you, you can call this function with "
-        '"check_undefined_grad=False" to disable the feature',
-        stacklevel=4,
+        '"check_undefined_grad=False" to disable the feature'
     )
 
 

@@ -16,7 +16,6 @@ import os
 import re
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any
@@ -35,6 +34,7 @@ from tinytorch.autograd.profiler_util import (
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
@@ -316,15 +316,15 @@ class profile:
             )
         if use_cuda:
             text = "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead."
-            warnings.warn(text, FutureWarning, stacklevel=2)
+            warn(text, FutureWarning)
             use_device = "cuda"
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         if use_device in ("cuda", "xpu", "hpu", "mtia"):
             device = use_device.upper()
-            warnings.warn(f"{device} is not available, disabling {device} profiling", stacklevel=2)
+            warn(f"{device} is not available, disabling {device} profiling")
         elif use_device is not None:
-            warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=2)
+            warn(f"The {use_device} is not a valid device option.")
         if not use_cpu:
             raise AssertionError("No activities specified for the profiler")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:

@@ -7,28 +7,32 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import sysconfig
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import tinytorch
-from tinytorch.compat import AliasFinder
+from tinytorch.compat import RENAMED, AliasFinder
+from tinytorch.compat.named import names_of, offers
+from tinytorch.core.warning import warn
 
 __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 
 #: A folder that stands for PyTorch on Python's path: its modules, and the metadata that packaging tools read.
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
+PACKAGE = Path(tinytorch.__file__).parent
 
 
 class _Alias(AliasFinder):
@@ -132,13 +136,14 @@ def as_torch() -> list[Path]:
     version = f"{tinytorch.__version__}"
     info = f"torch-{version}.dist-info"
     contents = {f"{name}/__init__.py": (FOLDER / name / "__init__.py").read_text("utf-8") for name in _PACKAGES}
+    contents |= {f"torch/{path}": text for path, text in stubs().items()}
     contents[f"{info}/METADATA"] = metadata
     contents[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: tinytorch\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/INSTALLER"] = "tinytorch\n"
     contents[f"{info}/constraints.txt"] = f"torch=={version}\n"
     constraint = (site / info / "constraints.txt").as_uri()  # (pip splits paths at spaces)
     if settings.exists():
-        warnings.warn(f"to keep pip from fetching PyTorch, add 'constraint = {constraint}' to {settings}", stacklevel=2)
+        warn(f"to keep pip from fetching PyTorch, add 'constraint = {constraint}' to {settings}")
     else:
         contents[os.path.relpath(settings, site)] = f"[global]\nconstraint = {constraint}\n"
     program = Path(sysconfig.get_path("scripts"), "torchrun")
@@ -150,7 +155,7 @@ def as_torch() -> list[Path]:
     written = []
     try:
         for path, text in contents.items():
-            (site / path).parent.mkdir(exist_ok=True)
+            (site / path).parent.mkdir(parents=True, exist_ok=True)
             written.append(Path(os.path.normpath(site / path)))
             written[-1].write_text(text, "utf-8", newline="\n")
             if text.startswith("#!"):
@@ -159,6 +164,83 @@ def as_torch() -> list[Path]:
         _remove(written)
         raise
     return written
+
+
+# Types --------------------------------------------------------------------------------------------
+
+
+def stubs() -> dict[str, str]:
+    """Return the files, by path, by which type checkers and editors know `torch` and each `torch.x` as tinytorch.
+
+    A stub imports the names of the module of tinytorch, whose sources have the types and the docstrings.
+    """
+    targets = {".".join(path): own for path, own in _modules().items()}
+    files = {"py.typed": ""}
+    for path, own in {"": "tinytorch", **targets}.items():
+        name = path.replace(".", "/")
+        children = sorted(each.rpartition(".")[2] for each in targets if path and each.rpartition(".")[0] == path)
+        text = _root_stub(targets) if not path else _stub(own, path, children)
+        files[f"{name}/__init__.pyi".lstrip("/")] = text  # (in a folder of its own pyright misses no source)
+    return files
+
+
+def _modules() -> dict[tuple[str, ...], str]:
+    """Return the modules of `torch`, as parts of their names, with those of tinytorch; "" where there is no file."""
+    found: dict[tuple[str, ...], str] = {}
+    for root, package in ((PACKAGE, "tinytorch"), (FOLDER.parent, "tinytorch.compat")):
+        for file in root.rglob("*.py"):
+            parts = file.relative_to(root).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            hidden = not parts or parts[0] in (*tinytorch._HIDDEN, "as_torch") or parts[-1].startswith("__")
+            if not hidden:
+                found.setdefault(parts, ".".join((package, *parts)))
+    for path, own in RENAMED.items():
+        if own:
+            found.setdefault(tuple(path.split(".")), f"tinytorch.{own}")
+    for path in offers():
+        for end in range(1, path.count(".") + 2):
+            found.setdefault(tuple(path.split(".")[:end]), "")
+    return dict(sorted(found.items()))
+
+
+def _root_stub(targets: dict[str, str]) -> str:
+    """Return the stub of `torch`: that of tinytorch, but with the stubs here as its submodules."""
+    top = [path for path in targets if "." not in path]
+    lines = (PACKAGE / "__init__.pyi").read_text("utf-8").splitlines()
+    own = {f"import {name} as {name}" for name in top}
+    modules = [line for line in lines if re.match(r"from tinytorch(\.compat)? import ", line)]
+    kept = [line for line in lines if line not in modules or line.partition(" import ")[2] not in {e[7:] for e in own}]
+    return "\n".join([*kept[1:], *(f"from torch import {name} as {name}" for name in top), ""])
+
+
+def _stub(own: str, path: str, children: list[str]) -> str:
+    """Return the stub of `torch.{path}`: the names of the module `own`, and submodules."""
+    lines = [f"from torch.{path} import {child} as {child}" for child in children]
+    names = names_of(f"tinytorch.{path}")
+    if own:
+        spec = importlib.util.find_spec(own)
+        tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
+        private = [name for node in tree.body for name in _bound(node) if re.match(r"_[A-Za-z]", name)]
+        listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in _bound(node)]
+        if any(not isinstance(each, ast.List) or not all(map(_is_constant, each.elts)) for each in listed):
+            private += [each for each in importlib.import_module(own).__all__ if each not in children]  # computed
+        lines += [f"from {own} import *", *(f"from {own} import {each} as {each}" for each in dict.fromkeys(private))]
+    elif names:
+        lines.insert(0, "from typing import Any")
+        lines += [f"{name}: Any" for name in names if name not in children]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """Return the names of the functions, classes and values that a statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _hash(text: str) -> str:
@@ -188,6 +270,16 @@ def _remove(files: list[Path]) -> None:
     for file in files:
         for path in [file, *file.parent.glob(f"__pycache__/{file.stem}.*.pyc")]:
             path.unlink(missing_ok=True)
-        for folder in (file.parent / "__pycache__", file.parent):
-            with suppress(OSError):  # not empty, or not present
-                folder.rmdir()
+    for folder in sorted({folder for file in files for folder in _folders(file)}, key=_depth, reverse=True):
+        with suppress(OSError):  # not empty, or not present
+            folder.rmdir()
+
+
+def _depth(path: Path) -> int:
+    return len(path.parts)
+
+
+def _folders(file: Path) -> list[Path]:
+    """Return the folders that may be empty without a file: its own, those of stubs above it, and that of byte code."""
+    stubs = [each for each in file.parents if _PACKAGES[0] in each.parts] if file.suffix == ".pyi" else []
+    return [file.parent / "__pycache__", file.parent, *stubs]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.ops.register import asking
 
 __all__ = [
@@ -79,7 +79,7 @@ def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
 
 def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int | None = None) -> None:
     """Raise RuntimeError if `i` is negative, or greater than `max`. Deprecated."""
-    warnings.warn("_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning, 2)
+    warn("_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning)
     _check_with(RuntimeError, i >= 0, message)
     if max is not None:
         _check_with(RuntimeError, i <= max, message)

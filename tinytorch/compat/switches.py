@@ -8,11 +8,12 @@ validated as in PyTorch, and can be read back.
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
+from tinytorch.core import warning
 from tinytorch.core.device import device, get_default, set_default
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.parallel import get_num_threads, positive, set_num_threads
 from tinytorch.ops.values import named_type
@@ -175,10 +176,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
-        warnings.warn(
+        warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
-            "setFloat32MatmulPrecision call has no effect.",
-            stacklevel=2,
+            "setFloat32MatmulPrecision call has no effect."
         )
         return
     _precision[0] = precision
@@ -205,11 +205,9 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 # Warnings and defaults ----------------------------------------------------------------------------
 
-_warn_always = [False]
-
 
 def set_warn_always(b: bool, /) -> None:
-    """Set whether warnings are repeated, without effect: Python's filters decide that.
+    """Set whether warnings that come once in a process are repeated; then Python's filters decide.
 
     Raises:
         RuntimeError: `b` is not a bool.
@@ -221,7 +219,7 @@ def set_warn_always(b: bool, /) -> None:
     """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _warn_always[0] = b
+    warning.always[0] = b
 
 
 def is_warn_always_enabled() -> bool:
@@ -231,7 +229,7 @@ def is_warn_always_enabled() -> bool:
         >>> torch.is_warn_always_enabled()
         False
     """
-    return _warn_always[0]
+    return warning.always[0]
 
 
 def set_default_device(device: Any) -> None:
@@ -266,10 +264,10 @@ def set_default_tensor_type(t: Any, /) -> None:
     Raises:
         TypeError: the type is not a floating-point tensor type.
     """
-    warnings.warn(
+    warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
-        stacklevel=2,
+        once=True,
     )
     if isinstance(t, str) and t.startswith("torch.cuda."):
         raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")

@@ -8,7 +8,6 @@ import importlib
 import os
 import threading
 import types
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import local
+from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
 
@@ -173,10 +173,9 @@ class Compiled:
             if busy:
                 return self.function(*args, **kwargs)
             self.failed = True
-            warnings.warn(
+            warn(
                 f"torch.compile: {self.function!r} was called in more than {self.limit} ways and runs as it is from "
-                "now on",
-                stacklevel=3,
+                "now on"
             )
             return self.function(*args, **kwargs)
         recorder = Recorder()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from tinytorch.core.warning import warn
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
@@ -97,7 +97,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Dataset[T_co] | Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -221,12 +221,11 @@ class DataLoader(Generic[T_co]):
         else:
             most, unsure = os.cpu_count() or 1, " (`cpuset` is not taken into account)"
         if self.num_workers > most:
-            warnings.warn(
+            warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
                 f"of worker in current system is {most}{unsure}, which is smaller than what this DataLoader is going "
                 "to create. Please be aware that excessive worker creation might get DataLoader running slow or even "
-                "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
-                stacklevel=3,
+                "freeze, lower the worker number to avoid potential slowness/freeze if necessary."
             )
 
     def __iter__(self) -> Iterator[Any]:
@@ -287,15 +286,13 @@ class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory:
             if loader.pin_memory_device:
-                warnings.warn(
+                warn(
                     "pin_memory_device is deprecated, the current accelerator will be used as the "
-                    f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
-                    stacklevel=5,
+                    f"device,ignore pin_memory_device='{loader.pin_memory_device}'."
                 )
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, "
-                "then device pinned memory won't be used.",
-                stacklevel=5,
+                "then device pinned memory won't be used."
             )
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
@@ -332,10 +329,9 @@ class _BaseDataLoaderIter:
         if self._dataset_kind == _DatasetKind.Iterable:
             length = self._IterableDataset_len_called
             if length is not None and self._num_yielded > length:
-                warnings.warn(
+                warn(
                     f"Length of IterableDataset {self._dataset} was reported to be {length}(when accessing "
-                    f"len(dataloader)), but {self._num_yielded} samples have been fetched. {self._advice}",
-                    stacklevel=2,
+                    f"len(dataloader)), but {self._num_yielded} samples have been fetched. {self._advice}"
                 )
         return batch
 

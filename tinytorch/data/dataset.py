@@ -15,13 +15,13 @@ import bisect
 import itertools
 import math
 import operator
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.ops.random import Generator, default_generator, randperm
 
 __all__ = [
@@ -187,7 +187,7 @@ class ConcatDataset(Dataset[T_co]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """The older spelling of `cumulative_sizes`."""
-        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning)
         return self.cumulative_sizes
 
     def __getitem__(self, idx: Any) -> T_co:
@@ -274,8 +274,8 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
-) -> list[Subset[Any]]:
+    dataset: Dataset[T_co], lengths: Sequence[int | float], generator: Generator | None = default_generator
+) -> list[Subset[T_co]]:
     """Split a dataset randomly into disjoint `Subset`s, the same as PyTorch's for the same seed.
 
     Args:
@@ -290,7 +290,8 @@ def random_split(
         >>> len(train), len(val)
         (8, 2)
     """
-    size = len(dataset)
+    of: Any = dataset  # its length is known
+    size = len(of)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if fraction < 0 or fraction > 1:
@@ -300,9 +301,7 @@ def random_split(
             sizes[i % len(sizes)] += 1
         for i, length in enumerate(sizes):
             if length == 0:
-                warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
-                )
+                warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
     else:
         sizes = lengths  # type: ignore[assignment]
     if sum(sizes) != size:

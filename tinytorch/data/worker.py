@@ -20,7 +20,6 @@ import struct
 import sys
 import time
 import traceback
-import warnings
 import weakref
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.data.collate import is_default
 from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.kernels.parallel import set_num_threads
@@ -432,12 +432,11 @@ class Workers:
         try:
             process.start()
         except (TypeError, AttributeError, pickle.PicklingError):
-            warnings.warn(
+            warn(
                 "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
                 "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
                 "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
-                "try multiprocessing.set_start_method('fork').",
-                stacklevel=2,
+                "try multiprocessing.set_start_method('fork')."
             )
             raise
         finally:

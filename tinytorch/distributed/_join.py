@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed.collectives import all_reduce
 from tinytorch.distributed.groups import get_rank
 from tinytorch.distributed.work import Work
@@ -123,11 +123,10 @@ class Join:
                 hook.main_hook()
             steps += 1
             if steps == _SKEW_WARNING:
-                warnings.warn(
+                warn(
                     f"Detected uneven input skew of greater than {steps}. This means that rank {self._rank} has at "
                     f"least {steps} fewer inputs than other currently-active ranks. This level of skew could lead to "
-                    "performance degradation during training.",
-                    stacklevel=2,
+                    "performance degradation during training."
                 )
         for hook in self._join_hooks:
             hook.post_hook(not steps)

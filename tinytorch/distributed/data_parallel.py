@@ -6,13 +6,13 @@ import contextlib
 import copy
 import dataclasses
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributed._join import Join, Joinable, JoinHook, _JoinConfig
 from tinytorch.distributed._reducer import GradBucket, Reducer, after_backward
 from tinytorch.distributed.collectives import _broadcast_coalesced, all_reduce
@@ -188,7 +188,7 @@ class DistributedDataParallel(Module, Joinable):
                 "forward pass to correctly initialize the modules"
             )
         if broadcast_buffers is not None:
-            warnings.warn(
+            warn(
                 "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated "
                 "and its value is ignored when `forward_sync_buffers` is provided."
                 if forward_sync_buffers is not None
@@ -197,14 +197,12 @@ class DistributedDataParallel(Module, Joinable):
                 "buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` "
                 "until `init_sync_buffers` is available.",
                 FutureWarning,
-                stacklevel=2,
             )
         if check_reduction:
-            warnings.warn(
+            warn(
                 "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using "
                 "it.",
                 FutureWarning,
-                stacklevel=2,
             )
         init_sync_buffers = True
         if forward_sync_buffers is None:
@@ -248,16 +246,15 @@ class DistributedDataParallel(Module, Joinable):
 
     def _set_static_graph(self) -> None:
         if self.static_graph:
-            warnings.warn("You've set static_graph to be True, no need to set it again.", stacklevel=2)
+            warn("You've set static_graph to be True, no need to set it again.")
             return
         self.static_graph = self.reducer.static = True
         self._static_graph_delay_allreduce_enqueued = False
         if self.find_unused_parameters:
-            warnings.warn(
+            warn(
                 "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect "
                 "unused parameters automatically, so you do not need to set find_unused_parameters=true, just be sure "
-                "these unused parameters will not change during training loop while calling `_set_static_graph`.",
-                stacklevel=2,
+                "these unused parameters will not change during training loop while calling `_set_static_graph`."
             )
 
     # A step ---------------------------------------------------------------------------------------

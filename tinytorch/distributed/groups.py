@@ -8,7 +8,6 @@ import functools
 import importlib.util
 import itertools
 import os
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed import rendezvous
 from tinytorch.distributed.mpi import mpi
 from tinytorch.distributed.work import DistBackendError, Work, poll
@@ -325,9 +325,7 @@ def member(group: Any, name: str) -> ProcessGroup | None:
     if isinstance(group, ProcessGroup):
         return group
     world = _get_default_group()
-    warnings.warn(
-        f"Running {name} on global rank {world.rank()} which does not belong to the given group.", stacklevel=3
-    )
+    warn(f"Running {name} on global rank {world.rank()} which does not belong to the given group.")
     return None
 
 

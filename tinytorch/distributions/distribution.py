@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
 from tinytorch.distributions.utils import lazy_property
 
@@ -70,11 +70,10 @@ class Distribution:
                 arg_constraints = self.arg_constraints
             except NotImplementedError:
                 arg_constraints = {}
-                warnings.warn(
+                warn(
                     f"{self.__class__} does not define `arg_constraints`. Please set "
                     "`arg_constraints = {}` or initialize the distribution with "
-                    "`validate_args=False` to turn off validation.",
-                    stacklevel=2,
+                    "`validate_args=False` to turn off validation."
                 )
             for name, constraint in arg_constraints.items():
                 if constraints.is_dependent(constraint):
@@ -187,7 +186,7 @@ class Distribution:
             ...     torch.distributions.Normal(0.0, 1.0).sample_n(3).shape
             torch.Size([3])
         """
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2)
+        warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -268,10 +267,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{self.__class__} does not define `support` to enable sample validation. Please "
-                "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=2,
+                "initialize the distribution with `validate_args=False` to turn off validation."
             )
             return
         if support is None:

@@ -7,7 +7,6 @@ Families", 2010; the others are integrals of log p - log q.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from tinytorch import linalg
 from tinytorch.autograd import grad
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributions.bernoulli import Bernoulli
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.binomial import Binomial
@@ -93,11 +93,10 @@ def _dispatch(type_p: type, type_q: type) -> Any:
     left = min(matches, key=lambda match: (match[0], match[1]))[2]
     right = min(matches, key=lambda match: (match[1], match[0]))[2]
     if left is not right:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
             f"register_kl({type_p.__name__}, {type_q.__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return left
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
@@ -77,10 +77,7 @@ class Wishart(MatrixParameterized, ExponentialFamily):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         super().__init__(batch_shape, Size((n, n)), validate_args=validate_args)
         if (self.df < n).any():
-            warnings.warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
-            )
+            warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
         self._unbroadcasted_scale_tril = to_scale_tril(name, matrix)
         # The squared diagonal elements in Bartlett's decomposition.
         offsets = arange(n, dtype=self._unbroadcasted_scale_tril.dtype)
@@ -135,7 +132,7 @@ class Wishart(MatrixParameterized, ExponentialFamily):
         sample = self._bartlett(sample_shape)
         again = self._any_of_batch(self.support.check(sample))
         if sample.numel():
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            warn("Singular sample detected.")
         for _ in range(1 + (_MAX_RETRIES if max_try_correction is None else max_try_correction)):
             if again.any():
                 sample[again] = self._bartlett((int(again.sum()),))

@@ -7,13 +7,13 @@ other objects, None too, are leaves.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tinytorch.core.tensor import Size
+from tinytorch.core.warning import warn
 from tinytorch.ops.return_types import _Result
 
 IsLeaf = Callable[[Any], bool] | None
@@ -229,7 +229,7 @@ class TreeSpec:
     def children_specs(self) -> list[TreeSpec]:
         """PyTorch's old name of `children()`."""
         words = "`treespec.children_specs` is deprecated. Use `treespec.child(index)` or `treespec.children()`."
-        warnings.warn(words, FutureWarning, stacklevel=2)
+        warn(words, FutureWarning)
         return self._children
 
     def children(self) -> list[TreeSpec]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import enum
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tinytorch.autograd import profiler as _autograd_profiler
 from tinytorch.autograd.profiler import record_function
 from tinytorch.autograd.profiler_util import DeviceType, EventList
+from tinytorch.core.warning import warn
 
 __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
@@ -105,7 +105,7 @@ def schedule(
             f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
         )
     if warmup == 0:
-        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+        warn("Profiler won't be using warmup, this can skew profiler results")
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -210,7 +210,7 @@ class profile:
     ) -> None:
         requested = list(supported_activities() if activities is None else activities)
         if use_cuda is not None:
-            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+            warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
         if any(isinstance(activity, dict) for activity in requested) or execution_trace_observer is not None:
             raise NotImplementedError(
                 "torch.profiler.profile: activities with filters and execution_trace_observer need PyTorch's C++ "
@@ -288,7 +288,7 @@ class profile:
         continues = before is ProfilerAction.RECORD and after in _RECORDING
         if (before, after) in _INCORRECT:
             assert after is not None
-            warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3)
+            warn(f"Incorrect schedule: {before.name} followed by {after.name}")
         if before in _RECORDING and not continues:
             self.stop_trace()
             if (ends_cycle or after is None) and self.on_trace_ready is not None:
@@ -302,10 +302,9 @@ class profile:
         """Prepare for recording."""
         if self.profiler is not None and not self.acc_events and not _Shown.cleared:
             _Shown.cleared = True
-            warnings.warn(
+            warn(
                 "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will "
-                "be reported. To keep events across cycles, set acc_events=True.",
-                stacklevel=2,
+                "be reported. To keep events across cycles, set acc_events=True."
             )
         if self.profiler is None or not self.acc_events:
             others = {activity.name for activity in self.activities - {ProfilerActivity.CPU}}

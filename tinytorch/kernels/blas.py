@@ -20,7 +20,10 @@ try:
 except ImportError:  # Python was built without libffi
     ctypes = None
 
-__all__ = ["let_idle_threads_sleep", "one_thread", "threads", "reload_settings"]
+__all__ = ["SETTINGS", "let_idle_threads_sleep", "limit", "one_thread", "reload_settings", "threads"]
+
+#: The names in environment variables (`OPENBLAS_NUM_THREADS`) by which OpenBLAS lets users choose its threads.
+SETTINGS = ("OPENBLAS", "GOTO", "OMP")
 
 
 def _libraries() -> Iterator[Any]:
@@ -54,6 +57,13 @@ def threads() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
                     get.argtypes, get.restype = [], ctypes.c_int
                     return put, get
     return None
+
+
+def limit(number: int) -> None:
+    """Let OpenBLAS use at most `number` threads."""
+    functions = threads()
+    if functions is not None and functions[1]() > number:
+        functions[0](number)
 
 
 _limiting = threading.Lock()

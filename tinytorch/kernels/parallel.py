@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
+from tinytorch.kernels import blas, processors
 
 __all__ = [
     "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
@@ -36,16 +36,9 @@ BLOCK = 1 << 18
 CACHED = 1 << 17
 
 
-def _available() -> int:
-    setting = os.environ.get("OMP_NUM_THREADS", "")
-    if setting.isdecimal() and int(setting):
-        return int(setting)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-_threads = _available()
+_threads = processors.available()
+if processors.quota() is not None and not any(f"{name}_NUM_THREADS" in os.environ for name in blas.SETTINGS):
+    blas.limit(_threads)  # it looks at the affinity alone
 _listeners: list[Callable[[int], Any]] = []
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0

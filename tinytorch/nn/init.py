@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.random import randperm
 from tinytorch.ops.register import asking
@@ -109,10 +109,8 @@ def trunc_normal_(
         True
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
-            "values may be incorrect.",
-            stacklevel=2,
+        warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
     probability = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     draw = _redraw_outside if probability > 0.3 else _rejection_sample
@@ -343,7 +341,7 @@ def kaiming_normal_(
 
 
 def _warn_of_empty(tensor: Tensor) -> Tensor:
-    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    warn("Initializing zero-element tensors is a no-op")
     return tensor
 
 
@@ -422,7 +420,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning)
         return function(*args, **kwargs)
 
     renamed.__name__ = renamed.__qualname__ = old

@@ -6,7 +6,6 @@ Each op is one declaration: its kernel, and for each argument the formula of its
 from __future__ import annotations
 
 import builtins
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from tinytorch.core.call import refuse_booleans, translated
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.programs import as_array
@@ -257,11 +257,10 @@ def _older_call(name: str, old: str, new: str) -> None:
     _warned = True
     if not name.endswith("_"):
         old, new = (f"Tensor input, {old}, *, Tensor out = None", f"Tensor input, {new}, Tensor out = None")
-    warnings.warn(
+    warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
         UserWarning,
-        stacklevel=4,
     )
 
 

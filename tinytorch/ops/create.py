@@ -7,7 +7,6 @@ and `pin_memory` exist for compatibility: all tensors are strided, and `pin_memo
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -19,6 +18,7 @@ from tinytorch.core.device import device as Device
 from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
@@ -113,11 +113,10 @@ def blank(
         )
     if out._array.shape != shape and not (sequence and out._array.size == shape[0]):
         if out._array.size and sequence == "arange":
-            warnings.warn(
+            warn(
                 f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} "
                 f"which does not match the computed number of elements {shape[0]}. Note that this may occur as a "
-                f"result of rounding error. The out tensor will be resized to a tensor of shape ({shape[0]},).",
-                stacklevel=3,
+                f"result of rounding error. The out tensor will be resized to a tensor of shape ({shape[0]},)."
             )
         bring_to(out, shape)
     if sequence and expanded(out._array):
@@ -267,10 +266,9 @@ def tensor(
 
 
 def _warn_copy(call: str) -> None:
-    warnings.warn(
+    warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
-        f"or sourceTensor.detach().clone().requires_grad_(True), rather than {call}.",
-        stacklevel=3,
+        f"or sourceTensor.detach().clone().requires_grad_(True), rather than {call}."
     )
 
 
@@ -372,10 +370,10 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
 
 def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     """Stack the arrays at the innermost level of nested sequences; `shape` is the shape of the nesting."""
-    warnings.warn(
+    warn(
         "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
         "single numpy.ndarray with numpy.array() before converting to a tensor.",
-        stacklevel=5,
+        once=True,
     )
     for each in level:
         if each.shape != level[0].shape:
@@ -503,10 +501,9 @@ def asarray(
         elif copy:
             made = obj.clone()
         if requires_grad is None and obj.requires_grad:
-            warnings.warn(
+            warn(
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
-                "requires_grad=False explicitly to get the old behavior and silence this warning.",
-                stacklevel=2,
+                "requires_grad=False explicitly to get the old behavior and silence this warning."
             )
         if requires_grad is None or made.requires_grad == requires_grad:
             return made
@@ -546,12 +543,12 @@ def _has_buffer(obj: Any) -> bool:
 
 def _warn_read_only(array: Array) -> None:
     if not array.flags.writeable:
-        warnings.warn(
+        warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable "
             "tensors. This means writing to this tensor will result in undefined behavior. You "
             "may want to copy the array to protect its data or make it writable before converting "
             "it to a tensor. This type of warning will be suppressed for the rest of this program.",
-            stacklevel=3,
+            once=True,
         )
 
 
@@ -616,12 +613,12 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
             f"multiple of element size ({item})"
         )
     if view.readonly:
-        warnings.warn(
+        warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
             "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
             "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
             "will be suppressed for the rest of this program.",
-            stacklevel=2,
+            once=True,
         )
     return finished(np.frombuffer(view, kind.numpy, max(count, -1), offset), requires_grad)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
+from tinytorch.core.warning import warn
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import places
 from tinytorch.kernels import shape as shapes
@@ -229,9 +229,9 @@ def _checked_slice(key: slice) -> slice:
 
 
 def _warn_of_bytes() -> None:
-    warnings.warn(
+    warn(
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-        UserWarning, stacklevel=6,
+        UserWarning,
     )  # fmt: skip
 
 
@@ -290,11 +290,11 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
     """
     if type(key) is not tuple:
         if isinstance(key, (list, range)) and _means_tuple(key):
-            warnings.warn(
+            warn(
                 "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
                 "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
                 "x[torch.tensor(seq)], which will result either in an error or a different result",
-                UserWarning, stacklevel=4,
+                UserWarning,
             )  # fmt: skip
             key = tuple(key)
         else:
@@ -571,15 +571,15 @@ def _is_fill(indices: tuple[Any, ...], value: Tensor) -> bool:
 def _deprecated(name: str, example: str) -> Callable[..., bool]:
     """Return a `repeats` rule that allows writes to expanded memory with PyTorch's warning."""
 
-    def warn(*values: Any) -> bool:
-        warnings.warn(
+    def allowed(*values: Any) -> bool:
+        warn(
             f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
             f"operation. This also applies to advanced indexing e.g. {example}",
-            UserWarning, stacklevel=5,
+            UserWarning,
         )  # fmt: skip
         return True
 
-    return warn
+    return allowed
 
 
 _deprecated_fill = _deprecated("masked_fill_", "tensor[mask] = scalar")

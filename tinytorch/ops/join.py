@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, constant, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
@@ -485,9 +485,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     vectors = _tensors("meshgrid", tensors)
     if indexing is None:
-        warnings.warn(
+        warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning, stacklevel=2,
+            UserWarning, once=True,
         )  # fmt: skip
         indexing = "ij"
     if not vectors:

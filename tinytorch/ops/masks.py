@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import where as where_
@@ -175,10 +175,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
                 f"{kernels.name_of(condition._array)}"
             )
-        warnings.warn(
+        warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
             "version of PyTorch. Use a boolean condition instead.",
-            UserWarning, stacklevel=2,
+            UserWarning, once=True,
         )  # fmt: skip
         condition = wrap(condition._array.astype(np.bool_))
     pair: list[Any] = [input, other]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import blank, finished
@@ -255,7 +255,7 @@ def _raises(error: type[Exception], text: str, what: str) -> Any:
 
 @traced_as("refused")
 def _volatile(self: Tensor) -> bool:
-    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    warn("volatile was removed (Variable.volatile is always False)")
     return False
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.ops.create import _given_array, checked_device, finished, shape_of
 from tinytorch.ops.register import public
@@ -135,14 +135,14 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 @public("", method="resize")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """Return the tensor in another shape with as many elements; deprecated, as in PyTorch: use `reshape`."""
-    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    warn("non-inplace resize is deprecated")
     return _resized(self, shape_of("resize", sizes))
 
 
 @public("", method="resize_as")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """Return the tensor in the shape of another tensor with as many elements; deprecated: use `reshape_as`."""
-    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    warn("non-inplace resize_as is deprecated")
     return _resized(self, tuple(tensor._array.shape))
 
 

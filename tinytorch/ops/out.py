@@ -7,7 +7,6 @@ that PyTorch detects. A declaration names its rule.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local, recording
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
@@ -405,12 +405,11 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
     """
     array = x._array
     if array.size:
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
             f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            stacklevel=4,
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
         )
     bring_to(x, shape)
 

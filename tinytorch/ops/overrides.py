@@ -14,11 +14,11 @@ import enum
 import functools
 import threading
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
 
 __all__ = [
@@ -226,7 +226,7 @@ class TorchFunctionMode:
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """Return `cls(...)`, with PyTorch's deprecation warning."""
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 

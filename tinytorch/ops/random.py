@@ -12,7 +12,6 @@ in `torch.random` are exported by `tinytorch/random.py`.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +25,7 @@ from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_write
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
 from tinytorch.kernels.checks import check_floating, refused
@@ -593,11 +593,10 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
     digits = _digits(kind)
     for what, value in (("from", low), ("to - 1", last)):
         if kind.is_floating_point and abs(value) > 1 << digits:
-            warnings.warn(
+            warn(
                 f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can "
                 "support discrete uniform distribution only within this range. This warning will become an error in "
-                "version 1.7 release, please fix the code in advance",
-                stacklevel=4,
+                "version 1.7 release, please fix the code in advance"
             )
 
 

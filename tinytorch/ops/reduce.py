@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
 from tinytorch.kernels.dtypes import FLOATS, RARE
@@ -657,10 +657,9 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     axes = kernels.axes_of(dim, input._array.ndim, name)
     degrees = kernels.count_of(input._array.shape, axes) - correction
     if degrees <= 0 or not input._array.size:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input numel divided by output numel).",
-            stacklevel=4,
+            "(input numel divided by output numel)."
         )
     return function(input, axes, degrees, keepdim)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import indexing
 from tinytorch.kernels import scatter as kernels
 from tinytorch.kernels.checks import refused
@@ -108,10 +108,10 @@ def _scatterer(reduce: str | None, src: Any) -> Any:
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Tensor):
-        warnings.warn(
+        warn(
             "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
             "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
-            UserWarning, stacklevel=4,
+            UserWarning, once=True,
         )  # fmt: skip
     return _scatter_add if reduce == "add" else _scatter_multiply
 

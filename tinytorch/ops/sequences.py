@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import dtype as Dtype
@@ -109,10 +109,9 @@ def inclusive_range(
         ...     torch.range(1, 2, 0.5)
         tensor([1.0000, 1.5000, 2.0000])
     """
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        stacklevel=2,
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     start, end = number("range", "start", 1, start), number("range", "end", 2, end)
     step = number("range", "step", 3, step)

@@ -6,7 +6,6 @@ Ops that PyTorch composes of other ops are composed here too, so that the graph 
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from tinytorch.core.mode import traced_as
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
 from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
@@ -377,7 +377,7 @@ def adjoint(input: Tensor) -> Tensor:
 def _transposed_matrices(input: Tensor, name: str) -> Tensor:
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors.", UserWarning, stacklevel=3)
+        warn(f"Tensor.{name} is deprecated on 0-D tensors.", UserWarning, once=True)
         return input
     if ndim == 1:
         raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
@@ -394,16 +394,16 @@ def _reversed_dims(input: Tensor) -> Tensor:
     """
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn(
+        warn(
             "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
-            UserWarning, stacklevel=2,
+            UserWarning, once=True,
         )  # fmt: skip
     elif ndim != 2:
-        warnings.warn(
+        warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning, stacklevel=2,
+            UserWarning, once=True,
         )  # fmt: skip
     return _permute(input, tuple(range(ndim))[::-1])
 
@@ -418,7 +418,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
     """
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, once=True)
         return input
     if ndim != 2:
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ import numpy as np
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.meta import empty, is_meta
 from tinytorch.ops.create import checked_device
@@ -407,11 +407,10 @@ def _warn_once() -> None:
     """Issue PyTorch's deprecation warning, once per process as PyTorch does."""
     if not _warned[0]:
         _warned[0] = True
-        warnings.warn(
+        warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
             "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
-            "directly, use tensor.untyped_storage() instead of tensor.storage()",
-            stacklevel=3,
+            "directly, use tensor.untyped_storage() instead of tensor.storage()"
         )
 
 

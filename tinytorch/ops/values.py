@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, printing
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.register import members
@@ -131,10 +131,10 @@ def _only(self: Tensor) -> Any:
 
 def _warn_of_a_scalar(self: Tensor) -> None:
     if self.requires_grad:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
             "Consider using tensor.detach() first.",
-            stacklevel=3,
+            once=True,
         )
 
 

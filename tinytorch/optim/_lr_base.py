@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.optim.optimizer import Optimizer
 
 #: A learning rate. A tensor is changed in place, so that all its holders see the new rate.
@@ -169,27 +169,25 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_WARNING, UserWarning)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
         """Warn if the scheduler steps before the optimizer has stepped."""
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn(
+            warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
                 "initialization. Please, make sure to call `optimizer.step()` before "
                 f"`lr_scheduler.step()`. See more details at {_HOW_TO}",
                 UserWarning,
-                stacklevel=3,
             )
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
                 "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
                 "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
                 f"the first value of the learning rate schedule. See more details at {_HOW_TO}",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -214,11 +212,7 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning)
 
     # Building blocks of `get_lr` and `_get_closed_form_lr`.
 

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsFloat, TypeVar
 
+from tinytorch.core.warning import warn
 from tinytorch.optim._lr_base import EPOCH_WARNING, LRScheduler, Rate, _check_optimizer, _per_group, _set_option
 from tinytorch.optim.optimizer import Optimizer
 
@@ -651,7 +651,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_WARNING, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

@@ -8,7 +8,6 @@ written for PyTorch, which override `step`, work as well.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -22,6 +21,7 @@ from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.optim._plan import Plan
 
@@ -399,10 +399,9 @@ class Optimizer:
 
         seen = {id(p) for p in params}
         if len(seen) != len(params):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; "
-                "each is updated once per entry, and in future this will cause an error",
-                stacklevel=3,
+                "each is updated once per entry, and in future this will cause an error"
             )
         for group in self.param_groups:
             if ("param_names" in group) != ("param_names" in param_group):

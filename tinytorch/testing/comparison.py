@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import isclose
 from tinytorch.ops.create import as_tensor, tensor
@@ -288,12 +288,11 @@ def assert_allclose(
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))
     """
-    warnings.warn(
+    warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
         "use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
         "https://github.com/pytorch/pytorch/issues/61844.",
         FutureWarning,
-        stacklevel=2,
     )
     actual = actual if isinstance(actual, Tensor) else tensor(actual)
     expected = expected if isinstance(expected, Tensor) else tensor(expected, dtype=actual.dtype)

@@ -8,7 +8,6 @@ in the graph, and unpacking the first slot in backward runs the function again, 
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,6 +21,7 @@ from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty
 from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state
@@ -186,13 +186,12 @@ def checkpoint_sequential(
 
 
 def _warn_of_default(name: str) -> None:
-    warnings.warn(
+    warn(
         f"torch.utils.checkpoint.{name}: the use_reentrant parameter should be passed explicitly. Starting in PyTorch "
         "2.9, calling checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, "
         "but if you need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for "
         "more details on the differences between the two variants.",
         UserWarning,
-        stacklevel=3,
     )
 
 
@@ -202,7 +201,7 @@ def _warn_of_default(name: str) -> None:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor among `inputs` requires grad."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
+        warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+
+from tinytorch.core.warning import warn
 
 from ..absent import answering
 
@@ -77,11 +78,10 @@ def sdp_kernel(
         ...         torch.backends.cuda.flash_sdp_enabled()
         False
     """
-    warnings.warn(
+    warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please "
         "see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
-        stacklevel=2,
     )
     return _attention_flags(
         flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn

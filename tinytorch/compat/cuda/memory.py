@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from tinytorch.core.warning import warn
 
 from ..absent import (
     empty_cache,
@@ -39,7 +40,7 @@ def max_memory_cached(device: Any = None) -> int:
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=3)
+    warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning)
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats

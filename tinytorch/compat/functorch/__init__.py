@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch import func
+from tinytorch.core.warning import warn
 from tinytorch.func.modules import stack_module_state
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import functional_call
@@ -44,7 +44,7 @@ class FunctionalModule(FunctionalModuleWithBuffers):
 
 
 def _warn(name: str, now: str) -> None:
-    warnings.warn(f"`functorch.{name}` is deprecated: please use `torch.func.{now}` instead", FutureWarning, 3)
+    warn(f"`functorch.{name}` is deprecated: please use `torch.func.{now}` instead", FutureWarning)
 
 
 def _older(function: Any) -> Callable[..., Any]:

@@ -7,7 +7,6 @@ import io
 import os
 import re
 import uuid
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +14,7 @@ from typing import IO, Any
 from tinytorch._atomic import replacing
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint import metadata as metadata_file
 from tinytorch.distributed.checkpoint.default_planner import narrow_tensor_by_index
 from tinytorch.distributed.checkpoint.metadata import Metadata, StorageMeta, _StorageInfo
@@ -131,11 +131,10 @@ class FileSystemWriter(_Folder, StorageWriter):
         if (self.path / _METADATA).exists():
             if not self.overwrite:
                 raise RuntimeError(f"Checkpoint already exists and {self.overwrite=}.")
-            warnings.warn(
+            warn(
                 f"Detected an existing checkpoint in {self.path}, overwriting since {self.overwrite=}. "
                 "Past version 2.5 of PyTorch, `overwrite` will default to False. Set this variable to True to "
-                "maintain this functionality or False to raise when an existing checkpoint is found.",
-                stacklevel=2,
+                "maintain this functionality or False to raise when an existing checkpoint is found."
             )
         return plan
 

@@ -7,7 +7,6 @@ Optimizers number their parameters; here their states are keyed by the parameter
 from __future__ import annotations
 
 import collections
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +14,7 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint._nested_dict import set_element
 from tinytorch.distributed.data_parallel import DistributedDataParallel
 from tinytorch.distributed.groups import get_rank, is_initialized
@@ -130,11 +130,10 @@ def get_model_state_dict(
 
 
 def _state_of_submodules(state: State, model: Module, submodules: set[Module], options: StateDictOptions) -> State:
-    warnings.warn(
+    warn(
         "Getting submodules only model/optim state_dict is deprecated and will be removed in 2.5. This feature can be "
         "achieved by manually filtering out the state_dict returned from get_state_dict.",
         FutureWarning,
-        stacklevel=3,
     )
     selected = {}
     for prefix in [f"{_name(model, name)}." for name, module in model.named_modules() if module in submodules]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint.default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader
 from tinytorch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
@@ -88,10 +88,9 @@ def load_state_dict(
     planner: LoadPlanner | None = None,
 ) -> None:
     """Load a checkpoint; deprecated, as in PyTorch: use `load`."""
-    warnings.warn(
+    warn(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     storage_reader.reset()
     _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)

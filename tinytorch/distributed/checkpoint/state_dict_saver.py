@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum
 from typing import Any
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter
 from tinytorch.distributed.checkpoint.metadata import Metadata
@@ -144,10 +144,9 @@ def save_state_dict(
     planner: SavePlanner | None = None,
 ) -> Metadata:
     """Save a checkpoint; deprecated, as in PyTorch: use `save`."""
-    warnings.warn(
+    warn(
         "`save_state_dict` is deprecated and will be removed in future versions. Please use `save` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     storage_writer.reset()
     return _save_state_dict(state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner)

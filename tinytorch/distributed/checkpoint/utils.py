@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint.api import WRAPPED_EXCEPTION, CheckpointException
 from tinytorch.distributed.groups import get_global_rank, get_rank, get_world_size, is_initialized
 from tinytorch.distributed.objects import broadcast_object_list, gather_object
@@ -81,9 +81,8 @@ def _alone(no_dist: bool, doing: str) -> bool:
     """Return whether this process works alone; warn, as PyTorch does, if it does."""
     alone = no_dist or not is_initialized()
     if alone:
-        warnings.warn(
+        warn(
             "torch.distributed is disabled, unavailable or uninitialized, assuming the intent is to "
-            f"{doing} in a single process.",
-            stacklevel=3,
+            f"{doing} in a single process."
         )
     return alone

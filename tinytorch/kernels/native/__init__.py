@@ -17,17 +17,18 @@ from typing import Any, TypeVar
 
 from tinytorch.kernels import parallel
 
-__all__ = ["defaults", "instructions", "twin"]
+__all__ = ["absence", "defaults", "instructions", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _setting = os.environ.get("TINYTORCH_NATIVE", "")
 _library: Any = None
+_failure: ImportError | None = None
 if _setting != "0":
     try:
         from tinytorch.kernels.native import _native as _library
-    except ImportError:  # the library has not been built
-        pass
+    except ImportError as error:  # usually the library has not been built
+        _failure = error
     else:
         parallel.on_threads_set(_library.set_threads)
 
@@ -35,6 +36,22 @@ if _setting != "0":
 instructions: str | None = None
 if _library is not None:
     instructions = _setting if _setting in _library.SETS else _library.SETS[-1]
+
+
+def absence() -> str | None:
+    """Return why there are no native kernels: a setting, or what the installation noted; None if there are."""
+    if _library is not None:
+        return None
+    if _failure is None:
+        return "disabled by TINYTORCH_NATIVE=0"
+    folder = os.path.dirname(__file__)
+    try:
+        with open(os.path.join(folder, "not_built.txt"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        built = any(name.startswith("_native.") and name.endswith((".so", ".pyd")) for name in os.listdir(folder))
+        return f"the library cannot be loaded: {_failure}" if built else "the library has not been built"
+
 
 _WRAPPER_ATTRIBUTES = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
@@ -374,7 +374,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
                 [0.1192, 0.8808]])
     """
     if dim is None:
-        dim = _softmax_dim("softmax", input, _stacklevel)
+        dim = _softmax_dim("softmax", input)
     return ops._softmax(input if dtype is None else input.to(dtype), dim)
 
 
@@ -387,7 +387,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         tensor([0.8808, 0.1192])
     """
     if dim is None:
-        dim = _softmax_dim("softmin", input, _stacklevel)
+        dim = _softmax_dim("softmin", input)
     return ops.softmax(-input, dim, dtype)
 
 
@@ -400,15 +400,12 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
         tensor([-1000.,     0.])
     """
     if dim is None:
-        dim = _softmax_dim("log_softmax", input, _stacklevel)
+        dim = _softmax_dim("log_softmax", input)
     return ops._log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
-def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
+def _softmax_dim(name: str, input: Tensor) -> int:
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
@@ -431,7 +428,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     noise = -wrap(np.empty_like(logits._array, order="C")).exponential_().log()
     soft = ops.softmax((logits + noise) / tau, dim)
     if not hard:

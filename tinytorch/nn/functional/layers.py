@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.shape import channels_last
@@ -180,10 +180,9 @@ def embedding_bag(
                 [ 8., 10.]])
     """
     if weight.dtype is dtypes.int64 and input.is_floating_point():
-        warnings.warn(
+        warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
-            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`."
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
@@ -330,12 +329,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     _warn_of_dimensions(input, 2)
     if input.ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
             "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
             "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
-            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
+            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead."
         )
     return _channels_dropped(input, p, training, inplace)
 
@@ -399,13 +397,12 @@ def _check_probability(p: float) -> None:
 def _warn_of_dimensions(input: Tensor, dims: int) -> None:
     """Warn of an input that has not `dims` spatial dimensions, a channel dimension and an optional batch dimension."""
     if input.ndim not in (dims + 1, dims + 2):
-        warnings.warn(
+        warn(
             f"dropout{dims}d: Received a {input.ndim}-D input to dropout{dims}d, which is deprecated and will result "
             "in an error in a future release. To retain the behavior and silence this warning, please use dropout "
             f"instead. Note that dropout{dims}d exists to provide channel-wise dropout on inputs with {dims} spatial "
             f"dimensions, a channel dimension, and an optional batch dimension (i.e. {dims + 1}D or {dims + 2}D "
-            "inputs).",
-            stacklevel=3,
+            "inputs)."
         )
 
 
@@ -520,10 +517,9 @@ def rms_norm(
     """
     shape = check_normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
     if weight is not None and weight.dtype is not input.dtype:
-        warnings.warn(
+        warn(
             f"Mismatch dtype between input and weight: input dtype = {input.dtype}, weight dtype = {weight.dtype}, "
-            "Cannot dispatch to fused implementation.",
-            stacklevel=2,
+            "Cannot dispatch to fused implementation."
         )
     check_floating("rms_norm", input._array)
     x = input.float() if input._array.dtype.itemsize == 2 else input

@@ -6,7 +6,6 @@ The variants in `torch` itself, whose `reduction` is a number, are in `unlike.py
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.meta import within
@@ -44,10 +44,9 @@ def _reduced(losses: Tensor, reduction: str) -> Tensor:
 def _matched(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both broadcast to one shape, which is warned of, and promoted to one dtype."""
     if target.shape != input.shape:
-        warnings.warn(
+        warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
         shape = _broadcast_shape(input.shape, target.shape)
         input, target = input.expand(shape), target.expand(shape)
@@ -493,11 +492,10 @@ def kl_div(
     if size_average is not None or reduce is not None:
         reduction = checked_reduction(size_average, reduce, reduction)
     elif reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
             "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
-            "same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            "same as 'batchmean' in the next major release."
         )
     if not (input.is_floating_point() and target.is_floating_point()):
         raise RuntimeError("kl_div: Integral inputs not supported.")

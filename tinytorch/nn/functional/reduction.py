@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from tinytorch.core.warning import warn
 
 NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
+def checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the name of the reduction, resolving the deprecated arguments.
 
     Raises:
@@ -19,29 +19,23 @@ def checked_reduction(size_average: bool | None, reduce: bool | None, reduction:
         'sum'
     """
     if size_average is not None or reduce is not None:
-        return _of_flags(size_average, reduce, stacklevel + 1)
+        return _of_flags(size_average, reduce)
     if reduction not in ("none", "mean", "sum"):
         if reduction == "elementwise_mean":
-            warnings.warn(
-                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
-                stacklevel=stacklevel,
-            )
+            warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
             return "mean"
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 
-def _of_flags(size_average: bool | None, reduce: bool | None, stacklevel: int | None) -> str:
-    """Return the reduction that the deprecated arguments select; warn of them unless `stacklevel` is None."""
+def _of_flags(size_average: bool | None, reduce: bool | None, warns: bool = True) -> str:
+    """Return the reduction that the deprecated arguments select; warn of them if `warns`."""
     if reduce is not None and not reduce:
         name = "none"
     else:
         name = "mean" if size_average is None or size_average else "sum"
-    if stacklevel is not None:
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-            stacklevel=stacklevel,
-        )
+    if warns:
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
     return name
 
 
@@ -61,9 +55,9 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """Return the reduction that the deprecated arguments select; None means True."""
-    return _of_flags(size_average, reduce, 3 if emit_warning else None)
+    return _of_flags(size_average, reduce, emit_warning)
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
     """Return the number of the reduction that the deprecated arguments select."""
-    return NUMBERS[_of_flags(size_average, reduce, 3 if emit_warning else None)]
+    return NUMBERS[_of_flags(size_average, reduce, emit_warning)]

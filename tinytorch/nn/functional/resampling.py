@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor
@@ -172,7 +172,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @public("nn.functional.grid_sample")
@@ -216,7 +216,7 @@ def grid_sample(
             f"'reflection', but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(_GRID_WARNING, stacklevel=2)
+        warn(_GRID_WARNING)
     return autocasting(resample.grid_sampler)(
         input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners)
     )
@@ -241,7 +241,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
                   [ 1.,  0.]]]])
     """
     if align_corners is None:
-        warnings.warn(_GRID_WARNING, stacklevel=2)
+        warn(_GRID_WARNING)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     n = len(size) - 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 
 Grads = tuple[Tensor | None, ...]
 Transform = Callable[[Grads], Grads]
@@ -87,10 +87,9 @@ class BackwardHooks:
 
     def _run_without_inputs(self, grad_outputs: Grads) -> None:
         """Run the hooks now: no input requires grad, so there is no identity before the call."""
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module "
-            "outputs since no inputs require gradients.",
-            stacklevel=2,
+            "outputs since no inputs require gradients."
         )
         grad_inputs = (None,) * self.n_inputs
         for hook in self.hooks:

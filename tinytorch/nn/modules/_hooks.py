@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.pytorch_graph import InnerStep
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 
 Hook = Callable[..., Any]
 Part = TypeVar("Part", bound=type)
@@ -208,7 +208,7 @@ class Hooking:
             node.register_hook(adapt(wrapped) if adapt else wrapped)
         warning = _incomplete_hook_warning(args, result, node)
         if warning:
-            warnings.warn(warning, FutureWarning, stacklevel=4)
+            warn(warning, FutureWarning)
 
 
 def _transposing_weight_gradients(node: Any) -> Callable[[Hook], Hook] | None:

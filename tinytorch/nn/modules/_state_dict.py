@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn.modules._hooks import _HOME, Hook, _register, _WrappedHook, of_module
 from tinytorch.nn.parameter import Parameter
 
@@ -94,7 +94,7 @@ class Saving:
             ['0.weight', '0.bias']
         """
         if args:
-            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
+            warn("Positional args are being deprecated, use kwargs instead.", FutureWarning)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
 from tinytorch.nn.modules import _fast_path
@@ -96,14 +96,10 @@ class Hardtanh(ReprLayer):
     ) -> None:
         super().__init__()
         if min_value is not None:
-            warnings.warn(
-                "keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2
-            )
+            warn("keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning)
             min_val = min_value
         if max_value is not None:
-            warnings.warn(
-                "keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2
-            )
+            warn("keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning)
             max_val = max_value
         if max_val <= min_val:
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
@@ -513,7 +509,7 @@ class Softmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the probabilities."""
-        return F.softmax(input, self.dim, _stacklevel=5)
+        return F.softmax(input, self.dim)
 
 
 class Softmin(_AlongDim):
@@ -526,7 +522,7 @@ class Softmin(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the probabilities."""
-        return F.softmin(input, self.dim, _stacklevel=5)
+        return F.softmin(input, self.dim)
 
 
 class LogSoftmax(_AlongDim):
@@ -539,7 +535,7 @@ class LogSoftmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the logarithms of the probabilities."""
-        return F.log_softmax(input, self.dim, _stacklevel=5)
+        return F.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
@@ -557,7 +553,7 @@ class Softmax2d(Module):
         """Return the probabilities."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3, _stacklevel=5)
+        return F.softmax(input, -3)
 
 
 class MultiheadAttention(Module):

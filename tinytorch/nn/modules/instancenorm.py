@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
@@ -66,10 +66,9 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={dim} to match num_features "
                     f"({self.num_features}), but got: {input.size(dim)}."
                 )
-            warnings.warn(
+            warn(
                 f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
-                "in num_features, which is not used because affine=False",
-                stacklevel=2,
+                "in num_features, which is not used because affine=False"
             )
         if dim == 0:  # one sample without a batch dimension
             return self._normalize(input.unsqueeze(0)).squeeze(0)

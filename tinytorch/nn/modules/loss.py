@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn.functional.projected_loss import LinearCrossEntropyOptions
 from tinytorch.nn.functional.reduction import checked_reduction
@@ -33,7 +33,7 @@ class _Loss(Module):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = checked_reduction(size_average, reduce, reduction, stacklevel=4)
+            reduction = checked_reduction(size_average, reduce, reduction)
         self.reduction = reduction
 
 
@@ -648,10 +648,9 @@ class NLLLoss2d(NLLLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        warnings.warn(
+        warn(
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__(weight, size_average, ignore_index, reduce, reduction)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
@@ -14,6 +13,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.core.device import as_device, cpu
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
@@ -890,10 +890,9 @@ class Module(Hooking, Saving):
                 run(number, hook)
             if around is not None:
                 if not isinstance(result, (Tensor, tuple)):
-                    warnings.warn(
+                    warn(
                         "For backward hooks to be called, module output should be a Tensor or a "
-                        f"tuple of Tensors but received {type(result)}",
-                        stacklevel=3,
+                        f"tuple of Tensors but received {type(result)}"
                     )
                 result = around.after(result)
             if node_hooks:
@@ -905,10 +904,9 @@ class Module(Hooking, Saving):
                     try:
                         run(number, hook)
                     except Exception as error:
-                        warnings.warn(
+                        warn(
                             "module forward hook with ``always_call=True`` raised an exception "
-                            f"that was silenced as another error was raised in forward: {error}",
-                            stacklevel=3,
+                            f"that was silenced as another error was raised in forward: {error}"
                         )
             raise
 

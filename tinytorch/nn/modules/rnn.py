@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn import init
 from tinytorch.nn.modules._family import non_default
 from tinytorch.nn.modules.module import Module
@@ -96,10 +96,9 @@ class RNNBase(_Recurrent):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-                stacklevel=2,
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}"
             )
         self._check_settings()
         self._flat_weights_names, self._all_weights = [], []

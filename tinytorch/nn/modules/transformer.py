@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules import _fast_path
@@ -291,10 +291,7 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
         reason = _reason_not_nested(encoder_layer) if enable_nested_tensor else ""
         if reason:
-            warnings.warn(
-                f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}",
-                stacklevel=2,
-            )
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}")
             self.use_nested_tensor = False
 
     def forward(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.ops.create import tensor as make_tensor
 from tinytorch.ops.join import stack
 from tinytorch.ops.reduce import vector_norm
@@ -114,7 +114,7 @@ def clip_grad_norm_(
     """
     all_parameters = _as_list(parameters)
     if not all_parameters and isinstance(parameters, Iterator):
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_gradients(all_parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(all_parameters, max_norm, total, foreach)
     return total
@@ -128,10 +128,8 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Deprecated name of `clip_grad_norm_`."""
-    warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
-        stacklevel=2,
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import functional_call as _functional_call
 from tinytorch.nn.utils._functional_call import swapped_tensors
@@ -23,11 +23,10 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Return `torch.func.functional_call(…)`; this name is deprecated, as in PyTorch."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.nn.parameter import Parameter, is_lazy
 from tinytorch.ops.linalg.matrices import norm_except_dim
 
@@ -62,10 +62,9 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Source:
         Salimans and Kingma, "Weight Normalization", 2016.
     """
-    warnings.warn(
+    warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
     )
     if find_hook(module, WeightNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")

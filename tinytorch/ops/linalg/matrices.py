@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
 from tinytorch.kernels.checks import refused
@@ -37,10 +37,8 @@ from tinytorch.ops.transcendental import sqrt
 
 def _deprecated(name: str, instead: str) -> None:
     """Warn that a function is deprecated."""
-    warnings.warn(
-        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
-        stacklevel=3,
-    )
+    text = f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release."
+    warn(text, once=True)
 
 
 # Older names of functions of torch.linalg ---------------------------------------------------------
@@ -736,11 +734,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         if 3 not in input.shape:
             raise RuntimeError("no dimension of size 3 in input")
         dim = tuple(input.shape).index(3)
-        warnings.warn(
+        warn(
             "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
             "simply use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in "
             "a future release.",
-            stacklevel=2,
+            once=True,
         )
     return decompose.cross(input, other, dim=dim)
 
@@ -967,7 +965,7 @@ def cov(
     else:
         degrees = total - correction
     if degrees <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0", stacklevel=2)
+        warn("cov(): degrees of freedom is <= 0")
         degrees = 0
     centred = x - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights.to(centred.dtype)

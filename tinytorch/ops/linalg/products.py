@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, products
 from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
@@ -774,10 +774,10 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         tensor([[12.],
                 [12.]])
     """
-    warnings.warn(
+    warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
-        stacklevel=2,
+        once=True,
     )
     for matrix in matrices:
         if isinstance(matrix, Tensor) and matrix.ndim != 2:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.mode import recording
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
@@ -225,10 +225,7 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
     if mask.dtype is not dtypes.bool and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype is not mask.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
-        )
+        warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.")
     if mask.dtype is dtypes.bool:
         return wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
     return mask

@@ -7,11 +7,11 @@ weight is contiguous and can become its `.grad` without a copy. `unfold` and `fo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
@@ -275,10 +275,9 @@ def _convolved_by_name(
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
     if any(total % 2 for total in totals):
-        warnings.warn(
+        warn(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the "
-            "input be created",
-            stacklevel=3,
+            "input be created"
         )
         widths = [width for total in reversed(totals) for width in (0, total % 2)]
         input = constant_pad(input, tuple(widths), 0)

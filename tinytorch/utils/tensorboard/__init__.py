@@ -16,11 +16,22 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
+from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tinytorch.autograd.grad_mode import enable_grad
+from tinytorch.autograd.picture import picture
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_leaves, tree_map
+
+if TYPE_CHECKING:  # (that of tensorboardX has the same methods, and more)
+    from tinytorch.utils.tensorboard._events import FileWriter as FileWriter
+    from tinytorch.utils.tensorboard._events import SummaryWriter as SummaryWriter
+
+    RecordWriter: Any
 
 __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # created at the first access, by `__getattr__`
 
@@ -66,16 +77,61 @@ def _summary_writer() -> type:
     if package.__name__ == "tensorboardX":
         writer = _with_pytorchs_arguments(writer)
     for name, method in inspect.getmembers(writer, inspect.isfunction):
-        if name.startswith("add_") and name not in vars(writer):
+        if name.startswith("add_") and name not in (*vars(writer), "add_graph"):
             setattr(writer, name, _taking_tensors(method))
     return writer
 
 
-def _add_graph(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Raise NotImplementedError: it would need a trace of the model."""
-    raise NotImplementedError(
-        "add_graph traces the model, which tinytorch does not support; tinytorch.autograd.picture draws a graph"
-    )
+def _add_graph(
+    self: Any, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+) -> None:
+    """Write the graph that `autograd.picture` draws: the operations from the inputs and parameters to the outputs.
+
+    The model runs once, in its mode; inputs of integers, which have no gradients, are not in the graph.
+
+    Args:
+        model: a module.
+        input_to_model: its input: a tensor, or a tuple of arguments.
+        verbose: print the graph.
+        use_strict_trace: PyTorch's option for outputs that are dictionaries, which are always accepted.
+
+    Raises:
+        RuntimeError: no output depends on a floating-point input or a parameter that requires grad.
+    """
+    args = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
+    args = tree_map(lambda x: x.detach().requires_grad_() if _has_gradient(x) else x, tuple(args))
+    with enable_grad():
+        outputs = [each for each in tree_leaves(model(*args)) if isinstance(each, Tensor) and each.requires_grad]
+    if not outputs:
+        raise RuntimeError("add_graph: no output depends on an input or a parameter that requires grad")
+    inputs = {f"input/{k}": x for k, x in enumerate(tree_leaves(args)) if _has_gradient(x)}
+    parameters = {name.replace(".", "/"): each for name, each in model.named_parameters()}
+    drawn = picture({f"output/{k}": each for k, each in enumerate(outputs)}, inputs | parameters)
+    if verbose:
+        print(drawn)
+    package = "tensorboardX.proto" if hasattr(self, "_get_file_writer") else "tensorboard.compat.proto"
+    graph = importlib.import_module(f"{package}.graph_pb2").GraphDef()
+    names: list[str] = []
+    seen: Counter[str] = Counter()
+    for box in drawn._boxes:
+        title = re.sub(r"[^A-Za-z0-9_./-]", "_", box.lines[0])
+        names.append(f"{title}_{seen[title]}" if box.kind == "operation" or seen[title] else title)
+        seen[title] += 1
+    for k, (box, name) in enumerate(zip(drawn._boxes, names, strict=True)):
+        kind = {"leaf": "Parameter", "result": "Output"}.get(box.kind, box.lines[0])
+        node = graph.node.add(name=name, op="Input" if box.lines[0] in inputs else kind)
+        node.input.extend(
+            names[arrow.source] + (f":{arrow.output}" if arrow.output else "")
+            for arrow in drawn._arrows if arrow.target == k
+        )  # fmt: skip
+        if box.lines[1:]:
+            node.attr["tensor"].s = "; ".join(box.lines[1:]).encode()
+    event = importlib.import_module(f"{package}.event_pb2").Event(graph_def=graph.SerializeToString())
+    (self._get_file_writer() if hasattr(self, "_get_file_writer") else self.file_writer).add_event(event)
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _with_pytorchs_arguments(base: Any) -> type:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from tinytorch.core.warning import warn
 from tinytorch.distributed.algorithms.model_averaging.utils import average_parameters_or_parameter_groups
 from tinytorch.distributed.groups import ProcessGroup, _get_default_group
 
@@ -48,11 +48,10 @@ class PeriodicModelAverager(ModelAverager):
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
         if period == 1:
-            warnings.warn(
+            warn(
                 "When period is 1, no need to use model averaging because the communication cost of all-reducing "
                 "parameters will be no less than the cost of all-reducing gradients by DistributedDataParallel in the "
-                "backward pass. Therefore, only DistributedDataParallel should be used for this case.",
-                stacklevel=2,
+                "backward pass. Therefore, only DistributedDataParallel should be used for this case."
             )
         self.period, self.warmup_steps = period, warmup_steps
 
