@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -219,13 +218,12 @@ def linear_cross_entropy(
             if not any(meta.is_meta(each._array) for each in (input, linear_weight, target)):
                 return _chunked(input, linear_weight, target, linear_bias, weight, reduction, ignored, options)
         else:
-            warnings.warn(
+            warn(
                 "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, "
                 f"label_smoothing == 0, target.dtype == int64, out_features == (). Got reduction={reduction!r}, "
                 f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, out_features={tuple(places)}, "
                 "tracing=False, linear_bias.shape="
-                f"{tuple(linear_bias.shape) if linear_bias is not None else None}.",
-                stacklevel=2,
+                f"{tuple(linear_bias.shape) if linear_bias is not None else None}."
             )
     if places:
         rows = math.prod(places) * classes
