@@ -11,6 +11,7 @@ import numpy as np
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, projected_loss
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.nn.functional.loss import cross_entropy
