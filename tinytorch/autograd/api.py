@@ -247,6 +247,8 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
         return constant(np.ones_like(root._array) if isinstance(root, Tensor) else np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if isinstance(root, Tensor) and is_meta(g._array) is not is_meta(root._array):
+        raise RuntimeError(f"invalid gradient at index {k} - expected device {root.device} but got {g.device}")
     if g._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
@@ -387,6 +389,11 @@ def _set_grad(self: Tensor, g: Tensor | None) -> None:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
                 "Please ensure that the gradient and the tensor have the same dtype"
+            )
+        if is_meta(g._array) is not is_meta(self._array):
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{g.device}' to a tensor with device type "
+                f"'{self.device}'. Please ensure that the gradient and the tensor are on the same device"
             )
         if g._array.shape != self._array.shape:
             raise RuntimeError(

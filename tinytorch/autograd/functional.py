@@ -16,6 +16,7 @@ from tinytorch.autograd.forward_ad import Level
 from tinytorch.autograd.grad_mode import enable_grad, set_grad_enabled
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.join import stack
 
@@ -261,7 +262,8 @@ def unit_tensors(like: Tensor) -> Iterator[Tensor]:
     """Yield, for each element of a tensor in order, a tensor of its shape that is 1 there and 0 elsewhere."""
     for k in range(like._array.size):
         array = np.zeros_like(like._array)
-        array.flat[k] = 1
+        if not is_meta(array):
+            array.flat[k] = 1
         yield wrap(array)
 
 

@@ -225,7 +225,7 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
         RuntimeError: the values do not broadcast to what is indexed.
     """
     checked(x, indices)
-    key = key_of(indices)
+    key, values = key_of(indices), copied(values, x)
     try:
         # NumPy accepts values with too many dimensions if these have length 1; PyTorch does so only for one mask.
         if (
@@ -292,7 +292,7 @@ def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> 
 
 def index_put(x: Array, indices: Indices, y: Array, accumulate: bool) -> None:
     """Write `y`, of the same dtype, into `x` at `indices`, or add it there."""
-    check_same_dtype(x, copied(y, x), indices, accumulate)
+    check_same_dtype(x, y, indices, accumulate)
     put(x, indices, y, accumulate)
 
 

@@ -24,7 +24,7 @@ from tinytorch.kernels import places
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray
+from tinytorch.kernels.meta import MetaArray, NotCopied, copied
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -432,6 +432,8 @@ def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
 
 
 def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
+    if type(input._array) is MetaArray and any(each is not None and each.dtype.kind == "b" for each in indices):
+        raise NotCopied("the number of elements that a mask selects is not known of a tensor on the meta device")
     return _index(input, _kept(indices, local.state.grad and input.requires_grad))
 
 
@@ -531,6 +533,8 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = given[0, ...]
         if given.shape != region.shape:
             given = shapes.expand(given, region.shape)
+        if type(given) is MetaArray:
+            copied(given, region)
         region[...] = given
     else:
         region[...] = fitting_item(value, region)

@@ -1025,7 +1025,10 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if categories > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
-    chosen: Tensor = _multinomial(input, n, bool(replacement), _source("multinomial", generator))
+    if input.is_meta:
+        chosen: Tensor = wrap(np.empty((*input._array.shape[:-1], n), np.int64, like=input._array))
+    else:
+        chosen = _multinomial(input, n, bool(replacement), _source("multinomial", generator))
     if out is None:
         return chosen
     blank(chosen._array.shape, out, None)._array[...] = chosen._array

@@ -209,7 +209,7 @@ class RNNBase(_Recurrent):
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         """Return the default of the initial state: zeros."""
-        return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype)
+        return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device)
 
     def _split_result(self, result: Any) -> tuple[Tensor, Any]:
         """Return the output and the last state."""
@@ -368,7 +368,9 @@ class LSTM(RNNBase):
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        return tuple([zeros(shape, dtype=input.dtype) for shape in self._state_shapes(input, batch_sizes)])
+        return tuple(
+            [zeros(shape, dtype=input.dtype, device=input.device) for shape in self._state_shapes(input, batch_sizes)]
+        )
 
     def _split_result(self, result: Any) -> tuple[Tensor, Any]:
         return result[0], (result[1], result[2])
@@ -463,7 +465,7 @@ class RNNCellBase(_Recurrent):
         if not batched:
             input = input.unsqueeze(0)
         if hx is None:
-            hx = zeros(input.shape[0], self.hidden_size, dtype=input.dtype)
+            hx = zeros(input.shape[0], self.hidden_size, dtype=input.dtype, device=input.device)
         elif not batched:
             hx = hx.unsqueeze(0)
         result: Tensor = function(input, hx, *self._weights())
@@ -543,7 +545,7 @@ class LSTMCell(RNNCellBase):
         if not batched:
             input = input.unsqueeze(0)
         if hx is None:
-            zero = zeros(input.shape[0], self.hidden_size, dtype=input.dtype)
+            zero = zeros(input.shape[0], self.hidden_size, dtype=input.dtype, device=input.device)
             hx = (zero, zero)
         elif not batched:
             hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
