@@ -21,8 +21,9 @@ PACKAGE = Path(tinytorch.__file__).parent
 
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
-    _version _atomic kernels core ops linalg special fft random quasirandom signal autograd amp nn masked func inspect optim
-    data serialization distributions testing overrides library multiprocessing distributed compiler utils compat __main__
+    _version _atomic kernels core ops linalg special fft random quasirandom signal autograd amp nn masked func inspect
+    optim data serialization distributions testing overrides library multiprocessing distributed compiler utils compat
+    __main__
 """.split()
 
 
