@@ -25,6 +25,7 @@ from tinytorch.absent import Refused, is_refusing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs" / "coverage.md", ROOT / "README.md"
+LEFT_OUT = ROOT / "tinytorch" / "ops" / "left_out.py"
 #: The phrase in README.md that contains the count (of `MAIN`).
 COUNT = "has {have:,} of the {all:,} public names"
 
@@ -274,6 +275,26 @@ def page(sections: dict[str, Section]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def table(sections: dict[str, Section]) -> str:
+    """Return the text of `tinytorch/ops/left_out.py`, with the names that the package does not have."""
+    reasons = {family.title: family.reason.rstrip(".") for family in FAMILIES if family.title != "Removed from PyTorch"}
+    reasons[""] = ""
+    lines = ["NAMES: dict[str, dict[str, str]] = {"]
+    for path, section in sections.items():
+        ours, groups = resolve("tinytorch", path), {**section.left_out, "": section.missing}
+        absent = {title: [name for name in names if not hasattr(ours, name)] for title, names in groups.items()}
+        if any(absent.values()):
+            lines.append(f'    "{path}": {{')
+            for title, names in absent.items():
+                if names and title in reasons:
+                    lines.append(f'        "{reasons[title]}": """')
+                    lines += textwrap.wrap(" ".join(names), 108, initial_indent=" " * 12, subsequent_indent=" " * 12)
+                    lines.append('        """,')
+            lines.append("    },")
+    text = LEFT_OUT.read_text("utf-8")
+    return text[: text.index("NAMES: dict")] + "\n".join([*lines, "}"]) + "\n"
+
+
 def count(sections: dict[str, Section]) -> str:
     """Return the phrase of README.md with the count."""
     main = [sections[name] for name in MAIN]
@@ -286,6 +307,8 @@ def stale() -> list[str]:
     files = []
     if not PAGE.exists() or PAGE.read_text("utf-8") != page(sections):
         files.append("docs/coverage.md")
+    if LEFT_OUT.read_text("utf-8") != table(sections):
+        files.append("tinytorch/ops/left_out.py")
     if count(sections) not in README.read_text("utf-8"):
         files.append("README.md")
     return files
@@ -300,6 +323,7 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> int:
         return int(bool(files))
     sections = survey()
     PAGE.write_text(page(sections), "utf-8")
+    LEFT_OUT.write_text(table(sections), "utf-8")
     pattern = re.escape(COUNT).replace(r"\{have:,\}", r"[\d,]+").replace(r"\{all:,\}", r"[\d,]+")
     README.write_text(re.sub(pattern, count(sections), README.read_text("utf-8")), "utf-8")
     for line in page(sections).splitlines():

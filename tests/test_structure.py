@@ -216,6 +216,8 @@ MAY_LIST_OPS = {
     "compat": "names of PyTorch that programs ask for",
     "compiler.tracing._TENSOR_ATTRIBUTES": "attributes of Tensor, which are no ops",
     "core.device._KINDS": "kinds of devices",
+    "masked._IDENTITIES": "the number that changes no result of a function of `torch.masked`",
+    "ops.left_out.NAMES": "generated: names that tinytorch does not have",
     "inspect.summary._MULTIPLY_ADDS": "how the summary counts the multiplications of products",
     "kernels.dtypes.C_NAMES": "names of dtypes",
     "kernels.indexing._REDUCTIONS": "values of an argument",

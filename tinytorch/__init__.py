@@ -348,7 +348,7 @@ def __getattr__(name: str) -> object:
         return _import_module("tinytorch")
     if name in globals():  # another thread was faster
         return globals()[name]
-    raise AttributeError(f"module 'tinytorch' has no attribute {name!r}")
+    raise _import_module("tinytorch.ops.left_out").error("tinytorch", name)
 
 
 def __dir__() -> list[str]:

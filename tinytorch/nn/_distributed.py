@@ -23,7 +23,7 @@ def lazy_names(module: str, *names: str) -> tuple[Callable[[str], Any], Callable
 
     def get(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise importlib.import_module("tinytorch.ops.left_out").error(module, name)
         defining = importlib.import_module(DEFINED_IN[name])
         return getattr(defining, name, defining)
 

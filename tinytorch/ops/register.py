@@ -307,7 +307,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     def find(name: str) -> Any:
         function = functions.get(f"{home}.{name}")
         if function is None:
-            raise AttributeError(f"module '{module}' has no attribute {name!r}")
+            raise importlib.import_module("tinytorch.ops.left_out").error(module, name)
         setattr(sys.modules[module], name, function)
         return function
 

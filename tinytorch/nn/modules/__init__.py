@@ -22,6 +22,7 @@ from tinytorch.nn.modules.flatten import *
 from tinytorch.nn.modules.fold import *
 from tinytorch.nn.modules.instancenorm import *
 from tinytorch.nn.modules.linear import *
+from tinytorch.nn.modules.linear_cross_entropy_options import *
 from tinytorch.nn.modules.loss import *
 from tinytorch.nn.modules.module import Module as Module
 from tinytorch.nn.modules.normalization import *

@@ -9,17 +9,17 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
-from tinytorch.nn.functional.projected_loss import LinearCrossEntropyOptions
 from tinytorch.nn.functional.reduction import checked_reduction
 from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.linear import Linear
+from tinytorch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
     "CTCLoss", "MultiLabelMarginLoss", "NLLLoss2d",
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
     "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss",
-    "LinearCrossEntropyOptions", "MSELoss", "MarginRankingLoss",
+    "MSELoss", "MarginRankingLoss",
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
     "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
