@@ -32,6 +32,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 collect_ignore = ["opinfo.py"]
 
 
+class Forgetful(set[str]):
+    """The messages that are not issued again: none, so that no test depends on those before it."""
+
+    def add(self, message: str) -> None:
+        """Do not add it."""
+
+
+warning.issued = Forgetful()
+
+
 def seeded(test: Any) -> Any:
     """Decorate a test so that a long run starts from the seed."""
     return seed(SEED)(test) if PROFILE == "long" else test
@@ -40,7 +50,6 @@ def seeded(test: Any) -> Any:
 @pytest.fixture(autouse=True)
 def restored_global_state() -> Iterator[None]:
     """Restore global state that tests may change, so that the order of tests does not matter."""
-    warning.issued.clear()  # warnings that come once in a process, do in a test
     yield
     if _overrides.active:  # a subclass of Tensor was defined, and all functions check for `__torch_function__`
         _overrides.deactivate()

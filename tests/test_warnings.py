@@ -14,6 +14,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
+from tinytorch.core import warning
 
 #: Statements that warn, each on one line.
 WARNING = """
@@ -212,7 +213,8 @@ def test_errors_are_raised_at_the_line_of_the_user(tmp_path: Path) -> None:
     assert f'File "{path}", line 4' in run.stderr and "UserWarning: Implicit dimension choice" in run.stderr
 
 
-def test_warnings_that_come_once_can_be_repeated() -> None:
+def test_warnings_that_come_once_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warning, "issued", set())
     x = tinytorch.zeros(2, 2, 2)
 
     def number() -> int:
