@@ -9,6 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.create import tensor
 from tinytorch.ops.memory import set_
+from tinytorch.ops.register import Builtin
 from tinytorch.ops.storage import is_storage
 from tinytorch.ops.values import legacy_new
 
@@ -90,6 +91,7 @@ solve = _removed("solve", "`torch.linalg.solve`, with the arguments the other wa
 symeig = _removed("symeig", "`torch.linalg.eigh`, or `eigvalsh` for the eigenvalues only")
 
 
+@Builtin
 def _shape_as_tensor(input: Tensor) -> Tensor:
     """Return the sizes as a tensor.
 
@@ -106,7 +108,7 @@ def _cast(name: str, dtype: dtypes.dtype) -> Any:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"Return `input.to({dtype})`."
-    return cast
+    return Builtin(cast)
 
 
 _cast_Double, _cast_Float = _cast("_cast_Double", dtypes.float64), _cast("_cast_Float", dtypes.float32)
@@ -117,6 +119,7 @@ _cast_Long = _cast("_cast_Long", dtypes.int64)
 # Steps of `GradScaler`, which scalers of other packages are made of -------------------------------
 
 
+@Builtin
 @no_grad()
 def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
     """Multiply gradients by `inv_scale` in place, and set `found_inf` to 1 if one is infinite or NaN.
@@ -144,6 +147,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
             each.mul_(factor)
 
 
+@Builtin
 @no_grad()
 def _amp_update_scale_(
     self: Tensor,

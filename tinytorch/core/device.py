@@ -85,7 +85,8 @@ class device:
         return (device, (str(self),))
 
     def __enter__(self) -> device:
-        _defaults.append(as_device(self))
+        as_device(self)
+        _defaults.append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -105,7 +106,8 @@ def get_default() -> device:
 
 def set_default(value: Any) -> None:
     """Make `value` the device of new tensors outside of `with` blocks; None for the CPU."""
-    _defaults[0] = as_device(value)
+    as_device(value)
+    _defaults[0] = cpu if value is None else device(value)
 
 
 def as_device(value: Any) -> device:
@@ -133,7 +135,8 @@ def as_device(value: Any) -> device:
 
 def chosen(value: Any) -> device:
     """Return the device of a new tensor, given the argument `device` of the function that creates it."""
-    return _defaults[-1] if value is None else as_device(value)
+    wanted = _defaults[-1] if value is None else value
+    return cpu if wanted is cpu else as_device(wanted)
 
 
 def keep_freed_memory() -> None:

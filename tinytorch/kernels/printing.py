@@ -75,7 +75,6 @@ def printoptions(**options: Any) -> Iterator[None]:
     Example:
         >>> import numpy as np
         >>> from tinytorch.kernels import dtypes
-    from tinytorch.kernels.meta import is_meta
         >>> from tinytorch.kernels.printing import format_tensor, printoptions
         >>> with printoptions(precision=1):
         ...     print(format_tensor(np.array([0.25]), dtypes.float64))
@@ -114,7 +113,6 @@ def format_tensor(
     Example:
         >>> import numpy as np
         >>> from tinytorch.kernels import dtypes
-    from tinytorch.kernels.meta import is_meta
         >>> format_tensor(np.array([1.0, 2.5]), dtypes.float64, requires_grad=True)
         'tensor([1.0000, 2.5000], dtype=torch.float64, requires_grad=True)'
     """
