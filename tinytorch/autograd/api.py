@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
@@ -244,6 +245,10 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
+        if kind.kind == "c":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {dtypes.from_numpy_dtype(kind)}"
+            )
         return constant(np.ones_like(root._array) if isinstance(root, Tensor) else np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
@@ -254,7 +259,15 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
             f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
             f"torch.Size({list(shape)})."
         )
-    return g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
+    if g._array.dtype == kind:
+        return g
+    if "c" in (g._array.dtype.kind, kind.kind):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of "
+            f"{dtypes.from_numpy_dtype(kind)}."
+        )
+    return g.to(dtypes.from_numpy_dtype(kind))
 
 
 def _vectors_of_batch(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
@@ -323,7 +336,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
             "var_no_grad = var.detach()."
         )
         raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{'' if value else hint}")
-    if value and not self.dtype.is_floating_point:
+    if value and self._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and self._cell is None and not local.state.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -343,7 +356,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         >>> torch.zeros(2).requires_grad_()
         tensor([0., 0.], requires_grad=True)
     """
-    if requires_grad and not self.dtype.is_floating_point:
+    if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if self._edge is None or not requires_grad:
         self.requires_grad = requires_grad
@@ -560,7 +573,7 @@ def _data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._requires_grad and not value.dtype.is_floating_point:
+    if self._requires_grad and value._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     if is_meta(value._array) is not is_meta(self._array):
         raise RuntimeError(

@@ -15,6 +15,7 @@ from typing import Any
 
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.mode import dispatch_step, local
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 
@@ -175,6 +176,8 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
             )
         g = g.sum_to_size(shape)
     if g._array.dtype != dtype:
+        if g._array.dtype.kind == "c" and dtype.kind != "c":  # the gradient of a real input is real
+            g = supplied("real_part")(g)
         g = g.to(dtypes.from_numpy_dtype(dtype))
     return g
 

@@ -23,6 +23,9 @@ _MODULES = {
     "count_own_references": "autograd.references",  # how many references to a gradient a walk itself holds
     "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
+    "conjugate": "ops.complex",  # the complex conjugate
+    "real_part": "ops.complex",  # the real part of a complex tensor, as a view
+    "imaginary_part": "ops.complex",  # its imaginary part
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

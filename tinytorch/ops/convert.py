@@ -6,6 +6,7 @@ import builtins
 import functools
 from typing import Any
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
@@ -23,9 +24,9 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
-        return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
+        return pointwise("to", kernel, complex=OWN, x=lambda g: g, node_name="ToCopy")
 
-    @op(kernel, name="ToCopy", x=lambda g: g)
+    @op(kernel, name="ToCopy", complex=OWN, x=lambda g: g)
     def to_copy(x: Any) -> Any:
         """Return a copy in the dtype and memory format."""
 
@@ -49,6 +50,8 @@ def _conversion(dtype: dtypes.dtype) -> Any:
         >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
         {dtype}
     """
+    if dtype.is_complex:
+        convert.__doc__ = f"Return the tensor as {dtype.name}, itself where it has that dtype already."
     if dtype is dtypes.bfloat16:  # (an example would need an optional package)
         convert.__doc__ = "Return the tensor as bfloat16 (needs the extra `bf16`), itself where it is that already."
     return convert
@@ -96,7 +99,7 @@ def to(
     """
     if args:
         first, rest = args[0], args[1:]
-        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
+        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool, complex):
             if not rest and not copy and memory_format is None:
                 return converted(input, dtypes.as_dtype(first))
             dtype = first
@@ -174,7 +177,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 members(
     {
         name: _conversion(getattr(dtypes, name))
-        for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
+        for name in ("bfloat16", "bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short")
     }
     | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
 )

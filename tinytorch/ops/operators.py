@@ -39,7 +39,11 @@ def _comparison(op: Any) -> Any:
     """Return a comparison operator: NotImplemented for an operand that is neither a number nor array-like."""
 
     def compare(self: Any, other: Any) -> Any:
-        if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype") or hasattr(other, "__torch_function__"):
+        if (
+            isinstance(other, (Tensor, int, float, complex))
+            or hasattr(other, "dtype")
+            or hasattr(other, "__torch_function__")
+        ):
             try:
                 return op(self, other)
             except TypeError:

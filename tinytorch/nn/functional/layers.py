@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
@@ -696,6 +697,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
     if not input.numel():
         return input
+    refuse("avg_pool2d", input)
     squares = input * input
     if autocast.on and input.ndim > 3:  # (PyTorch calls avg_pool3d)
         (squares,) = autocast.raised(squares)
