@@ -55,7 +55,7 @@ class Tensor:
     def __hash__(self) -> builtins.int: ...
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
     @property
-    def H(self) -> Tensor: """The (conjugate) transpose of a matrix, as a view."""
+    def H(self) -> Tensor: """The (conjugate) transpose of a matrix; of real numbers a view."""
     @property
     def T(self) -> Tensor: """A view with the dimensions in reverse order: the transpose of a matrix."""
     def __abs__(self) -> Tensor: """Return the absolute value; its gradient at 0 is 0."""
@@ -176,7 +176,7 @@ class Tensor:
     def amax(self, dim: Any = ..., keepdim: Any = ..., *, axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN."""
     def amin(self, dim: Any = ..., keepdim: Any = ..., *, axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN."""
     def aminmax(self, *, dim: Any = ..., keepdim: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Any: """Return the smallest and the largest element, as a named tuple `(min, max)`."""
-    def angle(self) -> Tensor: """Return the angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN."""
+    def angle(self) -> Tensor: """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
     def any(self, dim: Any = ..., keepdim: Any = ..., *, axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8)."""
     def apply_(self, callable: Any) -> Tensor: """Replace each element by the result of a Python function of it; slow."""
     def arccos(self) -> Tensor: """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1."""
@@ -236,8 +236,10 @@ class Tensor:
     def byte(self, memory_format: Any = ...) -> Tensor: """Return the tensor as uint8, itself where it has that dtype already."""
     def cauchy_(self, median: Any = ..., sigma: Any = ..., *, generator: Any = ...) -> Tensor: """Fill in place with samples of the Cauchy distribution with the given median and scale `sigma`."""
     def ccol_indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
+    def cdouble(self, memory_format: Any = ...) -> Tensor: """Return the tensor as complex128, itself where it has that dtype already."""
     def ceil(self) -> Tensor: """Return the smallest integer not less than x."""
     def ceil_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `ceil`: writes the result into this tensor and returns it."""
+    def cfloat(self, memory_format: Any = ...) -> Tensor: """Return the tensor as complex64, itself where it has that dtype already."""
     def char(self, memory_format: Any = ...) -> Tensor: """Return the tensor as int8, itself where it has that dtype already."""
     def cholesky(self, upper: Any = ...) -> Tensor: """Return the Cholesky factor; see `linalg.cholesky`."""
     def cholesky_inverse(self, upper: Any = ...) -> Tensor: """Return the inverse of a matrix, from its Cholesky factor."""
@@ -254,9 +256,9 @@ class Tensor:
     def clone(self, *, memory_format: Any = ...) -> Tensor: """Return a copy; without a `memory_format` it keeps the order of the dimensions in memory."""
     def coalesce(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def col_indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
-    def conj(self) -> Tensor: """Return `input` itself: the complex conjugate of real numbers."""
-    def conj_physical(self) -> Tensor: """Return `input` itself: the complex conjugate of real numbers."""
-    def conj_physical_(self) -> Tensor: """Return `input` itself: the complex conjugate of a real number is the number."""
+    def conj(self) -> Tensor: """Return the complex conjugates; `input` itself if it is real. Unlike PyTorch's, the result is no view."""
+    def conj_physical(self) -> Tensor: """Return the complex conjugates; `input` itself if it is real."""
+    def conj_physical_(self) -> Tensor: """Replace complex numbers by their conjugates, in place; return `input`."""
     def const_data_ptr(self) -> Tensor: """Return the address of the first element, for reading."""
     def contiguous(self, memory_format: Any = ...) -> Tensor: """Return `input` itself if it is contiguous in the memory format, otherwise a contiguous copy."""
     def copy_(self, other: Any, non_blocking: Any = ...) -> Tensor: """Copy the elements of `other`, broadcast to this tensor and cast to its dtype, into it and return it."""
@@ -394,7 +396,7 @@ class Tensor:
     def igammac(self, other: Any) -> Tensor: """Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other)."""
     def igammac_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `igammac`: writes the result into this tensor and returns it."""
     @property
-    def imag(self) -> Tensor: """Raise RuntimeError: complex dtypes are not supported."""
+    def imag(self) -> Tensor: """The imaginary part of complex numbers, as a view; RuntimeError for real numbers."""
     def index_add(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, alpha: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up."""
     def index_add_(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, alpha: Any = ..., axis: Any = ...) -> Tensor: """In-place version of `index_add`."""
     def index_copy(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, axis: Any = ...) -> Tensor: """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`."""
@@ -413,8 +415,8 @@ class Tensor:
     def inverse(self) -> Tensor: """Return the inverse; see `linalg.inv`."""
     def ipu(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: tensors live on the CPU."""
     def is_coalesced(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
-    def is_complex(self) -> builtins.bool: """Return False: complex dtypes are not supported."""
-    def is_conj(self) -> Tensor: """Return False: complex numbers are not supported."""
+    def is_complex(self) -> builtins.bool: """Return whether the dtype is complex."""
+    def is_conj(self) -> Tensor: """Return False: conjugates are computed at once."""
     def is_contiguous(self, memory_format: Any = ...) -> builtins.bool: """Return whether the tensor is contiguous in `memory_format` (row-major by default)."""
     def is_distributed(self) -> Tensor: """Return False: no tensor is distributed over processes."""
     def is_floating_point(self) -> builtins.bool: """Return whether the dtype is a floating-point type."""
@@ -427,7 +429,7 @@ class Tensor:
     def is_maia(self) -> Tensor: ...
     @property
     def is_mtia(self) -> Tensor: ...
-    def is_neg(self) -> Tensor: """Return False: tensors have no lazy negation bit."""
+    def is_neg(self) -> Tensor: """Return False: negations are computed at once."""
     def is_nonzero(self) -> builtins.bool: """Return whether the single element is nonzero."""
     def is_pinned(self, device: Any = ...) -> Tensor: """Return False: memory is never pinned without a GPU."""
     def is_same_size(self, other: Any) -> builtins.bool: """Return whether two tensors have the same shape."""
@@ -446,7 +448,7 @@ class Tensor:
     def isnan(self) -> Tensor: """Return whether each element is NaN."""
     def isneginf(self) -> Tensor: """Return whether each element is minus infinity."""
     def isposinf(self) -> Tensor: """Return whether each element is plus infinity."""
-    def isreal(self) -> Tensor: """Return true for each element: there are no complex numbers."""
+    def isreal(self) -> Tensor: """Return whether the imaginary part is 0."""
     def item(self) -> Any: """Return the single element as a Python number."""
     @property
     def itemsize(self) -> builtins.int: """The size of one element in bytes."""
@@ -497,7 +499,7 @@ class Tensor:
     def lu(self, pivot: Any = ..., get_infos: Any = ..., out: Any = ...) -> Tensor: """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`."""
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor: """Return the solution X of `A X = B`, from the LU factors of A; see `linalg.lu_solve`, with another argument order."""
     @property
-    def mH(self) -> Tensor: """The (conjugate) transpose of each matrix of a batch, as a view."""
+    def mH(self) -> Tensor: """The (conjugate) transpose of each matrix of a batch; of real numbers a view."""
     @property
     def mT(self) -> Tensor: """A view with the last two dimensions exchanged: the transpose of each matrix of a batch."""
     def map2_(self, x: Any, y: Any, callable: Any) -> Tensor: """Replace each element by the result of a Python function of it and two other tensors' elements; slow."""
@@ -600,7 +602,7 @@ class Tensor:
     def random_(self, *args: Any, generator: Any = ..., **bounds: Any) -> Tensor: """Fill in place with random integers in [from, to): `random_()`, `random_(to)`, `random_(from, to)`."""
     def ravel(self) -> Tensor: """Return all elements in one dimension, a view where the memory is contiguous."""
     @property
-    def real(self) -> Tensor: """Return `input`: complex dtypes are not supported."""
+    def real(self) -> Tensor: """Return the real part of complex numbers, as a view; `input` itself if it is real."""
     def reciprocal(self) -> Tensor: """Return `1 / x`."""
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `reciprocal`: writes the result into this tensor and returns it."""
     def record_stream(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: there are no streams."""
@@ -647,7 +649,7 @@ class Tensor:
     def select(self, dim: Any, index: Any) -> Tensor: """Return a view of the slice at `index` of dimension `dim`, without that dimension."""
     def select_scatter(self, src: Any, dim: Any = ..., index: Any = ..., *, axis: Any = ...) -> Tensor: """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`; see `select`."""
     def set_(self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...) -> Tensor: """Replace the tensor's memory in place with all or a part of the memory of a tensor or storage."""
-    def sgn(self) -> Tensor: """Return the sign of x, as `sign`."""
+    def sgn(self) -> Tensor: """Return the sign of x, as `sign`; of complex numbers `x / abs(x)`, 0 for 0."""
     def sgn_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `sgn`: writes the result into this tensor and returns it."""
     def share_memory_(self) -> Tensor: """Move the tensor to memory shared with processes forked from this one: each process sees all writes."""
     def short(self, memory_format: Any = ...) -> Tensor: """Return the tensor as int16, itself where it has that dtype already."""
@@ -747,7 +749,7 @@ class Tensor:
     def untyped_storage(self) -> Tensor: """Return the storage of the tensor, which shares its memory, as bytes."""
     def values(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def var(self, dim: Any = ..., unbiased: Any = ..., keepdim: Any = ..., *, correction: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`."""
-    def vdot(self, other: Any) -> Tensor: """Return the scalar product of two vectors; for real numbers it is `dot`."""
+    def vdot(self, other: Any) -> Tensor: """Return the scalar product of two vectors, the first one conjugated; for real numbers it is `dot`."""
     def view(self, *shape: Any, size: Any = ..., dtype: Any = ...) -> Tensor: """Return a view of the same memory in another shape, or with its bytes read as another dtype."""
     def view_as(self, other: Any) -> Tensor: """Return `input` viewed in the shape of `other`."""
     @property
