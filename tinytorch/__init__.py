@@ -70,10 +70,7 @@ _NAMES = {
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
         ShortTensor eig lstsq matrix_rank solve symeig
     """,
-    "named": """
-        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
-    """,
+    "named": "DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor",
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
     "nn.functional.loss": "cosine_similarity pairwise_distance",
@@ -173,6 +170,7 @@ _NAMES = {
         sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
     "serialization": "PyTorchFileReader load save",
+    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
     "switches": """

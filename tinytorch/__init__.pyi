@@ -632,6 +632,9 @@ from tinytorch.ops.transcendental import xlogy as xlogy
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
+from tinytorch.sparse.construct import sparse_coo_tensor as sparse_coo_tensor
+from tinytorch.sparse.construct import sparse_csr_tensor as sparse_csr_tensor
 from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
@@ -687,6 +690,7 @@ from tinytorch.inspect import profiler as profiler
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
+from tinytorch import sparse as sparse
 from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
@@ -747,10 +751,7 @@ floor_: Any
 fix_: Any
 ceil_: Any
 abs_: Any
-sparse_csr_tensor: Any
 sparse_csc_tensor: Any
-sparse_coo_tensor: Any
-sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
 TensorType: Any

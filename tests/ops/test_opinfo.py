@@ -28,9 +28,7 @@ KNOWN = {
         linalg[.]eig|linalg[.]eigvals : float32 raises
         masked_fill : errors error
     """,
-    "tinytorch leaves out sparse and masked tensors, windows, and what compiles to other devices": """
-        sparse[.].* : .* missing
-        to_sparse : .* raises
+    "tinytorch leaves out masked tensors, windows, and what compiles to other devices": """
         masked[.].* : .* missing
         signal[.]windows[.].* : .* missing
         jiterator_.* : .* missing
