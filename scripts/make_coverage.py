@@ -70,10 +70,10 @@ FAMILIES = [
     ),
     Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
-        "Sparse tensors",
-        "all tensors are dense: there are no layouts COO, CSR, CSC, BSR and BSC, and no functions for their parts.",
-        "sparse_.* .*to_sparse.* coalesce is_coalesced (c?col|c?row)_indices indices values hspmm sspaddmm smm "
-        "hsmm saddmm resize_as_sparse_",
+        "Sparse tensors in other formats than COO and CSR",
+        "there are no layouts CSC, BSR and BSC.",
+        "sparse_(bsc|bsr|csc)_tensor to_sparse_(bsc|bsr|csc) ccol_indices row_indices hspmm sspaddmm smm hsmm saddmm "
+        "resize_as_sparse_ sparse_resize_.*",
     ),
     Family(
         "Quantized tensors",

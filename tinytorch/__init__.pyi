@@ -667,6 +667,9 @@ from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
+from tinytorch.sparse.construct import sparse_coo_tensor as sparse_coo_tensor
+from tinytorch.sparse.construct import sparse_csr_tensor as sparse_csr_tensor
 from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
@@ -733,6 +736,7 @@ from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
 from tinytorch import signal as signal
+from tinytorch import sparse as sparse
 from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
@@ -793,10 +797,7 @@ floor_: Any
 fix_: Any
 ceil_: Any
 abs_: Any
-sparse_csr_tensor: Any
 sparse_csc_tensor: Any
-sparse_coo_tensor: Any
-sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
 TensorType: Any

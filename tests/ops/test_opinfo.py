@@ -27,9 +27,7 @@ KNOWN = {
         linalg[.]eig|linalg[.]eigvals : float32 raises
         masked_fill : errors error
     """,
-    "tinytorch leaves out sparse tensors, and what compiles to other devices": """
-        sparse[.].* : .* missing
-        to_sparse : .* raises
+    "tinytorch leaves out what compiles to other devices": """
         jiterator_.* : .* missing
     """,
     "private to PyTorch, or an operator of its compiler": """

@@ -171,6 +171,9 @@ def grad(
                 f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
+        as_gradient = None if g is None or type(target) is Tensor else getattr(target, "_as_gradient", None)
+        if as_gradient is not None:
+            g = as_gradient(g)  # (the engine sees the values of a sparse tensor)
         results.append(g)
     return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
@@ -398,20 +401,20 @@ def _set_grad(self: Tensor, g: Tensor | None) -> None:
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}")
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if g._array.dtype != self._array.dtype:
+        if g.dtype is not self.dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
                 "Please ensure that the gradient and the tensor have the same dtype"
             )
-        if is_meta(g._array) is not is_meta(self._array):
+        if g.is_meta is not self.is_meta:
             raise RuntimeError(
                 f"attempting to assign a gradient with device type '{g.device}' to a tensor with device type "
                 f"'{self.device}'. Please ensure that the gradient and the tensor are on the same device"
             )
-        if g._array.shape != self._array.shape:
+        if g.shape != self.shape:
             raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(g._array.shape)}' to a tensor of size "
-                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                f"attempting to assign a gradient of size '{list(g.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
     self._grad = g
 

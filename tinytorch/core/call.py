@@ -42,6 +42,7 @@ from tinytorch.core import inplace
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import leaf_edge, numbers
+from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.supplied import supplied
@@ -365,7 +366,10 @@ class _Text:
         facts = self.facts
         if facts.operands == 2:
             self.unwrap_operands(1)
-            self.put(0, "except TypeError:")
+            self.put(0, "except TypeError as error:")
+            self.put(
+                1, "if isinstance(error, NoArray):\n    return supplied('of_sparse')(OP.name, (a0, a1), {}, error)"
+            )
             self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
             self.put(1, "return NotImplemented" if facts.form == OPERATOR else "raise")
             self.compute_operands()
@@ -449,6 +453,9 @@ class _Text:
 
     def unwrap(self) -> None:
         """Unwrap the tensors among the arguments."""
+        several = not (self.one or self.facts.many) and bool(self.facts.inputs)
+        if several:
+            self.put(0, "try:")
         for k, i in enumerate(self.facts.inputs):
             x = self.a[i]
             self.arrays[i] = f"{x}._array" if self.one else f"array{k}"
@@ -460,9 +467,16 @@ class _Text:
                 self.put(0, f"try:\n    arrays0 = [x._array for x in {x}]")
                 self.put(0, f"except AttributeError:\n    arrays0 = OP.elements({x}, {i})")
             else:
-                self.put(0, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
-                self.put(0, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
-                self.put(1, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+                self.put(1, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
+                self.put(1, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
+                self.put(2, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+
+        if several:
+            count = self.facts.positional
+            given = "".join([f"{x}, " for x in self.a[:count]])
+            named = ", ".join([f"{name!r}: {x}" for name, x in zip(self.facts.keywords, self.a[count:], strict=True)])
+            self.put(0, "except NoArray as error:")
+            self.put(1, f"return supplied('of_sparse')(OP.name, ({given}), {{{named}}}, error)")
 
     # Wrap and record ------------------------------------------------------------------------------
 
@@ -589,8 +603,10 @@ class _Text:
         """Compute the result, which is copied into the first argument later, or write it there directly."""
         facts = self.facts
         if facts.operands == 2:
-            self.put(0, "a1 = values[1]")
-            self.unwrap_operands(0)
+            self.put(0, "a1 = values[1]", "try:")
+            self.unwrap_operands(1)
+            self.put(0, "except NoArray as error:")
+            self.put(1, "return supplied('of_sparse')(f'{OP.name}_', (a0, a1), {}, error)")
             self.tell("writes", "None")
             if facts.is_ufunc:  # the fast path: nothing is recorded, nothing is converted
                 self.refuse_dtypes("x", "kind is not F32 and ")
@@ -828,7 +844,7 @@ SMALL = 2**12
 _SCOPE = {
     "__name__": __name__,  # by which warnings of NumPy are filtered
     "DIFFERENTIABLE": DIFFERENTIABLE, "F32": _F32, "F64": _F64,
-    "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING,
+    "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING, "NoArray": NoArray,
     "PLAIN_NUMBERS": _PLAIN_NUMBERS, "Tensor": Tensor, "as_array": as_array,
     "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
     "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,

@@ -146,6 +146,27 @@ def format_tensor(
     return _join_suffixes(prefix + text, suffixes, indent=len(prefix)) + ")"
 
 
+def format_sparse(
+    parts: list[tuple[str, np.ndarray[Any, Any], dtypes.dtype]], suffixes: list[str], newline: bool
+) -> str:
+    """Return PyTorch's `repr` of a sparse tensor.
+
+    Args:
+        parts: the name, the array and the dtype of each tensor that it consists of.
+        suffixes: what follows them: "nnz=3".
+        newline: whether the suffixes start on a line of their own.
+    """
+    indent, texts = len("tensor("), []
+    for name, array, dtype in parts:
+        prefix = f"{name}=tensor("
+        text = _format_elements(array, dtype, indent + len(prefix)) if array.size else f"[], size={array.shape}"
+        texts.append(f"{prefix}{text})")
+    text = "tensor(" + (",\n" + " " * indent).join(texts)
+    if newline:
+        text, suffixes = f"{text},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
+    return _join_suffixes(text, suffixes, indent) + ")"
+
+
 def _format_elements(array: np.ndarray[Any, Any], dtype: dtypes.dtype, indent: int) -> str:
     cut = array.size > _options["threshold"]
     values: list[Any] = []
