@@ -85,7 +85,7 @@ NAMES: dict[str, dict[str, str]] = {
             get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
             set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
         """,
-        "all tensors are dense: there are no layouts COO, CSR, CSC, BSR and BSC, and no functions for their parts": """
+        "there are no layouts CSC, BSR and BSC": """
             hsmm hspmm resize_as_sparse_ saddmm smm sspaddmm
         """,
         "spectra are complex": """
@@ -96,7 +96,7 @@ NAMES: dict[str, dict[str, str]] = {
         """,
     },
     "torch.Tensor": {
-        "all tensors are dense: there are no layouts COO, CSR, CSC, BSR and BSC, and no functions for their parts": """
+        "there are no layouts CSC, BSR and BSC": """
             resize_as_sparse_ sspaddmm
         """,
         "NumPy has no complex numbers of 16 bits, and linear algebra is of real numbers": """
