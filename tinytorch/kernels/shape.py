@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -444,21 +443,9 @@ def contiguous(x: Array) -> Array:
 _RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
 
-_warned = False
-
-
-def warn_of_imaginary() -> None:
-    """Warn, once, as PyTorch does where complex numbers are converted to real ones."""
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
-
-
 def converted(kind: Any, memory_format: str, x: Array) -> Array:
     """Return a copy of an array with the given dtype and memory format."""
     if x.dtype.kind == "c" and kind.kind not in "cb":
-        warn_of_imaginary()
         x = x.real
     rank = _RANKS.get(memory_format)
     if rank is None:

@@ -53,6 +53,11 @@ class Rows:
         return self._across
 
 
+def entries(x: Any) -> Any:
+    """Return a view of the values, which are then those of a sparse tensor."""
+    return x[...]
+
+
 def is_sorted(numbers: Array) -> bool:
     """Return whether numbers do not decrease."""
     return bool((numbers[1:] >= numbers[:-1]).all())

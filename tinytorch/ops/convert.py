@@ -12,6 +12,7 @@ from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
@@ -33,16 +34,24 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     return to_copy
 
 
+def _cast(input: Tensor, dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Tensor:
+    """Return a copy in a dtype and memory format, with PyTorch's warning where imaginary parts are lost."""
+    if input._array.dtype.kind == "c" and dtype.numpy.kind not in "cb":
+        warn("Casting complex values to real discards the imaginary part", once=True)
+    made: Tensor = _converter(dtype, memory_format)(input)
+    return made
+
+
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     """Return `input` converted to `dtype`; `input` itself if it has that dtype."""
-    return input if input.dtype is dtype else _converter(dtype)(input)
+    return input if input.dtype is dtype else _cast(input, dtype)
 
 
 def _conversion(dtype: dtypes.dtype) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         if memory_format is not None:
             return _in_format(self, dtype, memory_format)
-        return self if self.dtype is dtype else _converter(dtype)(self)
+        return self if self.dtype is dtype else _cast(self, dtype)
 
     convert.__doc__ = f"""Return the tensor as {dtype.name}, itself where it has that dtype already.
 
@@ -64,7 +73,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
     same = name == "torch.preserve_format" or name == kernels.suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
-    return _converter(dtype, name)(input)
+    return _cast(input, dtype, name)
 
 
 @public("", method="to")
@@ -122,7 +131,7 @@ def to(
     kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
     if memory_format is not None:
         return _in_format(input, kind, memory_format, copy)
-    return _converter(kind)(input) if copy or kind is not input.dtype else input
+    return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
 @op(meta.like, name="ToCopy", x=lambda g: g.cpu())

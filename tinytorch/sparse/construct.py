@@ -8,11 +8,11 @@ import numpy as np
 
 from tinytorch.core.device import as_device
 from tinytorch.core.layout import sparse_coo, sparse_csr, strided
-from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.sparse import is_sorted, linear
+from tinytorch.kernels.sparse import entries, is_sorted, linear
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import as_tensor
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of
@@ -20,16 +20,9 @@ from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of
 __all__ = ["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csr_tensor", "sparsified"]
 
 
-@op(view=True, name="SparseCooTensorWithDimsAndTensors", x=lambda g: g)
-def _of_coo(x: Any) -> Any:
-    """Return the values as those of a tensor in the format COO."""
-    return x[...]
-
-
-@op(view=True, name="SparseCompressedTensor", x=lambda g: g)
-def _of_csr(x: Any) -> Any:
-    """Return the values as those of a matrix in the format CSR."""
-    return x[...]
+#: The values of a tensor, as those of a tensor in the format COO or CSR.
+_of_coo = op_of(entries, view=True, name="SparseCooTensorWithDimsAndTensors", x=lambda g: g)
+_of_csr = op_of(entries, view=True, name="SparseCompressedTensor", x=lambda g: g)
 
 
 def _values_of(values: Any, dtype: Any, device: Any, requires_grad: bool, entered: Any) -> Tensor:
