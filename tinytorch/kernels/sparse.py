@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.native import twin
+
 Array = np.ndarray[Any, Any]
 
 #: How many products of an entry and an element of a row `multiply` keeps in memory at a time.
@@ -126,6 +128,7 @@ def multiply(values: Array, dense: Array, rows: Rows) -> Array:
     return by_rows(values, rows.sorted_columns, rows.start, dense)
 
 
+@twin
 def by_rows(values: Array, columns: Array, start: Array, dense: Array) -> Array:
     """Return the product of a matrix in the format CSR and a dense one.
 
