@@ -64,17 +64,16 @@ class Family:
 
 FAMILIES = [
     Family(
-        "Complex numbers",
-        "there are no complex dtypes, and no functions that take or return complex tensors.",
-        "complex polar imag view_as_complex view_as_real cdouble cfloat chalf Complex.*Storage "
-        "torch.linalg:eig torch.linalg:eigvals",
+        "Complex numbers of 16 bits, and eigenvalues of general matrices",
+        "NumPy has no complex numbers of 16 bits, and linear algebra is of real numbers.",
+        "chalf torch.linalg:eig torch.linalg:eigvals",
     ),
     Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
-        "Sparse tensors",
-        "all tensors are dense: there are no layouts COO, CSR, CSC, BSR and BSC, and no functions for their parts.",
-        "sparse_.* .*to_sparse.* coalesce is_coalesced (c?col|c?row)_indices indices values hspmm sspaddmm smm "
-        "hsmm saddmm resize_as_sparse_",
+        "Sparse tensors in other formats than COO and CSR",
+        "there are no layouts CSC, BSR and BSC.",
+        "sparse_(bsc|bsr|csc)_tensor to_sparse_(bsc|bsr|csc) ccol_indices row_indices hspmm sspaddmm smm hsmm saddmm "
+        "resize_as_sparse_ sparse_resize_.*",
     ),
     Family(
         "Quantized tensors",

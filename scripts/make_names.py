@@ -61,11 +61,11 @@ OTHERS: dict[str, str] = {
     "ops.random": "Generator default_generator",
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
     "named": """
-        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor
     """,
     "ops.storage": "",
     "serialization": "PyTorchFileReader load save",
+    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
     "storage": "StorageBase",
     "streams": "",
     "switches": "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -265,6 +266,165 @@ def test_tangents_of_the_in_place_form(sample: Sample) -> None:
         v = vectors(inputs, 1)
         for expected, found in zip(*(tangents(each, inputs, v)[1] for each in (run, write)), strict=True):
             np.testing.assert_allclose(found.numpy(force=True), expected.numpy(force=True), rtol=1e-12)
+
+
+# Complex numbers ----------------------------------------------------------------------------------
+
+#: The functions that compute with complex numbers: their samples must not be refused.
+COMPLEX = frozenset(
+    """
+    Tensor.__getitem__ Tensor.__matmul__ Tensor.addmm Tensor.bool Tensor.byte Tensor.char Tensor.contiguous Tensor.cov
+    Tensor.cpu Tensor.double Tensor.expand Tensor.expand_as Tensor.flip Tensor.float Tensor.half Tensor.int Tensor.kron
+    Tensor.long Tensor.matmul Tensor.mm Tensor.permute Tensor.repeat Tensor.reshape Tensor.reshape_as Tensor.short
+    Tensor.sum_to_size Tensor.tile Tensor.to Tensor.type_as Tensor.unfold Tensor.view Tensor.view_as Tensor.where abs
+    acos
+    add addbmm addmm addmv addr adjoint alias_copy all allclose angle any asin asinh atan atanh atleast_1d atleast_2d
+    atleast_3d baddbmm block_diag bmm broadcast_tensors broadcast_to cartesian_prod cat chunk clone column_stack
+    combinations concat concatenate conj conj_physical constant_pad_nd cos cosh count_nonzero cov cumprod cumsum
+    cumulative_trapezoid diag diag_embed diagflat diagonal diagonal_copy diff div dot dsmm dsplit dstack einsum eq equal
+    exp exp2 expand_copy expm1 flatten flip fliplr flipud float_power gather ger gradient hsplit hstack index_add
+    index_copy index_fill index_put index_select inner is_complex isclose isfinite isinf isnan isreal kron
+    linalg.diagonal linalg.multi_dot linalg.vander log log10 log1p log2 logical_and logical_not logical_or logical_xor
+    masked_fill masked_scatter masked_select matmul mean meshgrid mm moveaxis movedim mul mv narrow narrow_copy ne neg
+    nn.functional.linear nn.functional.tanh nonzero outer permute permute_copy positive pow prod ravel real reciprocal
+    repeat_interleave reshape resolve_conj rot90 roll row_stack rsqrt rsub scatter scatter_add select sgn sin sinh
+    special.exp2 split split_copy split_with_sizes sqrt square squeeze squeeze_copy stack sub sum swapaxes swapdims t
+    t_copy take_along_dim tan tanh tensor_split tensordot tile trace transpose transpose_copy trapezoid trapz tril triu
+    true_divide unbind unbind_copy unflatten unfold_copy unsqueeze unsqueeze_copy vander vdot view_copy vsplit vstack
+    where
+    """.split()
+)
+
+
+def with_imaginary_parts(value: Any, kind: Any) -> Any:
+    """Return an argument whose float64 arrays have imaginary parts."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        rng = np.random.default_rng(value.size)
+        return np.asarray(value + 0.5j * rng.standard_normal(value.shape)).astype(kind)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(with_imaginary_parts(each, kind) for each in value)
+    return value
+
+
+def arrays_in(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [array for each in value for array in arrays_in(each)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def has_floats(sample: Sample) -> bool:
+    arrays = arrays_in([*sample.args, *sample.kwargs.values()])
+    floats = [each for each in arrays if each.dtype == np.float64]
+    return bool(floats) and all(np.isfinite(each).all() for each in floats)
+
+
+WITH_FLOATS = [each for each in SAMPLES if has_floats(each)]
+
+
+def as_complex(sample: Sample, kind: Any) -> Sample:
+    args = tuple(with_imaginary_parts(each, kind) for each in sample.args)
+    kwargs = {key: with_imaginary_parts(each, kind) for key, each in sample.kwargs.items()}
+    return dataclasses.replace(sample, args=args, kwargs=kwargs)
+
+
+def with_complex_arguments(sample: Sample, library: Any) -> tuple[Any, list[Any]]:
+    """Return the result (or the error) of a complex sample, and the tensors among its arguments."""
+    args = [converted(each, library) for each in sample.args]
+    kwargs = {key: converted(each, library) for key, each in sample.kwargs.items()}
+    inputs = tensors_in([*args, *kwargs.values()], library)
+    for each in inputs:
+        if each.is_floating_point() or each.is_complex():
+            each.requires_grad_()
+    try:
+        result = function(library, sample.name)(*args, **kwargs)
+        return result if sample.select is None else sample.select(result), inputs
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        return error, inputs
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore")
+@parametrize("kind", [np.complex128, np.complex64])
+@parametrize("sample", WITH_FLOATS, ids=str)
+def test_complex_numbers_agree_with_pytorch_or_are_refused(sample: Sample, kind: Any) -> None:
+    sample = as_complex(sample, kind)
+    ours, inputs = with_complex_arguments(sample, tinytorch)
+    theirs, their_inputs = with_complex_arguments(sample, torch)
+    if isinstance(ours, Exception):
+        if not isinstance(theirs, Exception):
+            assert isinstance(ours, NotImplementedError)
+            assert sample.name not in COMPLEX, ours
+        return
+    if isinstance(theirs, Exception):
+        assert "automatic differentiation" in str(theirs)  # (of functions whose results are complex)
+        return
+    slack = 1.0 if kind is np.complex128 else 1e5
+    rtol, atol = max(sample.rtol, 1e-9) * slack, max(sample.atol, 1e-9) * slack
+    _alike(ours, theirs, rtol, atol)
+    mine = [each for each in tensors_in([ours], tinytorch) if each.requires_grad]
+    other = [each for each in tensors_in([theirs], torch) if each.requires_grad]
+    assert len(mine) == len(other), "requires_grad differs"
+    if not other or not sample.backward:
+        return
+    rng = np.random.default_rng(5)
+    weights = [
+        np.asarray(rng.standard_normal(each.shape) + rng.standard_normal(each.shape) * (1j if each.is_complex() else 0))
+        for each in other
+    ]
+    for library, outputs in ((tinytorch, mine), (torch, other)):
+        library.autograd.backward(
+            outputs, [library.tensor(w, dtype=each.dtype) for w, each in zip(weights, outputs, strict=True)]
+        )
+    for x, y in zip(inputs, their_inputs, strict=True):
+        assert (x.grad is None) == (y.grad is None)
+        if y.grad is not None:
+            _alike(x.grad, y.grad, rtol * 10, atol * 10)
+
+
+def _alike(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
+    mine, other = (parts(each, None) for each in (ours, theirs))
+    assert len(mine) == len(other)
+    for a, b in zip(mine, other, strict=True):
+        if isinstance(b, (list, tuple)):
+            _alike(a, b, rtol, atol)
+        elif hasattr(b, "dtype"):
+            assert str(a.dtype) == str(b.dtype)
+            np.testing.assert_allclose(array_of(a), array_of(b), rtol=rtol, atol=atol)
+        else:
+            assert a == b
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize("sample", [each for each in WITH_FLOATS if each.name in COMPLEX and each.gradcheck], ids=str)
+def test_derivatives_by_complex_numbers(sample: Sample) -> None:
+    sample = as_complex(sample, np.complex128)
+    everything = [converted(each, tinytorch) for each in (*sample.args, *sample.kwargs.values())]
+    inputs = [each.requires_grad_() for each in tensors_in(everything, tinytorch) if each.is_complex()]
+
+    def run(*given: Any) -> Any:
+        replaced = dict(zip(map(id, inputs), given, strict=True))
+
+        def put(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(put(each) for each in value)
+            return replaced.get(id(value), value)
+
+        args = [put(each) for each in everything[: len(sample.args)]]
+        kwargs = dict(zip(sample.kwargs, map(put, everything[len(sample.args) :]), strict=True))
+        result = function(tinytorch, sample.name)(*args, **kwargs)
+        found = tensors_in([result if sample.select is None else sample.select(result)], tinytorch)
+        return tuple(each for each in found if each.is_complex() or each.is_floating_point())
+
+    try:
+        outputs = run(*inputs)
+    except RuntimeError:  # PyTorch refuses it, too: see the test above
+        return
+    if not any(each.requires_grad for each in outputs) or not sum(each.numel() for each in outputs):
+        return
+    small = sum(each.numel() for each in (*inputs, *outputs)) < 20
+    assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small, check_forward_ad=True, atol=1e-4)
+    if sample.backward:
+        assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4)
 
 
 class Standin(np.ndarray):

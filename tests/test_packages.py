@@ -128,16 +128,17 @@ def test_types(name: str) -> None:
         same_as_pytorch(lambda torch: [getattr(torch.finfo(getattr(torch, name)), each) for each in names])
 
 
-@pytest.mark.parametrize("name", ABSENT.split())
+@pytest.mark.parametrize("name", [each for each in ABSENT.split() if each.startswith("float8") or each == "chalf"])
 def test_no_tensor_is_made_of_them(name: str) -> None:
     kind = getattr(tinytorch, name)
-    for make in (
+    makers = [
         lambda: tinytorch.zeros(2, dtype=kind),
         lambda: tinytorch.tensor([1], dtype=kind),
         lambda: tinytorch.ones(2).to(kind),
-        lambda: tinytorch.promote_types(kind, tinytorch.int8),
-        lambda: tinytorch.arange(3, dtype=kind),
-    ):
+    ]
+    if name != "chalf":  # (which is the result of promotions, and which PyTorch's `arange` refuses, too)
+        makers += [lambda: tinytorch.promote_types(kind, tinytorch.int8), lambda: tinytorch.arange(3, dtype=kind)]
+    for make in makers:
         with pytest.raises(NotImplementedError, match="no tensors of dtype torch"):
             make()
 

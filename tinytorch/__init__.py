@@ -71,10 +71,7 @@ _NAMES = {
         ShortTensor _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cast_Double _cast_Float
         _cast_Half _cast_Int _cast_Long _shape_as_tensor eig lstsq matrix_rank solve symeig
     """,
-    "named": """
-        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
-    """,
+    "named": "DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor",
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
     "nn.functional.loss": "cosine_similarity pairwise_distance",
@@ -93,6 +90,10 @@ _NAMES = {
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge greater
         greater_equal gt isfinite isinf isnan isneginf isposinf isreal le less less_equal logical_and logical_not
         logical_or logical_xor lt ne not_equal
+    """,
+    "ops.complex": """
+        complex conj conj_physical conj_physical_ imag is_conj is_neg polar resolve_conj resolve_neg view_as_complex
+        view_as_real
     """,
     "ops.copies": """
         alias_copy as_strided_ as_strided_copy as_strided_scatter channel_shuffle constant_pad_nd detach_copy
@@ -155,9 +156,8 @@ _NAMES = {
     """,
     "ops.sort": "argsort bincount bucketize isin msort searchsorted sort topk unique unique_consecutive unravel_index",
     "ops.special": """
-        angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma erfinv frexp gcd gcd_ heaviside i0 i0_
-        igamma igammac imag is_conj is_neg lcm lcm_ ldexp ldexp_ lgamma logaddexp2 logcumsumexp logit logit_
-        mvlgamma nextafter polygamma resolve_conj resolve_neg
+        angle clamp_max_ clamp_min_ digamma erfinv frexp gcd gcd_ heaviside i0 i0_ igamma igammac lcm lcm_ ldexp
+        ldexp_ lgamma logaddexp2 logcumsumexp logit logit_ mvlgamma nextafter polygamma
     """,
     "ops.statistics": """
         _segment_reduce combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile
@@ -176,6 +176,7 @@ _NAMES = {
     """,
     "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "serialization": "PyTorchFileReader load save",
+    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
     "switches": """
@@ -216,7 +217,8 @@ _MEMBERS = {
         less_equal less_equal_ logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
         logical_xor_ lt lt_ ne ne_ not_equal not_equal_
     """,
-    "ops.convert": "bfloat16 bool byte char cpu cuda double float half int long short to type_as",
+    "ops.complex": "conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
+    "ops.convert": "bfloat16 bool byte cdouble cfloat char cpu cuda double float half int long short to type_as",
     "ops.copies": """
         as_strided_ as_strided_scatter diagonal_scatter narrow_copy select_scatter slice_inverse slice_scatter
         squeeze_ swapaxes_ swapdims_ t_ transpose_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_
@@ -282,10 +284,9 @@ _MEMBERS = {
     """,
     "ops.sort": "argsort bincount msort sort topk unique unique_consecutive",
     "ops.special": """
-        angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma digamma_ erfinv erfinv_ float_power_
-        frexp gcd gcd_ heaviside heaviside_ i0 i0_ igamma igamma_ igammac igammac_ is_conj is_neg lcm lcm_ ldexp
-        ldexp_ lgamma lgamma_ logaddexp2 logcumsumexp logit logit_ mvlgamma mvlgamma_ nextafter nextafter_
-        polygamma_ resolve_conj resolve_neg
+        angle clamp_max_ clamp_min_ digamma digamma_ erfinv erfinv_ float_power_ frexp gcd gcd_ heaviside heaviside_
+        i0 i0_ igamma igamma_ igammac igammac_ lcm lcm_ ldexp ldexp_ lgamma lgamma_ logaddexp2 logcumsumexp logit
+        logit_ mvlgamma mvlgamma_ nextafter nextafter_ polygamma_
     """,
     "ops.statistics": "diff histc histogram kthvalue mode nanquantile quantile",
     "ops.storage": "storage storage_type untyped_storage",

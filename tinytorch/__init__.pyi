@@ -241,6 +241,18 @@ from tinytorch.ops.compare import logical_xor as logical_xor
 from tinytorch.ops.compare import lt as lt
 from tinytorch.ops.compare import ne as ne
 from tinytorch.ops.compare import ne as not_equal
+from tinytorch.ops.complex import complex as complex
+from tinytorch.ops.complex import conj as conj
+from tinytorch.ops.complex import conj_physical as conj_physical
+from tinytorch.ops.complex import conj_physical_ as conj_physical_
+from tinytorch.ops.complex import imag as imag
+from tinytorch.ops.complex import is_conj as is_conj
+from tinytorch.ops.complex import is_neg as is_neg
+from tinytorch.ops.complex import polar as polar
+from tinytorch.ops.complex import resolve_conj as resolve_conj
+from tinytorch.ops.complex import resolve_neg as resolve_neg
+from tinytorch.ops.complex import view_as_complex as view_as_complex
+from tinytorch.ops.complex import view_as_real as view_as_real
 from tinytorch.ops.copies import alias_copy as alias_copy
 from tinytorch.ops.copies import as_strided_ as as_strided_
 from tinytorch.ops.copies import as_strided_copy as as_strided_copy
@@ -557,9 +569,6 @@ from tinytorch.ops.sort import unravel_index as unravel_index
 from tinytorch.ops.special import angle as angle
 from tinytorch.ops.special import clamp_max_ as clamp_max_
 from tinytorch.ops.special import clamp_min_ as clamp_min_
-from tinytorch.ops.special import conj as conj
-from tinytorch.ops.special import conj_physical as conj_physical
-from tinytorch.ops.special import conj_physical_ as conj_physical_
 from tinytorch.ops.special import digamma as digamma
 from tinytorch.ops.special import erfinv as erfinv
 from tinytorch.ops.special import frexp as frexp
@@ -570,9 +579,6 @@ from tinytorch.ops.special import i0 as i0
 from tinytorch.ops.special import i0_ as i0_
 from tinytorch.ops.special import igamma as igamma
 from tinytorch.ops.special import igammac as igammac
-from tinytorch.ops.special import imag as imag
-from tinytorch.ops.special import is_conj as is_conj
-from tinytorch.ops.special import is_neg as is_neg
 from tinytorch.ops.special import lcm as lcm
 from tinytorch.ops.special import lcm_ as lcm_
 from tinytorch.ops.special import ldexp as ldexp
@@ -585,8 +591,6 @@ from tinytorch.ops.special import logit_ as logit_
 from tinytorch.ops.special import mvlgamma as mvlgamma
 from tinytorch.ops.special import nextafter as nextafter
 from tinytorch.ops.special import polygamma as polygamma
-from tinytorch.ops.special import resolve_conj as resolve_conj
-from tinytorch.ops.special import resolve_neg as resolve_neg
 from tinytorch.ops.statistics import segment_reduce as _segment_reduce
 from tinytorch.ops.statistics import combinations as combinations
 from tinytorch.ops.statistics import diff as diff
@@ -663,6 +667,9 @@ from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
+from tinytorch.sparse.construct import sparse_coo_tensor as sparse_coo_tensor
+from tinytorch.sparse.construct import sparse_csr_tensor as sparse_csr_tensor
 from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
@@ -729,6 +736,7 @@ from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
 from tinytorch import serialization as serialization
 from tinytorch import signal as signal
+from tinytorch import sparse as sparse
 from tinytorch import special as special
 from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
@@ -789,10 +797,7 @@ floor_: Any
 fix_: Any
 ceil_: Any
 abs_: Any
-sparse_csr_tensor: Any
 sparse_csc_tensor: Any
-sparse_coo_tensor: Any
-sparse_compressed_tensor: Any
 sparse_bsr_tensor: Any
 sparse_bsc_tensor: Any
 TensorType: Any

@@ -33,6 +33,7 @@ from tinytorch.kernels import (
     reduce,
     rnn,
     sort,
+    sparse,
 )  # fmt: skip
 from tinytorch.kernels.shape import concatenated
 
@@ -387,6 +388,16 @@ def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
     yield from ((x, 9, largest) for largest in (False,))
 
 
+def entries_by_rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw matrices in the format CSR, with empty rows, and dense ones."""
+    for rows, columns, width, density in ((1, 1, 1, 1.0), (7, 5, 3, 0.4), (300, 200, 64, 0.1), (2000, 50, 33, 0.02)):
+        filled = rng.random((rows, columns)) < density
+        filled[rows // 2] = False
+        start = np.concatenate([[0], filled.sum(1).cumsum()])
+        values = rng.standard_normal(int(start[-1])).astype(np.float32)
+        yield values, np.nonzero(filled)[1].copy(), start, rng.standard_normal((columns, width)).astype(np.float32)
+
+
 def added_rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for x, dim, index in rows(rng):
         yield x, dim, index, rng.standard_normal((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), np.float32)
@@ -571,6 +582,7 @@ SAMPLES = {
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "few": Samples(sort.few, ranked, 0, 0),
+    "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),

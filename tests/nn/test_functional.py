@@ -602,11 +602,6 @@ def test_gradients_of_an_embedding_that_are_not_those_of_the_numbers() -> None:
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
-def test_embedding_has_no_sparse_gradients() -> None:
-    with pytest.raises(NotImplementedError, match="sparse"):
-        functional.embedding(tinytorch.tensor([0]), tinytorch.ones(2, 3), sparse=True)
-
-
 @needs_oracle
 def test_names_of_the_nodes() -> None:
     def program(t: Any) -> list[str]:

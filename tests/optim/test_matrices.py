@@ -1,4 +1,4 @@
-"""Optimizers that do not treat every element by itself: Adafactor, Muon, LBFGS; and SparseAdam, which is refused."""
+"""Optimizers that do not treat every element by itself: Adafactor, Muon, LBFGS; and the errors of SparseAdam."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
@@ -170,6 +171,9 @@ def grad(
                 f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
+        as_gradient = None if g is None or type(target) is Tensor else getattr(target, "_as_gradient", None)
+        if as_gradient is not None:
+            g = as_gradient(g)  # (the engine sees the values of a sparse tensor)
         results.append(g)
     return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
@@ -244,6 +248,10 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
+        if kind.kind == "c":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {dtypes.from_numpy_dtype(kind)}"
+            )
         return constant(np.ones_like(root._array) if isinstance(root, Tensor) else np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
@@ -254,7 +262,15 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
             f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
             f"torch.Size({list(shape)})."
         )
-    return g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
+    if g._array.dtype == kind:
+        return g
+    if "c" in (g._array.dtype.kind, kind.kind):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of "
+            f"{dtypes.from_numpy_dtype(kind)}."
+        )
+    return g.to(dtypes.from_numpy_dtype(kind))
 
 
 def _vectors_of_batch(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
@@ -323,7 +339,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
             "var_no_grad = var.detach()."
         )
         raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{'' if value else hint}")
-    if value and not self.dtype.is_floating_point:
+    if value and self._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and self._cell is None and not local.state.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -343,7 +359,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         >>> torch.zeros(2).requires_grad_()
         tensor([0., 0.], requires_grad=True)
     """
-    if requires_grad and not self.dtype.is_floating_point:
+    if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if self._edge is None or not requires_grad:
         self.requires_grad = requires_grad
@@ -385,20 +401,20 @@ def _set_grad(self: Tensor, g: Tensor | None) -> None:
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}")
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if g._array.dtype != self._array.dtype:
+        if g.dtype is not self.dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
                 "Please ensure that the gradient and the tensor have the same dtype"
             )
-        if is_meta(g._array) is not is_meta(self._array):
+        if g.is_meta is not self.is_meta:
             raise RuntimeError(
                 f"attempting to assign a gradient with device type '{g.device}' to a tensor with device type "
                 f"'{self.device}'. Please ensure that the gradient and the tensor are on the same device"
             )
-        if g._array.shape != self._array.shape:
+        if g.shape != self.shape:
             raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(g._array.shape)}' to a tensor of size "
-                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                f"attempting to assign a gradient of size '{list(g.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
     self._grad = g
 
@@ -560,7 +576,7 @@ def _data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._requires_grad and not value.dtype.is_floating_point:
+    if self._requires_grad and value._array.dtype.kind not in DIFFERENTIABLE:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     if is_meta(value._array) is not is_meta(self._array):
         raise RuntimeError(

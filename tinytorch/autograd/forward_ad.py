@@ -24,13 +24,15 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import View
 from tinytorch.kernels import places
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -69,7 +71,7 @@ class Level(DispatchMode):
             RuntimeError: the shapes differ.
         """
         for what, tensor in (("primal", primal), ("tangent", tangent)):
-            if not tensor.is_floating_point():
+            if tensor._array.dtype.kind not in DIFFERENTIABLE:
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
         dual = _alias(primal)
         self._set(dual, tangent)
@@ -90,7 +92,11 @@ class Level(DispatchMode):
         entry = self._tangents.get(id(x._array))
         view = x._view
         if view is None or (entry is not None and entry[2] is None):
+            if entry is not None and view is not None and _crosses(view) and view.seen != x._version:
+                raise NotImplementedError("forward AD of a write to the base of a view of another dtype")
             return None if entry is None else entry[1]
+        if _crosses(view):
+            return None
         base_entry = self._tangents.get(id(view.base._array))
         if base_entry is None:
             return None
@@ -117,6 +123,8 @@ class Level(DispatchMode):
     def _write(self, x: Tensor, tangent: Tensor) -> None:
         """Set the tangent of a tensor that was written to; of a view, write it into the tangent of the base."""
         own = self._tangents.get(id(x._array))
+        if x._view is not None and _crosses(x._view):
+            raise NotImplementedError("forward AD of a write into a view of another dtype")
         if x._view is None or (own is not None and own[2] is None):
             self._set(x, tangent)
             return
@@ -185,7 +193,7 @@ class Level(DispatchMode):
                 if any(tangent is other for other in tangents):
                     tangent = tangent.clone()  # type: ignore[union-attr]  # tangents do not share memory
                 self._write(out, _zeros_like(out) if tangent is None else tangent)
-            elif tangent is not None and out._array.dtype.kind in FLOATS:
+            elif tangent is not None and out._array.dtype.kind in DIFFERENTIABLE:
                 self._set(out, tangent)
         return result
 
@@ -199,7 +207,7 @@ class Level(DispatchMode):
         outs = result if isinstance(result, tuple) else (result,)
         passed: list[Tensor | None] = []
         for x, tangent in zip(args, tangents, strict=True):
-            if tangent is None and ctx._materialize and isinstance(x, Tensor) and x._array.dtype.kind in FLOATS:
+            if tangent is None and ctx._materialize and isinstance(x, Tensor) and x._array.dtype.kind in DIFFERENTIABLE:
                 tangent = _zeros_like(x)
             passed.append(tangent)
         versions = [0 if tangent is None else tangent._version for tangent in passed]
@@ -218,7 +226,7 @@ class Level(DispatchMode):
                 continue
             if not isinstance(tangent, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}.")
-            if not isinstance(out, Tensor) or out._array.dtype.kind not in FLOATS or k in ctx.constant:
+            if not isinstance(out, Tensor) or out._array.dtype.kind not in DIFFERENTIABLE or k in ctx.constant:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
                     "not a differentiable Tensor. You should return None at that position instead."
@@ -259,6 +267,11 @@ def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: T
             )
 
 
+def _crosses(view: View) -> bool:
+    """Return whether the dtype of a view is not that of its base: its location does not tell its tangent."""
+    return bool(view.array.dtype != view.base._array.dtype)
+
+
 def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:
     entry = tangents.get(key)
     if entry is not None and entry[0] is reference:
@@ -271,7 +284,10 @@ def push_forward(op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tang
     needs = tuple([tangent is not None for tangent in tangents])
     plan, sources = _plan(op, needs, are_tensors)
     saved = [_value_of(source, values, outs) for source in sources]
-    if not op.elementwise and not op.linear:
+    complex = outs[0]._array.dtype.kind == "c" or any(t is not None and t._array.dtype.kind == "c" for t in tangents)
+    if not (op.elementwise and not (complex and op.complex == OWN)) and not op.linear:
+        if complex and op.complex == HOLOMORPHIC:
+            plan = plan.conjugated()
         return _by_transposed_formulas(op, plan, saved, outs, tangents)
     total: Tensor | None = None
     for k, formula, indices in plan.rules:
@@ -297,7 +313,9 @@ def _by_transposed_formulas(
     recording = local.state.grad
     with enable_grad():
         gs = [
-            _zeros_like(out).requires_grad_() if out._array.dtype.kind in FLOATS and number not in op.nondiff else None
+            _zeros_like(out).requires_grad_()
+            if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff
+            else None
             for number, out in enumerate(outs)
         ]
         grads = node.backward(tuple(gs) if node.outputs > 1 else gs[0], True, None)

@@ -28,7 +28,7 @@ from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed,
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
 from tinytorch.core.warning import warn
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -599,7 +599,7 @@ def _record_outputs(
     for number, result in enumerate(results):
         out = result
         if isinstance(result, Tensor):
-            if recorded and id(result) not in constant and result._array.dtype.kind in FLOATS:
+            if recorded and id(result) not in constant and result._array.dtype.kind in DIFFERENTIABLE:
                 differentiable[id(result)] = number
                 if id(result) in dirty:
                     _check_dirty(result, id(result) in inputs, len(results))

@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
+from tinytorch.ops.complex import view_as_complex, view_as_real
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.join import stack
 from tinytorch.ops.random import Generator, rand, randn
@@ -55,8 +56,10 @@ def gradcheck(
     multiplied by the gradient of the output, and an undefined gradient of an output is treated as zeros.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple or list of Tensors; floating-point ones are checked.
-        inputs: the arguments; those that require grad should be float64, without elements that share memory.
+        func: takes the inputs, returns a Tensor or a tuple or list of Tensors, of which floating-point and complex ones
+            are checked.
+        inputs: the arguments; those that require grad should be float64 or complex128, without elements that share
+            memory.
         eps: the step of the central differences.
         raise_exception: raise GradcheckError if a check fails; otherwise return False.
         nondet_tol: the permitted difference of two backward passes.
@@ -83,6 +86,7 @@ def gradcheck(
     _require_implied(check_batched_forward_grad, "check_batched_forward_grad", check_forward_ad, "check_forward_ad")
     arguments = _as_tuple(inputs)
     _check_inputs(arguments)
+    func, arguments = _of_real_numbers(func, arguments)
     try:
         problem = _Problem(func, arguments, eps, atol, rtol, nondet_tol, check_grad_dtypes)
         compare = _compare_projections if fast_mode else _compare_jacobians
@@ -216,7 +220,7 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
     for k, x in enumerate(arguments):
         if not _requires_grad(x):
             continue
-        if x.dtype is not dtypes.float64:
+        if x.dtype not in (dtypes.float64, dtypes.complex128):
             warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex."
@@ -231,6 +235,26 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
+
+
+def _of_real_numbers(
+    func: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return a function and its arguments with the parts of complex tensors, as real tensors, in their place.
+
+    A gradient by PyTorch's convention has as parts the gradients of the parts, so the real Jacobians tell all.
+    """
+    complex_ones = [isinstance(x, Tensor) and x.is_complex() for x in arguments]
+
+    def of_parts(*given: Any) -> Any:
+        results = func(*[view_as_complex(x) if c else x for x, c in zip(given, complex_ones, strict=True)])
+        return tuple([view_as_real(x) if isinstance(x, Tensor) and x.is_complex() else x for x in _as_tuple(results)])
+
+    parts = [
+        view_as_real(x.detach()).clone().requires_grad_(x.requires_grad) if c else x
+        for x, c in zip(arguments, complex_ones, strict=True)
+    ]
+    return of_parts, tuple(parts)
 
 
 # Jacobians ----------------------------------------------------------------------------------------

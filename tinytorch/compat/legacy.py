@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.layout import strided
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.create import tensor
@@ -34,7 +35,7 @@ class _TypedTensor(type):
         return legacy_new(Tensor, args, kwargs, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.layout is strided
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"

@@ -315,14 +315,9 @@ TABLE: dict[str, dict[str, Offer]] = {
         "nested._internal.nested_tensor": Offer("NestedTensor"),
         "nested._internal.ops": Offer("extract_kwargs"),
     },
-    "tinytorch has no sparse tensors": {
+    "tinytorch has the sparse layouts COO and CSR alone": {
         "named": Offer(
-            "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
-            "sparse_csr_tensor DeviceObjType FloatType TensorType",
-        ),
-        "sparse": Offer(
-            "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor addmm log_softmax mm sampled_addmm softmax "
-            "spdiags sum",
+            "sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor DeviceObjType FloatType TensorType",
         ),
         "cuda.sparse": Offer(FloatTensor=elsewhere("sparse.FloatTensor")),
     },

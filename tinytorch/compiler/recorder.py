@@ -407,6 +407,8 @@ class Recorder(DispatchMode):
         if self.stopped is not None:
             return
         try:
+            if any(each.dtype.kind == "c" for each in (*arrays, *results) if isinstance(each, np.ndarray)):
+                raise NotRecorded("computes with complex numbers")
             call = self._add_kernel(op, values, arrays)
             call.several = op.outputs != 1 or bool(op.residuals)
             for k, array in enumerate(results):

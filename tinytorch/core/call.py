@@ -39,15 +39,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.core import inplace
+from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import leaf_edge, numbers
+from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel
-from tinytorch.kernels.dtypes import FLOATS, get_default_dtype, number
+from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, NoData, NotCopied, is_meta, on_zeros
 from tinytorch.kernels.programs import as_array
 
@@ -225,8 +227,10 @@ class Caller:
         overload = None if op.overload is None else op.overload[1]
         ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (a wrapper refuses dtypes other than floats)
         plan = _plan(op) if facts.saved is not None else None
+        if plan is not None and op.complex == HOLOMORPHIC:
+            conjugate_plan(plan)
         scope = self.scope
-        template: Any = factory(
+        template, change = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
         )  # fmt: skip
@@ -240,6 +244,8 @@ class Caller:
         call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
         if defaults is not None and op.positional < len(names):
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
+        if op.complex is None:
+            guard_kernels(op, change)
         return call
 
 
@@ -250,7 +256,7 @@ _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
-    """Compile a text and return its function `factory`, which returns the function `call` for an op."""
+    """Compile a text and return its function `factory`, which returns the function `call` for an op, and `change`."""
     file = f"{_HERE}<call of ops {len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
@@ -298,7 +304,11 @@ class _Text:
             (self.bind_operands if self.facts.operands else self.bind)()
             self.unwrap_and_compute()
             (self.wrap_several if self.several else self.wrap)()
-        self.lines.append("    return call")
+        # The kernels are variables of the factory: see `guard_kernels`.
+        self.lines.append("    def change(wrapped):")
+        self.put(0, "nonlocal KERNEL, UFUNC, OF_FLOATS, WRITE")
+        self.put(0, "KERNEL, UFUNC, OF_FLOATS, WRITE = map(wrapped, (KERNEL, UFUNC, OF_FLOATS, WRITE))")
+        self.lines.append("    return call, change")
         return "\n".join(self.lines)
 
     def tell(self, method: str, argument: str) -> None:
@@ -337,7 +347,7 @@ class _Text:
     def bind_write(self) -> None:
         """Bind the arguments of a write, and check that the first one may be written to."""
         in_place = self.facts.form == IN_PLACE
-        floats = "" if in_place else " and target.dtype.kind in FLOATS"
+        floats = "" if in_place else " and target.dtype.kind in DIFFERENTIABLE"
         self.lines.append("    def call(a0, *args, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
         self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
@@ -356,7 +366,10 @@ class _Text:
         facts = self.facts
         if facts.operands == 2:
             self.unwrap_operands(1)
-            self.put(0, "except TypeError:")
+            self.put(0, "except TypeError as error:")
+            self.put(
+                1, "if isinstance(error, NoArray):\n    return supplied('of_sparse')(OP.name, (a0, a1), {}, error)"
+            )
             self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
             self.put(1, "return NotImplemented" if facts.form == OPERATOR else "raise")
             self.compute_operands()
@@ -398,7 +411,7 @@ class _Text:
         self.put(0, "x = a0._array")
         self.arrays = ["x"]
         if self.facts.floating:
-            self.put(0, "kind = x.dtype", "if kind is not F32 and kind.kind not in FLOATS:")
+            self.put(0, "kind = x.dtype", "if kind is not F32 and kind.kind not in DIFFERENTIABLE:")
             self.put(1, "x = x.astype(get_default_dtype().numpy)")
         self.refuse_dtypes("x")
 
@@ -440,6 +453,9 @@ class _Text:
 
     def unwrap(self) -> None:
         """Unwrap the tensors among the arguments."""
+        several = not (self.one or self.facts.many) and bool(self.facts.inputs)
+        if several:
+            self.put(0, "try:")
         for k, i in enumerate(self.facts.inputs):
             x = self.a[i]
             self.arrays[i] = f"{x}._array" if self.one else f"array{k}"
@@ -451,9 +467,16 @@ class _Text:
                 self.put(0, f"try:\n    arrays0 = [x._array for x in {x}]")
                 self.put(0, f"except AttributeError:\n    arrays0 = OP.elements({x}, {i})")
             else:
-                self.put(0, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
-                self.put(0, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
-                self.put(1, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+                self.put(1, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
+                self.put(1, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
+                self.put(2, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+
+        if several:
+            count = self.facts.positional
+            given = "".join([f"{x}, " for x in self.a[:count]])
+            named = ", ".join([f"{name!r}: {x}" for name, x in zip(self.facts.keywords, self.a[count:], strict=True)])
+            self.put(0, "except NoArray as error:")
+            self.put(1, f"return supplied('of_sparse')(OP.name, ({given}), {{{named}}}, error)")
 
     # Wrap and record ------------------------------------------------------------------------------
 
@@ -465,7 +488,7 @@ class _Text:
         if self.facts.records:
             self.find_edges()
             self.put(1, f"if {self.needed()}:")
-            self.put(2, "dtype = array.dtype", "if dtype is F32 or dtype.kind in FLOATS:")
+            self.put(2, "dtype = array.dtype", "if dtype is F32 or dtype.kind in DIFFERENTIABLE:")
             self.record()
         self.put(0, "return out")
 
@@ -580,8 +603,10 @@ class _Text:
         """Compute the result, which is copied into the first argument later, or write it there directly."""
         facts = self.facts
         if facts.operands == 2:
-            self.put(0, "a1 = values[1]")
-            self.unwrap_operands(0)
+            self.put(0, "a1 = values[1]", "try:")
+            self.unwrap_operands(1)
+            self.put(0, "except NoArray as error:")
+            self.put(1, "return supplied('of_sparse')(f'{OP.name}_', (a0, a1), {}, error)")
             self.tell("writes", "None")
             if facts.is_ufunc:  # the fast path: nothing is recorded, nothing is converted
                 self.refuse_dtypes("x", "kind is not F32 and ")
@@ -648,7 +673,7 @@ def record_several(
     """
     node: Any = None
     for position, out in enumerate(outs):
-        if arrays[position].dtype.kind in FLOATS and position not in op.nondiff:
+        if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
             if node is None:
                 node = op.node(key, edges, values, arrays, outs[0]._cell, residuals)
             out._edge, out._requires_grad = (node, position), True
@@ -689,7 +714,7 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         else:
             operands.append((dtypes.of_number(each), 0))
     target = dtypes.result_dtype(*operands)
-    if made.floating and not target.is_floating_point:
+    if made.floating and not (target.is_floating_point or target.is_complex):
         target = dtypes.get_default_dtype()
     numpy_dtype = target.numpy
     if (
@@ -818,7 +843,8 @@ SMALL = 2**12
 #: The globals of the texts.
 _SCOPE = {
     "__name__": __name__,  # by which warnings of NumPy are filtered
-    "F32": _F32, "F64": _F64, "FLOATS": FLOATS, "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING,
+    "DIFFERENTIABLE": DIFFERENTIABLE, "F32": _F32, "F64": _F64,
+    "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING, "NoArray": NoArray,
     "PLAIN_NUMBERS": _PLAIN_NUMBERS, "Tensor": Tensor, "as_array": as_array,
     "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
     "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core.complex import HOLOMORPHIC, check, conjugate_plan, is_active
 from tinytorch.core.graph import Edge, leaf_edge, numbers
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
@@ -50,6 +51,7 @@ class Op:
         refuses: which dtypes PyTorch's kernel refuses, see `op`.
         data_dependent: the shape of the output depends on the values of the input.
         holds: an argument that holds tensors but is not an input, see `op`.
+        complex: whether the kernel computes with complex numbers, and how the formulas are meant: see `complex.py`.
     """
 
     caller: Any
@@ -83,6 +85,7 @@ class Op:
         refuses: str | Callable[..., str | None] | None = None,
         data_dependent: bool = False,
         holds: str | None = None,
+        complex: str | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
@@ -91,6 +94,7 @@ class Op:
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
+        self.complex = complex
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
@@ -197,6 +201,8 @@ class Op:
     def compute(self, arrays: list[Any]) -> Any:
         """Call the kernel with the arguments that the method `arrays` has returned."""
         by_name = dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
+        if self.complex is None and is_active():
+            check(self.name, arrays)
         return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
@@ -325,6 +331,8 @@ class Op:
         count = range(len(self.inputs))
         plan = self._plan(tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count]))
         plan.compile(len(self.arguments), self.outputs != 1)
+        if self.complex == HOLOMORPHIC:
+            conjugate_plan(plan)
         self.plans[key] = plan
         return plan
 
@@ -393,7 +401,7 @@ def own_name(name: str) -> str:
     return _OWN.get(public, public)
 
 
-NUMBERS = (int, float, bool, np.number, np.bool_)
+NUMBERS = (int, float, bool, complex, np.number, np.bool_)
 
 
 @functools.cache

@@ -14,7 +14,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
+from tinytorch.core.layout import NoArray, strided
 from tinytorch.core.mode import dispatch_step, local
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 
@@ -103,7 +105,12 @@ def walk(
                         waiting[order] = [target, None, False]
                         push(heap, order)
                     continue
-                array = g._array
+                try:
+                    array = g._array
+                except NoArray:
+                    g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
+                    _collect_sparse(g, edge, waiting, functools.partial(push, heap))
+                    continue
                 if array.dtype is not target.dtype or array.shape != target.shape:
                     if target.outputs == 1:
                         g = _as_gradient_of_input(node, grads, g, target.shape, target.dtype)
@@ -127,7 +134,7 @@ def walk(
                 elif entry[1] is None:
                     entry[1] = g
                 else:
-                    entry[1] = entry[1] + g
+                    entry[1] = entry[1] + g if entry[1].layout is strided else g + entry[1]
                     entry[2] = not differentiable and modes is None  # (modes do not see additions in place)
             if watch is not None:
                 watch.serve(node, waiting, heap)
@@ -138,6 +145,24 @@ def walk(
         state.grad, state.callbacks = recording, callbacks_before
         if watch is not None:
             running.watch = watch_before
+
+
+def _collect_sparse(g: Tensor, edge: Edge, waiting: dict[int, list[Any]], push: Callable[[int], None]) -> None:
+    """Add a sparse gradient to what has arrived at a node."""
+    target, number = edge
+    order = -target.number
+    entry = waiting.get(order)
+    if entry is None:
+        entry = waiting[order] = [target, None, False]
+        push(order)
+    if target.outputs == 1:
+        entry[1] = g if entry[1] is None else entry[1] + g if entry[1].layout is strided else g + entry[1]
+        entry[2] = False  # (what is added next may be dense)
+        return
+    if entry[1] is None:
+        entry[1] = [None] * target.outputs
+    slots = entry[1]
+    slots[number] = g if slots[number] is None else slots[number] + g
 
 
 def gradients(
@@ -163,7 +188,11 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
     Raises:
         RuntimeError: its shape does not broadcast from that of the input.
     """
-    shape_of_g = g._array.shape
+    try:
+        shape_of_g = g._array.shape
+    except NoArray:
+        fitted: Tensor = supplied("fitted_gradient")(g, shape, dtype)
+        return fitted
     if shape_of_g != shape:
         if len(shape) > len(shape_of_g) or any(
             want not in (1, have) for want, have in zip(reversed(shape), reversed(shape_of_g), strict=False)
@@ -175,6 +204,8 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
             )
         g = g.sum_to_size(shape)
     if g._array.dtype != dtype:
+        if g._array.dtype.kind == "c" and dtype.kind != "c":  # the gradient of a real input is real
+            g = supplied("real_part")(g)
         g = g.to(dtypes.from_numpy_dtype(dtype))
     return g
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
+from tinytorch.core.layout import NoArray
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 
@@ -100,7 +101,7 @@ def _check_result(hook: Hook, result: Any, value: Any) -> None:
         return
     if value is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
-    if not hasattr(result, "_array"):
+    if not hasattr(result, "_cell"):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if result.dtype is not value.dtype:
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {value.type()} got {result.type()})")
@@ -353,13 +354,16 @@ class AccumulateGrad(Node):
         hooks = leaf._hooks
         # Several threads may run backward through one model.
         with _accumulation_lock if hooks is None else hooks.lock:
-            if create_graph:
-                leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
-            elif leaf._grad is None:
-                leaf._grad = self._owned(g)
-            else:
-                leaf._grad._array += g._array
-                leaf._grad._bump()
+            try:
+                if create_graph:
+                    leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
+                elif leaf._grad is None:
+                    leaf._grad = self._owned(g)
+                else:
+                    leaf._grad._array += g._array
+                    leaf._grad._bump()
+            except NoArray:  # one of the two is sparse
+                leaf._grad = supplied("add_gradient")(leaf._grad, g, create_graph)
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()

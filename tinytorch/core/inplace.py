@@ -18,7 +18,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, expanded, follow, move_retained, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import NotCopied, is_meta
 
 
@@ -114,11 +114,11 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
 def fits(operand: Any, target: Any) -> bool:
     """Return whether a ufunc of `target` and `operand` can write directly into `target`."""
     if not isinstance(operand, np.ndarray):
-        return target.dtype.kind in FLOATS and target.dtype.itemsize > 2
+        return target.dtype.kind in DIFFERENTIABLE and target.dtype.itemsize > 2
     shape, other = target.shape, operand.shape
     return (
         operand.dtype == target.dtype
-        and target.dtype.kind in FLOATS
+        and target.dtype.kind in DIFFERENTIABLE
         and (
             other == shape[len(shape) - len(other) :]  # the usual case: equal shapes, or rows
             or (len(other) <= len(shape) and all(n in (1, m) for n, m in zip(other[::-1], shape[::-1], strict=False)))

@@ -1,4 +1,4 @@
-"""PyTorch's names for how tensors lie in memory: accepted, since NumPy's strides say it all."""
+"""PyTorch's names for how tensors lie in memory, and the error for a tensor without an array."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+class NoArray(NotImplementedError, TypeError):
+    """Raised where a function reads the array of a tensor that has none: a sparse one.
+
+    The callers of kernels catch it, and look for a rule for sparse tensors (`sparse/rules.py`): so the dispatch to such
+    rules costs dense tensors nothing. It is a TypeError so that an operator leaves the call to the other operand.
+    """
+
+    __module__ = "tinytorch"
+
+
 class layout:
-    """A memory layout: all tensors are `strided`. The sparse layouts exist only for programs that compare with them.
+    """A memory layout: tensors are `strided`, or one of the sparse layouts (`torch.sparse`).
 
     Example:
         >>> torch.strided

@@ -11,12 +11,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinytorch.core.complex import conjugated
 from tinytorch.core.graph import FREED, Edge, Node
 from tinytorch.core.mode import recording
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
-from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 
 Formula = Callable[..., Any]
 
@@ -106,6 +107,13 @@ class Plan:
         plan = Plan(self.joint, self.many, self.any_number)
         plan.rules, plan.holds_tensors = self.rules, self.holds_tensors
         plan.sources = [(PACKED, source) if k in indices else source for k, source in enumerate(self.sources)]
+        return plan
+
+    def conjugated(self) -> Plan:
+        """Return the plan of the same values with the formulas of a holomorphic function for complex gradients."""
+        plan = Plan(self.joint, self.many, self.any_number)
+        plan.sources, plan.holds_tensors = self.sources, self.holds_tensors
+        plan.rules = [(k, conjugated(formula), indices) for k, formula, indices in self.rules]
         return plan
 
     def save(self, source: tuple[int, Any]) -> int:
@@ -200,7 +208,7 @@ class OpNode(Node):
         if cell is not None and cell[0] != version:
             raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
         if kind == RESIDUAL:
-            if create_graph and array.dtype.kind in FLOATS:
+            if create_graph and array.dtype.kind in DIFFERENTIABLE:
                 return None  # a cache: under create_graph the formula computes it from the inputs, differentiably
             return wrap(array)
         tensor = wrap(array)
@@ -252,7 +260,7 @@ class OpNode(Node):
         if kind != INPUT:
             tensor = wrap(tensor)
             tensor._cell = item[1] or tensor._cell
-            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in FLOATS
+            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in DIFFERENTIABLE
         return tensor
 
     def _unpack_by_hook(self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool) -> Tensor | None:

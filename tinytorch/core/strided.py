@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import places
@@ -17,15 +18,18 @@ def _strided_x(g: Tensor, place: places.Place, whole: places.Place) -> Any:
 
 #: `strided(x, place, whole)` is the view at location `place` in the memory of `x`, relative to its first element;
 #: `whole` is the location of `x` itself.
-strided = op(name="AsStrided", view=True, x=_strided_x)(places.strided)
+strided = op(name="AsStrided", complex=OWN, view=True, x=_strided_x)(places.strided)
 strided.op.name = "_strided"
 #: `restrided(x, source, target)` is the part at `target` of a memory of zeros to which `x` was added at `source`.
-restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g, target, source))(places.restrided)
+restrided = op(name="AsStridedBackward", complex=OWN, x=lambda g, source, target: restrided(g, target, source))(
+    places.restrided
+)
 restrided.op.name = "_restrided"
 
 
 @op(
     places.replaced,
+    complex=OWN,
     x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
     y=lambda g, whole, part: restrided(g, whole, part),
 )

@@ -21,8 +21,17 @@ _MODULES = {
     "inputs_shown": "autograd.pytorch_graph",  # the inputs of the node of an op that PyTorch's has, in its order
     "next_functions": "autograd.pytorch_graph",  # the nodes that PyTorch's graph has before the node of an op
     "count_own_references": "autograd.references",  # how many references to a gradient a walk itself holds
+    "of_sparse": "sparse.rules",  # calls the rule of a function for sparse tensors
+    "add_gradient": "sparse.gradients",  # a leaf's gradient and a further one, of which one is sparse
+    "fitted_gradient": "sparse.gradients",  # checks and converts a sparse gradient
+    "sparsified": "sparse.construct",  # a dense tensor in the layout COO, or another one
+    "sparsified_as_csr": "sparse.construct",  # a dense matrix in the layout CSR
+    "sparse_rows": "sparse.gradients",  # the gradient of looked-up rows as a sparse tensor
     "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
+    "conjugate": "ops.complex",  # the complex conjugate
+    "real_part": "ops.complex",  # the real part of a complex tensor, as a view
+    "imaginary_part": "ops.complex",  # its imaginary part
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

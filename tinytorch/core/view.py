@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from tinytorch.core.tensor import Tensor
 
 # How a view was created. A recorded write into a view of any kind but USUAL is an error.
-USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
+# CROSSING: the dtype is not that of the base (`view_as_real`), so a location does not tell the gradient of a write.
+USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE, CROSSING = range(6)
 
 
 class View:
@@ -227,6 +228,12 @@ def shared_places() -> RuntimeError:
 
 
 def _not_writable(tensor: Tensor, view: View, what: str) -> str:
+    if view.kind == CROSSING:
+        return (
+            f"This tensor is a view of a tensor of another dtype (real numbers of complex ones, or the reverse) and "
+            f"{what} modified inplace: such a write is not recorded. Make the write out of place, or inside "
+            "torch.no_grad() before the view is made."
+        )
     edge, inference = tensor._edge, view.kind == INFERENCE
     maker = edge and f"Output {edge[1]} of {edge[0].name().removesuffix('Backward0')} is a view"
     if maker and view.kind in (SEVERAL, CUSTOM):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels import complex as complexes
 from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels.activation import keep
 from tinytorch.kernels.checks import LARGE, VECTORS, check_fits, refused
@@ -35,7 +36,7 @@ def addcmul(x: Array, a: Array, b: Array, value: float) -> Array:
 
 def _factor(value: Any, x: Array) -> Any:
     """Return a number as a factor for `x`: converted to the dtype of `x`, as PyTorch converts scalars."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return value
     return np.asarray(limits.fits(value, dtypes.from_numpy_dtype(x.dtype))).astype(x.dtype)
 
@@ -102,7 +103,7 @@ def number_less(x: Array, y: Any, alpha: Any) -> Array:
     """Return `y - x * alpha` of a number `y`."""
     if alpha != 1 and _is_half(x):
         return _half_sum(np.asarray(y).astype(x.dtype), x, -alpha)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         y, alpha = (np.asarray(each).astype(x.dtype) for each in (y, alpha))
     return np.subtract(y, x if alpha == 1 else x * alpha)
 
@@ -239,6 +240,16 @@ trunc: Any = functools.partial(_but, "b", "trunc_vml_cpu", np.trunc)
 frac: Any = functools.partial(_but, "biu", "frac_cpu", _fraction)
 for _kernel in (absolute, floor, ceil, trunc, frac):
     _kernel.ufunc = _kernel.args[2]  # (floats need no check)
+
+
+def conjugate(a: Array) -> Array:
+    """Return the complex conjugates."""
+    return np.conjugate(a)
+
+
+def sgn(a: Array) -> Array:
+    """Return -1, 0 or 1, the sign of `a`; of complex numbers `a / abs(a)`, 0 for 0."""
+    return complexes.sgn(a) if a.dtype.kind == "c" else sign(a)
 
 
 def sign(a: Array) -> Array:

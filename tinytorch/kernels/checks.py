@@ -58,8 +58,11 @@ def fitting(value: Any, x: Any) -> Any:
     if isinstance(value, np.ndarray):
         return copied(value, x)
     usual = _USUAL.get(x.dtype.char)
-    if usual is not None and -usual <= value <= usual:
-        return value
+    try:
+        if usual is not None and -usual <= value <= usual:
+            return value
+    except TypeError:  # a complex number
+        pass
     return fits(value, dtypes.from_numpy_dtype(x.dtype))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ __all__ = [
 ]  # fmt: skip
 
 FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
+DIFFERENTIABLE = "fVc"  # and those of the dtypes that can have gradients
 
 RARE = "?HILQ"  # NumPy's characters of bool and uint16 to uint64, which many of PyTorch's kernels do not support
 
-BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
+BOOL, INTEGER, FLOATING, COMPLEX = 0, 1, 2, 3  # the categories of promotion, in their order
 
 
 class dtype:
@@ -36,14 +38,16 @@ class dtype:
         name: PyTorch's name, "float32".
         itemsize: bytes of one element.
         is_floating_point, is_complex, is_signed: the same as PyTorch's attributes.
-        category: 0 for bool, 1 for integers, 2 for floating point; a higher one wins in promotion.
+        category: 0 for bool, 1 for integers, 2 for floating point, 3 for complex; a higher one wins in promotion.
 
     Example:
         >>> torch.float32, torch.float32.itemsize, torch.long.is_floating_point
         (torch.float32, 4, False)
     """
 
-    __slots__ = ("_numpy", "category", "is_floating_point", "is_signed", "itemsize", "name", "tensor_name")
+    __slots__ = (
+        "_numpy", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "tensor_name",
+    )  # fmt: skip
 
     def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
         self.name = name
@@ -51,11 +55,11 @@ class dtype:
         self.category = category
         self.itemsize = itemsize
         self.is_floating_point = category == FLOATING
+        self.is_complex = category == COMPLEX
         self.is_signed = name != "bool" and not name.startswith("uint")
-        # bfloat16 is not NumPy's own: it is looked up when first used.
-        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" else np.dtype(name)
-
-    is_complex = False
+        # bfloat16 is not NumPy's own: it is looked up when first used. So are complex dtypes, see `on_complex`.
+        late = name == "bfloat16" or category == COMPLEX
+        self._numpy: np.dtype[Any] | None = None if late else np.dtype(name)
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -65,6 +69,10 @@ class dtype:
             NotImplementedError: there are no tensors of this type.
         """
         if self._numpy is None:
+            if self is complex64 or self is complex128:
+                _begin_complex()
+                assert self._numpy is not None
+                return self._numpy
             if self is not bfloat16:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -76,8 +84,30 @@ class dtype:
         return self._numpy
 
     def to_complex(self) -> dtype:
-        """Raise NotImplementedError: complex numbers are not supported."""
-        raise NotImplementedError("tinytorch has no complex numbers")
+        """Return the complex dtype whose parts have this dtype; the dtype itself if it is complex.
+
+        Raises:
+            RuntimeError: there is no such dtype.
+
+        Example:
+            >>> torch.float64.to_complex()
+            torch.complex128
+        """
+        if self.is_complex:
+            return self
+        try:
+            return {float16: complex32, bfloat16: complex64, float32: complex64, float64: complex128}[self]
+        except KeyError:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.tensor_name}") from None
+
+    def to_real(self) -> dtype:
+        """Return the dtype of the real and the imaginary part; the dtype itself if it is not complex.
+
+        Example:
+            >>> torch.complex64.to_real()
+            torch.float32
+        """
+        return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -106,12 +136,11 @@ LACKING = (bool, *UNSIGNED)
 class Absent(dtype):
     """A dtype that no tensor has: programs compare dtypes with it, or have tables of all dtypes."""
 
-    __slots__ = ("is_complex",)
+    __slots__ = ()
 
     def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
         super().__init__("bfloat16", tensor_name, category, itemsize)  # `numpy` looks it up
         self.name = name
-        self.is_complex = name.startswith("complex")
         self.is_floating_point = name.startswith("float")
         self.is_signed = "uint" not in name and name != "float8_e8m0fnu"  # (which has no sign bit)
 
@@ -126,11 +155,13 @@ float8_e4m3fnuz = Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
 float8_e5m2 = Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
 float8_e5m2fnuz = Absent("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
 float8_e8m0fnu = Absent("float8_e8m0fnu", "Float8_e8m0fnu", FLOATING, 1)
-complex32 = chalf = Absent("complex32", "ComplexHalf", FLOATING, 4)
-complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
-complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
+complex32 = chalf = Absent("complex32", "ComplexHalf", COMPLEX, 4)
+complex64 = cfloat = dtype("complex64", "ComplexFloat", COMPLEX, 8)
+complex128 = cdouble = dtype("complex128", "ComplexDouble", COMPLEX, 16)
 
-ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED)
+ALL = (
+    bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED, complex64, complex128,
+)  # fmt: skip
 #: The names of the dtypes in PyTorch's messages that come from C++.
 C_NAMES = {
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",
@@ -139,27 +170,46 @@ C_NAMES = {
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
-_FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
+_FROM_PYTHON: dict[Any, dtype] = {
+    builtins.bool: bool, builtins.int: int64, builtins.float: float64, complex: complex128,
+}  # fmt: skip
+
+#: Functions that are called when a program first uses a complex dtype. Until then no tensor is complex, so nothing on
+#: the way of an op has to look for complex numbers.
+on_complex: list[Callable[[], None]] = []
+
+
+def _begin_complex() -> None:
+    """Look up the complex dtypes, and call the functions of `on_complex`."""
+    if complex64._numpy is None:
+        for made in (complex64, complex128):
+            made._numpy = np.dtype(made.name)
+            _FROM_NUMPY[made._numpy] = made
+        for function in on_complex:
+            function()
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
-    """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, complex, dates)."""
+    """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, dates)."""
     kind = _FROM_NUMPY.get(numpy_dtype)
     if kind is None:
         if numpy_dtype.name == "bfloat16":
             bfloat16.numpy  # noqa: B018  (adds it to the table)
             return bfloat16
+        if numpy_dtype.kind == "c":
+            _begin_complex()
         kind = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
-            "float64, float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+            "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, and bool."
         )
     return kind
 
 
 def as_dtype(value: Any) -> dtype:
-    """Return `value` as a dtype: itself, or the type of Python's `float`, `int`, `bool`.
+    """Return `value` as a dtype: itself, or the type of Python's `float`, `int`, `bool`, `complex`.
 
     Raises:
         TypeError: `value` is none of these.
@@ -179,7 +229,10 @@ def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
     if a.category != b.category:
-        return a if a.category > b.category else b
+        higher, lower = (a, b) if a.category > b.category else (b, a)
+        if higher is complex64 and lower is float64:
+            return complex128
+        return higher
     if {a, b} == {float16, bfloat16}:
         return float32
     if uint8 in (a, b):  # the only unsigned dtype here: uint8 and int8 promote to int16
@@ -191,6 +244,10 @@ def _promote(a: dtype, b: dtype) -> dtype:
 class _Promoted(dict[tuple[dtype, dtype], dtype]):
     def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
         a, b = pair
+        if complex32 in pair and not any(isinstance(each, Absent) and each is not complex32 for each in pair):
+            other = b if a is complex32 else a
+            wide = {bfloat16: complex64, float32: complex64, float64: complex128}
+            return wide.get(other, other if other.is_complex else complex32)
         if isinstance(a, Absent) or isinstance(b, Absent):
             raise NotImplementedError(f"tinytorch has no tensors of dtype {a!r} or {b!r}")
         what = f"attempted to promote {a.tensor_name} and {b.tensor_name}"
@@ -200,7 +257,7 @@ class _Promoted(dict[tuple[dtype, dtype], dtype]):
 _PROMOTED = _Promoted(
     ((a, b), _promote(a, b))
     for a, b in itertools.product(ALL, ALL)
-    if a is b or FLOATING in (a.category, b.category) or not (a in UNSIGNED or b in UNSIGNED)
+    if a is b or max(a.category, b.category) >= FLOATING or not (a in UNSIGNED or b in UNSIGNED)
 )
 
 
@@ -219,7 +276,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 def checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
     """Return an argument as a dtype; raise an error unless it is one, or Python's `float`, `int` or `bool`."""
     if not isinstance(value, dtype):
-        if value in (builtins.float, builtins.int, builtins.bool):
+        if value in (builtins.float, builtins.int, builtins.bool, complex):
             return as_dtype(value)
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
@@ -252,7 +309,10 @@ def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
     for lower in (best[1], best[0]):
         if lower is not None and (result is None or lower.category > result.category):
             # A higher category decides alone, as in PyTorch: an int64 tensor and a 0-d float16 give float16.
-            result = lower if result is None else _PROMOTED[result, lower]
+            if result is not None and result.is_floating_point:
+                result = result.to_complex()  # (of a number only the category counts, as for floats)
+            else:
+                result = lower if result is None else _PROMOTED[result, lower]
     if result is None:
         raise ValueError("result_dtype needs an operand")
     return result
@@ -264,6 +324,8 @@ def of_number(value: Any) -> dtype:
         return bool
     if isinstance(value, (builtins.int, np.integer)):
         return int64
+    if isinstance(value, (complex, np.complexfloating)):
+        return _default[0].to_complex()
     return _default[0]
 
 

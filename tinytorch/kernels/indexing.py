@@ -262,8 +262,11 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
 def fitting_item(value: Any, x: Array, indices: Indices = ()) -> Any:
     """Return the number to write for `x[...] = value`; in float16 and bfloat16 it may overflow to infinity."""
     dtype = x.dtype
-    if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
-        return value
+    try:
+        if dtype.kind in FLOATS and -(2.0**63) <= value < 2.0**63:
+            return value
+    except TypeError:  # a complex number
+        return fits(value, dtypes.from_numpy_dtype(dtype))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     if dtype.kind in FLOATS and dtype.itemsize < 4:

@@ -47,7 +47,7 @@ class finfo(_Limits):
 
     def __init__(self, type: dtype | None = None) -> None:
         type = get_default_dtype() if type is None else type
-        type = checked("finfo", "type", 1, type)
+        type = checked("finfo", "type", 1, type).to_real()
         if not type.is_floating_point:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
@@ -94,7 +94,13 @@ class iinfo(_Limits):
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
-_C_NAMES = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float"}
+_C_NAMES = {
+    "int32": "int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+}
 
 
 @functools.cache
@@ -102,7 +108,7 @@ def limits_of(kind: dtype) -> tuple[Any, Any]:
     """Return the least and the greatest number of a dtype, cached since NumPy's queries are slow."""
     if kind is bool:
         return 0, 1
-    limits = finfo(kind) if kind.is_floating_point else iinfo(kind)
+    limits = finfo(kind) if kind.is_floating_point or kind.is_complex else iinfo(kind)
     return limits.min, limits.max
 
 
@@ -117,6 +123,15 @@ def fits(value: Any, kind: dtype) -> Any:
         raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
     if kind is bool:
         return value
+    if isinstance(value, complex):
+        if kind.is_complex:
+            return value
+        if value.imag:
+            name = _C_NAMES.get(kind.name, f"{kind.name}_t")
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        value = value.real
+    if kind.is_complex:
+        return builtins.float(value)
     least, greatest = limits_of(kind)
     if kind.is_floating_point:
         overflows = math.isfinite(value) and abs(value) > greatest

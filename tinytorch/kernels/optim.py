@@ -424,6 +424,45 @@ def _rounded(x: Any) -> Any:
     return np.where(np.isnan(x), x, result)
 
 
+def sparse_adagrad_update(p: Array, at: tuple[Array, ...], g: Array, total: Array, rate: float, eps: float) -> None:
+    """Make a step of Adagrad for some elements or rows.
+
+    Args:
+        p: the parameter.
+        at: the indices of the rows in each of the first dimensions, without repetitions.
+        g: their gradients.
+        total: the sums of squared gradients, of the shape of `p`.
+        rate: the learning rate of this step.
+        eps: added to the denominator.
+    """
+    sums = total[at] + np.square(g)
+    total[at] = sums
+    p[at] -= g / (np.sqrt(sums) + eps) * np.asarray(rate, p.dtype)
+
+
+def lazy_adam_update(
+    p: Array, at: tuple[Array, ...], g: Array, m: Array, v: Array, t: int, group: dict[str, Any]
+) -> None:
+    """Make a step of SparseAdam: one of Adam, for some elements or rows.
+
+    Args:
+        p: the parameter.
+        at: the indices of the rows in each of the first dimensions, without repetitions.
+        g: their gradients.
+        m, v: the running averages of the gradient and of its square, of the shape of `p`.
+        t: the number of this step.
+        group: the options.
+    """
+    lr, eps = float(group["lr"]), float(group["eps"])
+    beta1, beta2 = map(float, group["betas"])
+    first, second = m[at], v[at]
+    first += (g - first) * (1 - beta1)
+    second += (np.square(g) - second) * (1 - beta2)
+    m[at], v[at] = first, second
+    size = lr * (1 - beta2**t) ** 0.5 / (1 - beta1**t)
+    p[at] -= first / (np.sqrt(second) + eps) * np.asarray(size, p.dtype)
+
+
 def sparse_adam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> NoReturn:
-    """Raise PyTorch's error: all gradients are dense."""
+    """Raise PyTorch's error for a dense gradient."""
     raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

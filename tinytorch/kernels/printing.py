@@ -131,7 +131,8 @@ def format_tensor(
         text = _format_elements(array, dtype, indent=len(prefix)) if contents is None else contents
         if not _options["edgeitems"]:
             suffixes.append(f"size={array.shape}")
-        explicit = dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)
+        default = dtypes.get_default_dtype()
+        explicit = dtype not in (default, default.to_complex(), dtypes.int64, dtypes.bool)
     if explicit:
         suffixes.append(f"dtype={dtype}")
     if grad_fn is not None:
@@ -143,11 +144,35 @@ def format_tensor(
     return _join_suffixes(prefix + text, suffixes, indent=len(prefix)) + ")"
 
 
+def format_sparse(
+    parts: list[tuple[str, np.ndarray[Any, Any], dtypes.dtype]], suffixes: list[str], newline: bool
+) -> str:
+    """Return PyTorch's `repr` of a sparse tensor.
+
+    Args:
+        parts: the name, the array and the dtype of each tensor that it consists of.
+        suffixes: what follows them: "nnz=3".
+        newline: whether the suffixes start on a line of their own.
+    """
+    indent, texts = len("tensor("), []
+    for name, array, dtype in parts:
+        prefix = f"{name}=tensor("
+        text = _format_elements(array, dtype, indent + len(prefix)) if array.size else f"[], size={array.shape}"
+        texts.append(f"{prefix}{text})")
+    text = "tensor(" + (",\n" + " " * indent).join(texts)
+    if newline:
+        text, suffixes = f"{text},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
+    return _join_suffixes(text, suffixes, indent) + ")"
+
+
 def _format_elements(array: np.ndarray[Any, Any], dtype: dtypes.dtype, indent: int) -> str:
     cut = array.size > _options["threshold"]
     values: list[Any] = []
     shown = _shown(array, dtype, cut, values)
     write: Callable[[Any], str]
+    if dtype.is_complex:
+        width, write = _complex_format(values)
+        return _body(shown, array.ndim, indent, width, write)
     if dtype.is_floating_point:
         width, write = _float_format(values)
     else:
@@ -196,6 +221,22 @@ def _float_format(values: list[float]) -> tuple[int, Callable[[float], str]]:
     else:
         write = f"{{:.{precision}f}}".format
     return max(len(write(value)) for value in telling), write
+
+
+def _complex_format(values: list[complex]) -> tuple[int, Callable[[complex], str]]:
+    """Return the width of a column and the function that formats a complex number, chosen for all `values`.
+
+    The real and the imaginary parts each have their own format; imaginary parts are not aligned.
+    """
+    real_width, real = _float_format([value.real for value in values])
+    imaginary_width, imaginary = _float_format([value.imag for value in values])
+
+    def write(value: complex) -> str:
+        text = imaginary(value.imag)
+        sign = "" if text[0] in "+-" else "+"
+        return f"{real(value.real).rjust(real_width)}{sign}{text}j"
+
+    return real_width + imaginary_width + 1, write
 
 
 def _write_whole(value: float) -> str:

@@ -13,7 +13,7 @@ from tinytorch.kernels import dtypes, reduce
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.checks import tensor_name as _name
-from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, RARE
 from tinytorch.kernels.meta import MetaArray
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import add_to_rows
@@ -135,6 +135,11 @@ def dot(a: Array, b: Array) -> Array:
     return multiplied(a, b, "dot")
 
 
+def vdot(x: Array, y: Array) -> Array:
+    """Return the scalar product of two vectors, the first one conjugated."""
+    return np.asarray(np.vdot(x, y))
+
+
 # Checks -------------------------------------------------------------------------------------------
 
 
@@ -212,7 +217,7 @@ def _factors(name: str, beta: Any, alpha: Any) -> tuple[Any, Any]:
     for argument, factor in (("beta", beta), ("alpha", alpha)):
         if getattr(factor, "requires_grad", False):
             raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
-        if not isinstance(plain(name, argument, factor), (int, float)):
+        if not isinstance(plain(name, argument, factor), (int, float, complex)):
             raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(factor).__name__}")
     return plain(name, "beta", beta), plain(name, "alpha", alpha)
 
@@ -222,9 +227,9 @@ def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) ->
 
     With `blas` (where PyTorch calls BLAS), the product is ignored if `alpha` is 0, even infinities and NaN.
     """
-    if product.dtype.kind not in FLOATS:
+    if product.dtype.kind not in DIFFERENTIABLE:
         beta, alpha = (np.asarray(int(factor)).astype(product.dtype) for factor in (beta, alpha))
-    if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
+    if alpha == 0 and blas and product.dtype.kind in "fc" and product.dtype.itemsize >= 4:
         product[...] = 0
     elif alpha != 1:
         product *= alpha
@@ -366,7 +371,7 @@ def addr(x: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     for factor, name in ((beta, "beta"), (alpha, "alpha")):
         if isinstance(factor, bool) and dtype.kind != "b":
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-        if isinstance(factor, float) and dtype.kind not in FLOATS:
+        if isinstance(factor, float) and dtype.kind not in DIFFERENTIABLE:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if dtype.itemsize == 2 and dtype.kind in FLOATS:
         alpha = np.asarray(alpha).astype(dtype).astype(np.float32)
@@ -471,6 +476,8 @@ def trace(x: Any) -> Any:
     """Return the sum of the diagonal of a matrix."""
     if x.dtype.kind in "iu":
         return np.trace(x, dtype=np.int64)
+    if x.dtype.kind == "c":
+        return np.asarray(np.trace(x))
     wide = x.astype(np.float32) if x.dtype.kind == "V" else x
     return np.trace(wide, dtype=np.float64).astype(x.dtype)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.checks import refused, tensor_name
-from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
 from tinytorch.kernels.native import twin
 
 # NumPy's stubs know `keepdims` only as a constant.
@@ -301,7 +301,7 @@ def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
 def cast(x: Any, dtype: Any, name: str) -> Any:
     """Return the array in the dtype of the accumulation: `dtype`, or by default int64 for integers and booleans."""
     if dtype is None:
-        return x if x.dtype.kind in FLOATS else x.astype(_INT64, copy=False)
+        return x if x.dtype.kind in DIFFERENTIABLE else x.astype(_INT64, copy=False)
     if not isinstance(dtype, dtypes.dtype):
         try:
             dtype = dtypes.as_dtype(dtype)
@@ -325,7 +325,7 @@ def mean_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`."""
     if x.dtype.kind not in FLOATS or dtype is not None:
         wanted = x if dtype is None else cast(x[:0] if x.ndim else x, dtype, "mean")
-        if wanted.dtype.kind not in FLOATS:
+        if wanted.dtype.kind not in DIFFERENTIABLE:
             raise RuntimeError(
                 f"mean(): could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be "
                 f"either a floating point or complex dtype. Got: {tensor_name(wanted)}"
@@ -415,6 +415,8 @@ def _cumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
 
 def sums_from(x: Any, dim: int) -> Any:
     """Return the reversed cumulative sums: element k is the sum of the elements from k on."""
+    if x.dtype.kind == "c":
+        return np.flip(cumsum(np.flip(x, dim), dim, dtype=None), dim).copy("C") if x.ndim else x.copy()
     return running_sums(x, axis_of(dim, x.ndim, "cumsum"), True) if x.ndim else x.copy()
 
 

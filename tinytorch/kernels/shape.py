@@ -445,6 +445,8 @@ _RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
 def converted(kind: Any, memory_format: str, x: Array) -> Array:
     """Return a copy of an array with the given dtype and memory format."""
+    if x.dtype.kind == "c" and kind.kind not in "cb":
+        x = x.real
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))

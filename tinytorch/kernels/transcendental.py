@@ -213,7 +213,9 @@ def sinc(a: Array) -> Array:
 
 
 def angle(a: Array) -> Array:
-    """Return pi for negative numbers, 0 for others, NaN for NaN."""
+    """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
+    if a.dtype.kind == "c":
+        return np.angle(a)
     return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
 
 

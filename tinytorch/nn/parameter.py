@@ -56,7 +56,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data_type = type(data)
         plain = data_type in (Tensor, Parameter, cls)
         detached = data if plain else data.detach()
-        if requires_grad and not detached.dtype.is_floating_point:
+        if requires_grad and not (detached.dtype.is_floating_point or detached.dtype.is_complex):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if requires_grad and detached._cell is None and not local.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")

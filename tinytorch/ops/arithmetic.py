@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.call import refuse_booleans, translated
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -32,7 +33,7 @@ def zero_gradient(g: Tensor) -> Tensor:
     return constant(np.zeros_like(g._array))
 
 
-kept = op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)(arithmetic.kept)
+kept = op(name="Where", x=lambda g, mask: kept(g, mask), mask=None, complex=OWN)(arithmetic.kept)
 
 
 def _alike(*operands: Any) -> list[Any]:
@@ -66,19 +67,27 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
 # Arithmetic ---------------------------------------------------------------------------------------
 
 plus = pointwise(
-    "add", np.add, refuses="add_stub", of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`."
+    "add",
+    np.add,
+    refuses="add_stub",
+    complex=OWN,
+    of_floats=arithmetic.add,
+    x=lambda g: g,
+    y=lambda g: g,
+    doc="Return `x + y`.",
 )
 minus = pointwise(
     "sub",
     np.subtract,
     refuses="add_stub",
     of_floats=arithmetic.subtract,
+    complex=OWN,
     x=lambda g: g,
     y=lambda g: -g,
     doc="Return `x - y`.",
 )
 mul = multiply = pointwise(
-    "mul", np.multiply, of_floats=arithmetic.multiply, in_float32=True,
+    "mul", np.multiply, complex=HOLOMORPHIC, of_floats=arithmetic.multiply, in_float32=True,
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     doc="""Return `x * y`, elementwise with broadcasting.
@@ -90,7 +99,7 @@ mul = multiply = pointwise(
     also="multiply", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 true_divide = pointwise(
-    "div", np.true_divide, of_floats=arithmetic.divide, floating=True, in_float32=True,
+    "div", np.true_divide, complex=HOLOMORPHIC, of_floats=arithmetic.divide, floating=True, in_float32=True,
     x=lambda g, y: g / y,
     # (Uses the inputs, as PyTorch does, and not the output, which a program may overwrite.)
     y=lambda g, x, y: -g * (x / y / y),
@@ -104,7 +113,7 @@ true_divide = pointwise(
 )  # fmt: skip
 
 
-@elementwise(arithmetic.negative, refuses="neg_cpu", x=lambda g: -g, also="negative", **_OF_ONE)
+@elementwise(arithmetic.negative, refuses="neg_cpu", complex=OWN, x=lambda g: -g, also="negative", **_OF_ONE)
 def neg(x: Any) -> Any:
     """Return `-x`.
 
@@ -176,18 +185,25 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 _plus_scaled = op_of(
-    arithmetic.plus_scaled, refuses="add_stub", name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha
+    arithmetic.plus_scaled,
+    refuses="add_stub",
+    name="Add",
+    broadcasts=True,
+    complex=HOLOMORPHIC,
+    x=lambda g: g,
+    y=lambda g, alpha: g * alpha,
 )
 _minus_scaled = op_of(
-    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True,
+    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g, y=lambda g, alpha: -g * alpha,
 )  # fmt: skip
 _from_scaled = op_of(
-    arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True,
+    arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
 _number_less = renamed(
-    op_of(arithmetic.number_less, x=lambda g, alpha: -g if alpha == 1 else -g * alpha), "RsubBackward1"
+    op_of(arithmetic.number_less, complex=HOLOMORPHIC, x=lambda g, alpha: -g if alpha == 1 else -g * alpha),
+    "RsubBackward1",
 )
 
 
@@ -228,7 +244,7 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
         ):
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and all(
-        not (each.dtype.is_floating_point if isinstance(each, Tensor) else isinstance(each, float))
+        each.dtype.category < dtypes.FLOATING if isinstance(each, Tensor) else not isinstance(each, (float, complex))
         for each in (input, other)
     ):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
@@ -350,9 +366,16 @@ def sign(x: Any) -> Any:
     """
 
 
-@elementwise(arithmetic.sign, refuses="sign_cpu", x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+def _sgn_x(g: Tensor, x: Tensor) -> Tensor:
+    if x._array.dtype.kind != "c":
+        return zero_gradient(g)
+    # The part of g that is orthogonal to x, divided by abs(x).
+    return (g - (g * sgn(x).conj()).real * sgn(x)).div(x.abs()).masked_fill(x == 0, 0)
+
+
+@elementwise(arithmetic.sgn, refuses="sign_cpu", x=_sgn_x, complex=OWN, method=True, in_place=True, out="same")
 def sgn(x: Any) -> Any:
-    """Return the sign of x, as `sign`.
+    """Return the sign of x, as `sign`; of complex numbers `x / abs(x)`, 0 for 0.
 
     Example:
         >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
@@ -360,7 +383,7 @@ def sgn(x: Any) -> Any:
     """
 
 
-@elementwise(arithmetic.absolute, refuses="abs_cpu", x=lambda g, x: g * sgn(x), **_OF_ONE)
+@elementwise(arithmetic.absolute, refuses="abs_cpu", complex=OWN, x=lambda g, x: g * sgn(x), **_OF_ONE)
 def abs(x: Any) -> Any:
     """Return the absolute value; its gradient at 0 is 0.
 
@@ -782,7 +805,7 @@ def check_products(x: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:
 
 def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
     """Raise PyTorch's error if `addcdiv` would divide integers."""
-    if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
+    if max(tensor1.dtype.category, tensor2.dtype.category) < dtypes.FLOATING:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
             "true division of tensor1 and tensor2. For the historic behaviour with integer inputs use (input + value * "

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.kernels import arithmetic
+from tinytorch.kernels import complex as complexes
 from tinytorch.ops.arguments import elementwise
 
 #: Declaration arguments that several ops share.
 _OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
 
 
-@elementwise(np.equal, operands="tensor first", **_OF_TWO)
+@elementwise(np.equal, operands="tensor first", **_OF_TWO, complex=OWN)
 def eq(x: Any, y: Any) -> Any:
     """Return whether `x == y`, elementwise with broadcasting.
 
@@ -24,7 +25,7 @@ def eq(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.not_equal, also="not_equal", operands="tensor first", **_OF_TWO)
+@elementwise(np.not_equal, also="not_equal", operands="tensor first", **_OF_TWO, complex=OWN)
 def ne(x: Any, y: Any) -> Any:
     """Return whether `x != y`, elementwise.
 
@@ -74,7 +75,7 @@ def ge(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_and, refuses="logical_and_cpu", operands="tensors", **_OF_TWO)
+@elementwise(np.logical_and, refuses="logical_and_cpu", operands="tensors", **_OF_TWO, complex=OWN)
 def logical_and(x: Any, y: Any) -> Any:
     """Return whether `x` and `y` are both nonzero.
 
@@ -84,7 +85,7 @@ def logical_and(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_or, refuses="logical_or_cpu", operands="tensors", **_OF_TWO)
+@elementwise(np.logical_or, refuses="logical_or_cpu", operands="tensors", **_OF_TWO, complex=OWN)
 def logical_or(x: Any, y: Any) -> Any:
     """Return whether `x` or `y` is nonzero.
 
@@ -94,7 +95,7 @@ def logical_or(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_xor, refuses="logical_xor_cpu", operands="tensors", **_OF_TWO)
+@elementwise(np.logical_xor, refuses="logical_xor_cpu", operands="tensors", **_OF_TWO, complex=OWN)
 def logical_xor(x: Any, y: Any) -> Any:
     """Return whether exactly one of `x` and `y` is nonzero.
 
@@ -104,7 +105,7 @@ def logical_xor(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.logical_not, refuses="logical_not_cpu", x=None, method=True, in_place=True, out="promoted")
+@elementwise(np.logical_not, refuses="logical_not_cpu", x=None, method=True, in_place=True, out="promoted", complex=OWN)
 def logical_not(x: Any) -> Any:
     """Return whether `x` is zero.
 
@@ -174,7 +175,7 @@ def bitwise_right_shift(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(np.isnan, x=None, method=True)
+@elementwise(np.isnan, x=None, method=True, complex=OWN)
 def isnan(x: Any) -> Any:
     """Return whether each element is NaN.
 
@@ -184,7 +185,7 @@ def isnan(x: Any) -> Any:
     """
 
 
-@elementwise(np.isinf, x=None, method=True)
+@elementwise(np.isinf, x=None, method=True, complex=OWN)
 def isinf(x: Any) -> Any:
     """Return whether each element is infinite.
 
@@ -194,7 +195,7 @@ def isinf(x: Any) -> Any:
     """
 
 
-@elementwise(np.isfinite, x=None, method=True)
+@elementwise(np.isfinite, x=None, method=True, complex=OWN)
 def isfinite(x: Any) -> Any:
     """Return whether each element is neither NaN nor infinite.
 
@@ -224,9 +225,9 @@ def isneginf(x: Any) -> Any:
     """
 
 
-@elementwise(functools.partial(np.ones_like, dtype=np.bool_), x=None, method=True)
+@elementwise(complexes.isreal, x=None, complex=OWN, method=True)
 def isreal(x: Any) -> Any:
-    """Return true for each element: there are no complex numbers.
+    """Return whether the imaginary part is 0.
 
     Example:
         >>> torch.isreal(torch.tensor([1.0, 2.0]))

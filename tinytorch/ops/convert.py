@@ -6,11 +6,13 @@ import builtins
 import functools
 from typing import Any
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
@@ -23,25 +25,33 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
-        return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
+        return pointwise("to", kernel, complex=OWN, x=lambda g: g, node_name="ToCopy")
 
-    @op(kernel, name="ToCopy", x=lambda g: g)
+    @op(kernel, name="ToCopy", complex=OWN, x=lambda g: g)
     def to_copy(x: Any) -> Any:
         """Return a copy in the dtype and memory format."""
 
     return to_copy
 
 
+def _cast(input: Tensor, dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Tensor:
+    """Return a copy in a dtype and memory format, with PyTorch's warning where imaginary parts are lost."""
+    if input._array.dtype.kind == "c" and dtype.numpy.kind not in "cb":
+        warn("Casting complex values to real discards the imaginary part", once=True)
+    made: Tensor = _converter(dtype, memory_format)(input)
+    return made
+
+
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     """Return `input` converted to `dtype`; `input` itself if it has that dtype."""
-    return input if input.dtype is dtype else _converter(dtype)(input)
+    return input if input.dtype is dtype else _cast(input, dtype)
 
 
 def _conversion(dtype: dtypes.dtype) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         if memory_format is not None:
             return _in_format(self, dtype, memory_format)
-        return self if self.dtype is dtype else _converter(dtype)(self)
+        return self if self.dtype is dtype else _cast(self, dtype)
 
     convert.__doc__ = f"""Return the tensor as {dtype.name}, itself where it has that dtype already.
 
@@ -49,6 +59,8 @@ def _conversion(dtype: dtypes.dtype) -> Any:
         >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
         {dtype}
     """
+    if dtype.is_complex:
+        convert.__doc__ = f"Return the tensor as {dtype.name}, itself where it has that dtype already."
     if dtype is dtypes.bfloat16:  # (an example would need an optional package)
         convert.__doc__ = "Return the tensor as bfloat16 (needs the extra `bf16`), itself where it is that already."
     return convert
@@ -61,7 +73,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
     same = name == "torch.preserve_format" or name == kernels.suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
-    return _converter(dtype, name)(input)
+    return _cast(input, dtype, name)
 
 
 @public("", method="to")
@@ -96,7 +108,7 @@ def to(
     """
     if args:
         first, rest = args[0], args[1:]
-        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
+        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool, complex):
             if not rest and not copy and memory_format is None:
                 return converted(input, dtypes.as_dtype(first))
             dtype = first
@@ -119,7 +131,7 @@ def to(
     kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
     if memory_format is not None:
         return _in_format(input, kind, memory_format, copy)
-    return _converter(kind)(input) if copy or kind is not input.dtype else input
+    return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
 @op(meta.like, name="ToCopy", x=lambda g: g.cpu())
@@ -174,7 +186,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 members(
     {
         name: _conversion(getattr(dtypes, name))
-        for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
+        for name in ("bfloat16", "bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short")
     }
     | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
 )

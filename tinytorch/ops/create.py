@@ -166,7 +166,7 @@ def finished(array: Array, requires_grad: bool = False, on: Device = cpu) -> Ten
     """
     made: Tensor = wrap(array if on is cpu or meta.is_meta(array) else meta.like(array))
     if requires_grad:
-        if not made.dtype.is_floating_point:
+        if array.dtype.kind not in dtypes.DIFFERENTIABLE:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made._requires_grad = True
     for mode in local.state.modes or ():
@@ -225,7 +225,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
         return value._array.item()
     if isinstance(value, (np.number, np.bool_)):
         return value.item()
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float, complex)):
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}"
         )
@@ -280,14 +280,14 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
         return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
     own, array = _numbers(data, kind)
     kind = own if kind is None else kind
-    if not kind.is_floating_point and kind is not dtypes.bool:
+    if kind.category == dtypes.INTEGER:
         _check_range(array, kind)
     return array.astype(kind.numpy, copy=False)
 
 
 def _given_array(data: Any) -> Array | None:
     """Return `data`, or the result of its `__array__`, as an array; None for numbers and sequences of numbers."""
-    if isinstance(data, (bool, int, float, list, tuple, str, bytes)):
+    if isinstance(data, (bool, int, float, complex, list, tuple, str, bytes)):
         return None
     if isinstance(data, np.generic):
         data = np.asarray(data)
@@ -396,13 +396,17 @@ def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, A
             own, value = dtypes.from_numpy_dtype(array.dtype), array.item()
         elif isinstance(each, (np.number, np.bool_)):
             own, value = dtypes.from_numpy_dtype(each.dtype), each.item()
-        elif isinstance(each, (int, float)):
+        elif isinstance(each, (int, float, complex)):
             own, value = dtypes.of_number(each), each
         else:
             raise _invalid(each, level[0], kind, wanted)
         kind = own if kind is None else dtypes.promote_types(kind, own)
         numbers.append(value)
     assert kind is not None
+    if kind.is_complex:
+        if wanted is not None and not wanted.is_complex:
+            raise TypeError("must be real number, not complex")
+        return kind, np.array(numbers, np.complex128).reshape(shape)
     return kind, np.array(numbers, kind.numpy).reshape(shape)
 
 
@@ -414,7 +418,7 @@ def _invalid(value: Any, first: Any = None, kind: Dtype | None = None, wanted: D
     if isinstance(value, (str, bytes)) and wanted is None:
         return TypeError(f"new(): invalid data type '{name}'")
     if isinstance(value, complex):
-        return NotImplementedError("tinytorch has no complex numbers")
+        return TypeError(f"must be real number, not {name}")
     if _is_sequence(value) or wanted is not None:
         kind = wanted or kind
         if kind is not None and kind.is_floating_point:

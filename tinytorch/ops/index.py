@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
@@ -32,7 +33,7 @@ from tinytorch.ops.writing import writing
 
 _ALL = slice(None)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-_NUMBERS = (int, float, np.number, np.bool_)
+_NUMBERS = (int, float, complex, np.number, np.bool_)
 _OPERANDS = (Tensor, *_NUMBERS)
 
 
@@ -59,10 +60,11 @@ def _same_places(x: Tensor, y: Any) -> bool:
     return y is x or (isinstance(y, Tensor) and places.same(x._array, y._array))
 
 
-_copy = writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same")(
-    kernels.copy
-)
+_copy = writing(
+    complex=OWN, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same"
+)(kernels.copy)
 _fill = writing(
+    complex=OWN,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
     reads="any",
@@ -412,11 +414,17 @@ def _kind_name(value: Any) -> str:
     return f"numpy.{kind.__name__.strip('_')}" if isinstance(value, np.generic) else kind.__name__
 
 
-@op(kernels.take, name="Index", holds="indices", x=lambda g, x_shape, indices: _put_back(g, x_shape, indices))
+@op(
+    kernels.take,
+    name="Index",
+    complex=OWN,
+    holds="indices",
+    x=lambda g, x_shape, indices: _put_back(g, x_shape, indices),
+)
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
-_put_back = op_of(kernels.put_back, name="IndexBackward", x=lambda g, indices: _index(g, indices))
+_put_back = op_of(kernels.put_back, complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
@@ -596,6 +604,7 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
 
 
 _index_put = writing(
+    complex=OWN,
     refuses="index_put",
     names=("IndexPutBackward0",),
     prepare=kernels.copy_in_order,
@@ -654,7 +663,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @public(method=True, out="index_select")
-@op(kernels.select_rows, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
+@op(kernels.select_rows, complex=OWN, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
 def index_select(x: Any, dim: int, index: Any) -> Any:
     """Return the slices of `x` along a dimension at the indices of a vector.
 
@@ -677,7 +686,11 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 
 _rows_back = op_of(
-    kernels.rows_back, name="IndexSelectBackward", x=lambda g, dim, index: index_select(g, dim, index), index=None
+    kernels.rows_back,
+    complex=OWN,
+    name="IndexSelectBackward",
+    x=lambda g, dim, index: index_select(g, dim, index),
+    index=None,
 )
 
 
@@ -688,7 +701,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
+    complex=OWN, refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
 )(kernels.index_add)
 
 
@@ -722,6 +735,7 @@ index_add_ = public("", method="index_add_")(
 
 
 _index_copy = writing(
+    complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
@@ -755,6 +769,7 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 _index_fill = writing(
+    complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=kernels.copy_in_order,
@@ -770,7 +785,7 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
     return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
 
 
-_filled_sum = op_of(kernels.filled_sum, name="Sum", x=_filled_sum_x, index=None)
+_filled_sum = op_of(kernels.filled_sum, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True)

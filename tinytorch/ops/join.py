@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -44,11 +45,18 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(kernels.pieces, name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+@op(kernels.pieces, name="Split", complex=OWN, view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
-@op(kernels.pieces, name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+@op(
+    kernels.pieces,
+    name="SplitWithSizes",
+    complex=OWN,
+    view=True,
+    outputs=0,
+    x=lambda g, sizes, dim: _joined(g, sizes, dim),
+)
 def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
@@ -263,7 +271,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     return stack([zeros if each is None else each for each in g], dim)
 
 
-_unbind = op_of(kernels.unbind, name="Unbind", view=True, outputs=0, x=_unbind_x)
+_unbind = op_of(kernels.unbind, complex=OWN, name="Unbind", view=True, outputs=0, x=_unbind_x)
 
 
 @public(method=True)
@@ -302,11 +310,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, complex=OWN, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(kernels.stacked, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+@op(kernels.stacked, complex=OWN, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
 
 
@@ -437,7 +445,7 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(kernels.block_diag, name="BlockDiag", many="xs", xs=_block_diag_xs)
+_block_diag = op_of(kernels.block_diag, complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

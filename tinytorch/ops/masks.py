@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -23,6 +24,7 @@ from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
 _masked_fill = writing(
+    complex=OWN,
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=kernels.wide_copy,
@@ -63,6 +65,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 @public(method=True, out="index_select")
 @op(
     kernels.masked_select,
+    complex=OWN,
     data_dependent=True,
     refuses=unless_empty("masked_select"),
     x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask),
@@ -83,6 +86,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 _unmasked = op_of(
     kernels.unmasked,
+    complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
     mask=None,
@@ -93,8 +97,9 @@ def _masked_source_x(g: Tensor, x_shape: tuple[int, ...], mask: Tensor) -> Tenso
     return _masked_scatter[0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), mask, g)
 
 
-_masked_source = op_of(kernels.masked_source, name="MaskedScatterBackward", x=_masked_source_x, mask=None)
+_masked_source = op_of(kernels.masked_source, complex=OWN, name="MaskedScatterBackward", x=_masked_source_x, mask=None)
 _masked_scatter = writing(
+    complex=OWN,
     refuses="masked_scatter",
     names=("MaskedScatterBackward0",),
     prepare=kernels.wide_copy,
@@ -121,6 +126,7 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
+    complex=OWN,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),
     y=lambda g, condition: _where(condition, 0.0, g),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.mode import traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -325,8 +326,57 @@ members({
 })  # fmt: skip
 
 
-def _of_one_layout(name: str) -> Any:
-    return _raises(NotImplementedError, f"tinytorch has strided tensors only: {name}()", "there is one layout.")
+def _not_a_layout(name: str) -> Any:
+    message = f"{name}(): tinytorch has the layouts strided, sparse_coo and sparse_csr"
+    return _raises(NotImplementedError, message, "tinytorch does not have the layout.")
+
+
+def to_sparse(
+    self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
+) -> Tensor:
+    """Return the tensor in a sparse layout: its entries are the elements that are not 0.
+
+    Args:
+        sparse_dim: the number of sparse dimensions, the first ones; by default all.
+        layout: `torch.sparse_coo` (the default) or `torch.sparse_csr`.
+        blocksize, dense_dim: not supported (NotImplementedError).
+
+    Raises:
+        NotImplementedError: another layout.
+
+    Example:
+        >>> torch.tensor([0.0, 3.0]).to_sparse()
+        tensor(indices=tensor([[1]]),
+               values=tensor([3.]),
+               size=(2,), nnz=1, layout=torch.sparse_coo)
+    """
+    if blocksize is not None or dense_dim:
+        raise NotImplementedError("to_sparse: blocksize and dense_dim are not supported")
+    made: Tensor = supplied("sparsified")(self, sparse_dim, layout=layout)
+    return made
+
+
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """Return the tensor in the layout `torch.sparse_coo`; see `to_sparse`."""
+    return to_sparse(self)
+
+
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """Return a matrix in the layout `torch.sparse_csr`; see `to_sparse`."""
+    made: Tensor = supplied("sparsified_as_csr")(self, dense_dim)
+    return made
+
+
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements at the entries of a sparse tensor, as a sparse tensor.
+
+    Example:
+        >>> mask = torch.tensor([0.0, 3.0]).to_sparse()
+        >>> torch.tensor([5.0, 7.0]).sparse_mask(mask).values()
+        tensor([7.])
+    """
+    made: Tensor = supplied("of_sparse")("sparse_mask", (self, mask), {})
+    return made
 
 
 def _of_other_layouts(name: str) -> Any:
@@ -334,15 +384,14 @@ def _of_other_layouts(name: str) -> Any:
     return _raises(NotImplementedError, message, "PyTorch has it for other tensors than strided ones only.")
 
 
-members({name: _of_one_layout(name) for name in ("to_sparse", "to_mkldnn")})
-members(
-    {f"to_sparse_{kind}": _of_one_layout(f"to_sparse_{kind}") for kind in ("bsc", "bsr", "coo", "csc", "csr")}, False
-)
+members({"to_sparse": to_sparse, "sparse_mask": sparse_mask, "to_mkldnn": _not_a_layout("to_mkldnn")})
+members({"to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr}, listed=False)
+members({f"to_sparse_{kind}": _not_a_layout(f"to_sparse_{kind}") for kind in ("bsc", "bsr", "csc")}, listed=False)
 members({
     name: _of_other_layouts(name)
     for name in (
         "_indices", "_nnz", "_values", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
-        "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "sparse_mask", "sparse_resize_",
+        "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "sparse_resize_",
         "sparse_resize_and_clear_",
     )
 })  # fmt: skip

@@ -6,7 +6,9 @@ from typing import Any
 
 from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
+from tinytorch.core.layout import NoArray
 from tinytorch.core.op import in_place, operator_of
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
@@ -39,7 +41,11 @@ def _comparison(op: Any) -> Any:
     """Return a comparison operator: NotImplemented for an operand that is neither a number nor array-like."""
 
     def compare(self: Any, other: Any) -> Any:
-        if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype") or hasattr(other, "__torch_function__"):
+        if (
+            isinstance(other, (Tensor, int, float, complex))
+            or hasattr(other, "dtype")
+            or hasattr(other, "__torch_function__")
+        ):
             try:
                 return op(self, other)
             except TypeError:
@@ -97,8 +103,11 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
         >>> torch.tensor([1.0, 2.0]).sub_(1)
         tensor([0., 1.])
     """
-    _check_read(self, other)
-    refuse_booleans(self, other)
+    try:
+        _check_read(self, other)
+        refuse_booleans(self, other)
+    except NoArray as error:
+        return supplied("of_sparse")("sub_", (self, other, alpha), {}, error)
     if (type(alpha) is not int or alpha != 1) and _in_half(self, other):
         return _sub_scaled(self, *arithmetic.factor("sub_", self, other, alpha))
     return _sub(self, arithmetic.scaled("sub_", self, other, alpha))

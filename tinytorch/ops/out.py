@@ -140,6 +140,7 @@ def _like(text: str, overlap: int = PARTS, strict: bool = False, copied: bool = 
 RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
+    "complex": _like("Expected object of scalar type {have} but got scalar type {want} for argument 'out'"),
     "clamp": Rule(_FOUND, of_several=_castable),
     "nan_to_num": _like("nan_to_num: dtype of out: {want} should be same as input: {have}"),
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),

@@ -11,6 +11,7 @@ in `torch.random` are exported by `tinytorch/random.py`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from tinytorch.core.inplace import record_write
 from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.core.view import check_write
+from tinytorch.core.view import check_recorded, check_write
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
@@ -34,6 +35,7 @@ from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
+from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.register import public
 
@@ -370,6 +372,9 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """
     low, high = _bounds("uniform_", args, bounds, (0.0, 1.0))
     low, high = _real("uniform_", "from", 1, low), _real("uniform_", "to", 2, high)
+    if x._array.dtype.kind == "c":
+        uniform_(_parts(x), low, high, generator=generator)
+        return x
     check_floating("check_uniform_bounds", x._array)
     limit = limits_of(x.dtype)[1]
     for name, value in (("from", low), ("to", high)):
@@ -383,6 +388,15 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
             f"found to={high:g} and from={low:g} which result in to-from to exceed the limit"
         )
     return _fill(_UNIFORM, x, kernels.uniform, _source("uniform_", generator), low, high)
+
+
+def _parts(x: Tensor) -> Tensor:
+    """Return the real and imaginary parts of a complex tensor, to be written in place."""
+    if local.state.grad and x.requires_grad:
+        check_recorded(x)
+        raise NotImplementedError("random numbers are not written to a complex tensor that requires grad")
+    parts: Tensor = view_as_real(x.detach())
+    return parts
 
 
 def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -413,6 +427,9 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
     mean, std = _real("normal_", "mean", 1, mean), _real("normal_", "std", 2, std)
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if x._array.dtype.kind == "c":  # (each part has half of the variance)
+        normal_(_parts(x), mean, std / math.sqrt(2), generator=generator)
+        return x
     if x._array.size:
         check_floating("normal_kernel_cpu", x._array)
     return _fill(_NORMAL, x, kernels.normal, _source("normal_", generator), mean, std)
@@ -769,6 +786,8 @@ def rand(
                 [0.1320, 0.3074, 0.6341]])
     """
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
+    if made._array.dtype.kind == "c":
+        return _requiring(uniform_(made, generator=generator), requires_grad, out)
     check_floating("check_uniform_bounds", made._array)
     _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
     return _requiring(made, requires_grad, out)
@@ -795,6 +814,8 @@ def randn(
         tensor([ 1.5410, -0.2934, -2.1788])
     """
     made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
+    if made._array.dtype.kind == "c":
+        return _requiring(normal_(made, generator=generator), requires_grad, out)
     if made._array.size:
         check_floating("normal_kernel_cpu", made._array)
     _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
@@ -25,7 +26,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, name="Repeat", x=_repeat_x)
+_repeat = op_of(kernels.repeat, complex=OWN, name="Repeat", x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -123,7 +124,7 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(kernels.flip, name="Flip", refuses=_refused_flip, x=lambda g, dims: _flip(g, dims))
+_flip = op_of(kernels.flip, name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
 
 
 @public(method=True)
@@ -173,7 +174,12 @@ def flipud(input: Tensor) -> Tensor:
     return _flip(input, (0,))
 
 
-_roll = op_of(kernels.roll, name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
+_roll = op_of(
+    kernels.roll,
+    complex=OWN,
+    name="Roll",
+    x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
+)
 
 
 @public(method=True)
@@ -209,7 +215,9 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
     return _refused_flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
 
 
-_rot90 = op_of(kernels.rot90, name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
+_rot90 = op_of(
+    kernels.rot90, complex=OWN, name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims)
+)
 
 
 @public(method=True)
@@ -241,7 +249,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(kernels.tril, refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
+@op(kernels.tril, complex=OWN, refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
@@ -259,7 +267,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(kernels.triu, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
+@op(kernels.triu, complex=OWN, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
@@ -273,7 +281,12 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     """
 
 
-@op(kernels.constant_pad, name="ConstantPadNd", x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0))
+@op(
+    kernels.constant_pad,
+    complex=OWN,
+    name="ConstantPadNd",
+    x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),
+)
 def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     """Return `x` padded with `value`.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import HOLOMORPHIC, OWN, refuse, refused
 from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
@@ -50,11 +51,11 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")(kernels.spread)
+spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
 
 
 @public(method=True, out="typed")
-@op(kernels.sum_over, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(kernels.sum_over, complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -78,6 +79,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
+    complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
 )
@@ -127,6 +129,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     """
     check_tensor(input, "nanmean")
     if not input.dtype.is_floating_point:
+        refuse("nanmean", input)
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.tensor_name}"
         )
@@ -140,7 +143,11 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 _sum_to_size = renamed(
-    op_of(kernels.sum_to_size, x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size))),
+    op_of(
+        kernels.sum_to_size,
+        complex=OWN,
+        x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
+    ),
     "SumBackward1",
 )
 
@@ -191,7 +198,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
-_prod = op_of(kernels.prod, overload=("dim", "ProdBackward1"), x=_prod_x)
+_prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
 @public(method=True, out="typed", autocast="float32")
@@ -231,7 +238,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumsum, x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, complex=OWN, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -247,11 +254,11 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_sums_from = op_of(kernels.sums_from, name="Flip", x=lambda g, dim: cumsum(g, dim))
+_sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumprod, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
@@ -264,7 +271,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_shift = op_of(kernels.shift, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
+_shift = op_of(kernels.shift, complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -286,6 +293,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
+    complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
 )
@@ -653,6 +661,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     elif correction is None:
         correction = 1
     if not input.dtype.is_floating_point:
+        refuse(name, input)
         raise RuntimeError("std and var only support floating point and complex dtypes")
     axes = kernels.axes_of(dim, input._array.ndim, name)
     degrees = kernels.count_of(input._array.shape, axes) - correction
@@ -778,6 +787,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     """
     check_tensor(input, "linalg.vector_norm")
     if not input.dtype.is_floating_point:
+        refuse("linalg.vector_norm", input)
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input.dtype.tensor_name}"
         )
@@ -789,6 +799,8 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     """Return `input` converted to `dtype`, the dtype argument of a norm, which must not be narrower."""
+    if dtype.is_complex:
+        raise refused(name, dtype.numpy)
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}")
     if dtypes.promote_types(input.dtype, dtype) is not dtype:
@@ -823,7 +835,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.any_over, x=None)
+@op(kernels.any_over, complex=OWN, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
@@ -837,7 +849,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.all_over, x=None)
+@op(kernels.all_over, complex=OWN, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
@@ -851,7 +863,7 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
-@op(kernels.count_nonzero, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
+@op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 

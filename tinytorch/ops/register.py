@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, Op
+from tinytorch.core.layout import NoArray
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
@@ -174,7 +176,12 @@ class Function(Builtin):
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Retry a failed call with `__torch_function__` active if an argument overrides it; else raise `error`."""
+        """Retry a failed call with `__torch_function__` active if an argument overrides it; else raise `error`.
+
+        A call with sparse tensors goes to the function's rule for them.
+        """
+        if isinstance(error, NoArray):
+            return supplied("of_sparse")(self.name, args, kwargs, error)
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
         if isinstance(error, AttributeError):
@@ -263,7 +270,7 @@ def _call(function: Function) -> Any:
                 return function.run(raw, args, kwargs)
             return raw(*args)
         except Exception as error:
-            if overrides.active:
+            if overrides.active and not isinstance(error, NoArray):
                 raise
             return function.failed(error, args, kwargs)
 
@@ -289,7 +296,7 @@ def _of_operands(function: Function) -> Any:
                 return raw(x, y)
             return function.called(_given(x, y, *more), kwargs)
         except TypeError as error:
-            if overrides.active:
+            if overrides.active and not isinstance(error, NoArray):
                 raise
             return function.failed(error, _given(x, y, *more), kwargs)
 

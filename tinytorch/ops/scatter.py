@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local
 from tinytorch.core.op import in_place, op
@@ -32,6 +33,7 @@ from tinytorch.ops.writing import writing
 @public(method=True, out="gather")
 @op(
     kernels.gather,
+    complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
     index=None,
@@ -58,7 +60,9 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """
 
 
-_scattered = op_of(scattered, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None)
+_scattered = op_of(
+    scattered, complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
+)
 
 
 def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]) -> Tensor:
@@ -75,6 +79,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
+    complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
@@ -84,6 +89,7 @@ _scatter = writing(
 
 
 _scatter_add = writing(
+    complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterAddBackward0",),
     x=lambda g: g,

@@ -73,7 +73,7 @@ def arange(
     if kind is None:
         whole = all(isinstance(each, int) for each in (start, end, step))
         kind = dtypes.int64 if whole else dtypes.get_default_dtype()
-    if kind in dtypes.LACKING:
+    if kind in dtypes.LACKING or kind.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.tensor_name}'")
     count = _count(start, end, step, kind)
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
@@ -258,7 +258,7 @@ def _spaced(
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
-    if made.dtype in dtypes.LACKING and steps > 1:
+    if made.dtype.is_complex or (made.dtype in dtypes.LACKING and steps > 1):
         raise refused(f"{name}_cpu", made._array)
     return made
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.mode import traced_as
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
@@ -24,7 +26,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -82,9 +84,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_reshape_alias = op(name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(kernels.unsafe_view, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
+_unsafe_view = op_of(kernels.unsafe_view, complex=OWN, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
@@ -203,7 +205,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    op_of(kernel, name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
     for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
 )
 renamed(_squeeze_dim, "SqueezeBackward1")
@@ -232,7 +234,9 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _squeeze_dim(input, dim)
 
 
-_unsqueeze = op_of(kernels.unsqueeze, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
+_unsqueeze = op_of(
+    kernels.unsqueeze, complex=OWN, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim)
+)
 
 
 @public(method=True)
@@ -256,8 +260,10 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # Views: another order of dimensions ---------------------------------------------------------------
 
 
-_transpose = op_of(kernels.transpose, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
-_t = op_of(kernels.t, name="T", view=True, x=lambda g: _t(g))
+_transpose = op_of(
+    kernels.transpose, complex=OWN, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1)
+)
+_t = op_of(kernels.t, complex=OWN, name="T", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -305,7 +311,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op_of(kernels.permute, name="Permute", view=True, x=_permute_back)
+_permute = op_of(kernels.permute, complex=OWN, name="Permute", view=True, x=_permute_back)
 
 
 @public(method=True)
@@ -371,7 +377,7 @@ def adjoint(input: Tensor) -> Tensor:
                 [2, 4]])
     """
     check_tensor(input, "adjoint")
-    return _transposed_matrices(input, "mH")
+    return _conjugate(_transposed_matrices(input, "adjoint()"))
 
 
 def _transposed_matrices(input: Tensor, name: str) -> Tensor:
@@ -409,7 +415,7 @@ def _reversed_dims(input: Tensor) -> Tensor:
 
 
 def _matrix_adjoint(input: Tensor) -> Tensor:
-    """The (conjugate) transpose of a matrix, as a view.
+    """The (conjugate) transpose of a matrix; of real numbers a view.
 
     Example:
         >>> torch.tensor([[1, 2], [3, 4]]).H
@@ -419,11 +425,16 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
     ndim = input._array.ndim
     if ndim == 0:
         warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, once=True)
-        return input
+        return _conjugate(input)
     if ndim != 2:
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}")
-    return _transpose(input, 0, 1)
+    return _conjugate(_transpose(input, 0, 1))
+
+
+def _conjugate(input: Tensor) -> Tensor:
+    made: Tensor = supplied("conjugate")(input) if input._array.dtype.kind == "c" else input
+    return made
 
 
 def _mT(input: Tensor) -> Tensor:
@@ -437,42 +448,45 @@ def _mT(input: Tensor) -> Tensor:
 
 
 def _mH(input: Tensor) -> Tensor:
-    """The (conjugate) transpose of each matrix of a batch, as a view.
+    """The (conjugate) transpose of each matrix of a batch; of real numbers a view.
 
     Example:
         >>> torch.zeros(5, 2, 3).mH.shape
         torch.Size([5, 3, 2])
     """
-    return _transposed_matrices(input, "mH")
+    return _conjugate(_transposed_matrices(input, "mH"))
 
 
 @public()
 def real(input: Tensor) -> Tensor:
-    """Return `input`: complex dtypes are not supported.
+    """Return the real part of complex numbers, as a view; `input` itself if it is real.
 
     Example:
-        >>> x = torch.tensor([1.0, 2.0])
-        >>> torch.real(x) is x
-        True
+        >>> torch.real(torch.tensor([1 + 2j, 3 - 1j]))
+        tensor([1., 3.])
     """
-    return input
+    part: Tensor = supplied("real_part")(input) if input._array.dtype.kind == "c" else input
+    return part
 
 
 def _imag(input: Tensor) -> Tensor:
-    """Raise RuntimeError: complex dtypes are not supported."""
-    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    """The imaginary part of complex numbers, as a view; RuntimeError for real numbers."""
+    if input._array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    part: Tensor = supplied("imaginary_part")(input)
+    return part
 
 
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(kernels.embed, name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
 
 
 def _by_key(name: str) -> Any:
-    made = op(name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made = op(name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -480,7 +494,7 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, name="Alias", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, complex=OWN, name="Alias", view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -551,7 +565,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(kernels.expand, complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")
@@ -600,14 +614,20 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, name="Diagonal", view=True,
+    kernels.diagonal, name="Diagonal", complex=OWN, view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
-    kernels.embed_diagonal, name="DiagEmbed", x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2)
+    kernels.embed_diagonal,
+    name="DiagEmbed",
+    complex=OWN,
+    x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
 )
 _diagonal_copy = op_of(
-    kernels.diagonal_copy, name="Diagonal", x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1)
+    kernels.diagonal_copy,
+    name="Diagonal",
+    complex=OWN,
+    x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
 )
 renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
@@ -697,10 +717,15 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, name="Unfold", view=True,
+    kernels.unfold, name="Unfold", complex=OWN, view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
-_fold = op_of(kernels.fold, name="UnfoldBackward", x=lambda g, dimension, size, step: _unfold(g, dimension, size, step))
+_fold = op_of(
+    kernels.fold,
+    name="UnfoldBackward",
+    complex=OWN,
+    x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),
+)
 
 
 @public("", method="unfold")
@@ -748,9 +773,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 # Copies in new memory ----------------------------------------------------------------------------
 
 
-_clone = pointwise("clone", kernels.clone, x=lambda g: g)
-_contiguous = pointwise("contiguous", kernels.contiguous, x=lambda g: g, node_name="Clone")
-_clone_in = op_of(kernels.clone_in, name="Clone", x=lambda g: g)  # not pointwise: it depends on the whole shape
+_clone = pointwise("clone", kernels.clone, complex=OWN, x=lambda g: g)
+_contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, x=lambda g: g, node_name="Clone")
+_clone_in = op_of(
+    kernels.clone_in, name="Clone", complex=OWN, x=lambda g: g
+)  # not pointwise: it depends on the whole shape
 _FORMATS: dict[str, Any] = {
     "None": _clone,
     "torch.preserve_format": _clone,
@@ -944,14 +971,14 @@ def is_floating_point(input: Tensor) -> bool:
 
 @public(method=True)
 def is_complex(input: Tensor) -> bool:
-    """Return False: complex dtypes are not supported.
+    """Return whether the dtype is complex.
 
     Example:
-        >>> torch.is_complex(torch.ones(2))
-        False
+        >>> torch.is_complex(torch.ones(2)), torch.is_complex(torch.tensor(1j))
+        (False, True)
     """
     check_tensor(input, "is_complex")
-    return False
+    return input.dtype.is_complex
 
 
 @public(method=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import sort as kernels
@@ -226,6 +227,7 @@ def searchsorted(
         tensor([1, 3])
     """
     check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
+    refuse("searchsorted", sorted_sequence, input)
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:

@@ -10,10 +10,11 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import in_place
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import bessel, dtypes, gamma, limits, polynomials
@@ -23,7 +24,7 @@ from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types, transcendental
 from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
-from tinytorch.ops.arithmetic import sgn, zero_gradient
+from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
 
@@ -700,12 +701,18 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
     return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 
 
-# Functions of complex numbers, applied to real numbers --------------------------------------------
+# Angles of complex numbers ------------------------------------------------------------------------
+
+
+def _angle_x(g: Tensor, x: Tensor) -> Tensor:
+    if x._array.dtype.kind != "c":
+        return zero_gradient(g)
+    return (g * sgn(x) / abs(x) * 1j).masked_fill(x == 0, 0)
+
 
 angle = pointwise(
-    "angle", steps.angle, floating=True,
-    x=lambda g: zero_gradient(g),
-    doc="""Return the angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN.
+    "angle", steps.angle, floating=True, complex=OWN, x=_angle_x,
+    doc="""Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
 
     Example:
         >>> torch.angle(torch.tensor([1.0, -1.0]))
@@ -713,77 +720,6 @@ angle = pointwise(
     """,
     method=True, out="promoted",
 )  # fmt: skip
-
-
-def _itself(name: str, what: str) -> Callable[[Tensor], Tensor]:
-    def itself(input: Tensor) -> Tensor:
-        check_tensor(input, name)
-        return input
-
-    itself.__name__ = itself.__qualname__ = name
-    itself.__doc__ = f"""Return `input` itself: {what}.
-
-    Example:
-        >>> x = torch.tensor([1.0, -2.0])
-        >>> torch.{name}(x) is x
-        True
-    """
-    return itself
-
-
-conj = public("conj", method=True)(_itself("conj", "the complex conjugate of real numbers"))
-conj_physical = public("conj_physical", method=True, out="same")(
-    _itself("conj_physical", "the complex conjugate of real numbers")
-)
-resolve_conj = public("resolve_conj", method=True)(_itself("resolve_conj", "no conjugation waits to be done"))
-resolve_neg = public("resolve_neg", method=True)(_itself("resolve_neg", "no negation waits to be done"))
-
-
-@public(method=True)
-def conj_physical_(input: Tensor) -> Tensor:
-    """Return `input` itself: the complex conjugate of a real number is the number.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.conj_physical_()
-        >>> x
-        tensor([1., 4.])
-    """
-    return input
-
-
-@public()
-def imag(input: Tensor) -> NoReturn:
-    """Raise PyTorch's error: real numbers have no imaginary part.
-
-    Raises:
-        RuntimeError: always, since complex numbers are not supported.
-    """
-    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-
-
-@public(method=True)
-def is_conj(input: Tensor) -> builtins.bool:
-    """Return False: complex numbers are not supported.
-
-    Example:
-        >>> torch.is_conj(torch.tensor([1.0]))
-        False
-    """
-    check_tensor(input, "is_conj")
-    return False
-
-
-@public(method=True)
-def is_neg(input: Tensor) -> builtins.bool:
-    """Return False: tensors have no lazy negation bit.
-
-    Example:
-        >>> torch.is_neg(torch.tensor([-1.0]))
-        False
-    """
-    check_tensor(input, "is_neg")
-    return False
 
 
 # Orthogonal polynomials ---------------------------------------------------------------------------

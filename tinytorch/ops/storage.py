@@ -569,7 +569,8 @@ def _named(kind: dtypes.dtype) -> Any:
 for _kind, _names in (
     (dtypes.bfloat16, "bfloat16"), (dtypes.bool, "bool"), (dtypes.uint8, "byte"), (dtypes.int8, "char"),
     (dtypes.float64, "double"), (dtypes.float32, "float"), (dtypes.float16, "half"), (dtypes.int32, "int"),
-    (dtypes.int64, "long"), (dtypes.int16, "short"),
+    (dtypes.int64, "long"), (dtypes.int16, "short"), (dtypes.complex128, "complex_double"),
+    (dtypes.complex64, "complex_float"),
 ):  # fmt: skip
 
     def _convert(self: Any, kind: dtypes.dtype = _kind) -> TypedStorage:
@@ -584,11 +585,12 @@ ByteStorage, CharStorage = _named(dtypes.uint8), _named(dtypes.int8)
 DoubleStorage, FloatStorage = _named(dtypes.float64), _named(dtypes.float32)
 HalfStorage, IntStorage = _named(dtypes.float16), _named(dtypes.int32)
 LongStorage, ShortStorage = _named(dtypes.int64), _named(dtypes.int16)
+ComplexDoubleStorage, ComplexFloatStorage = _named(dtypes.complex128), _named(dtypes.complex64)
 _BY_DTYPE = {
     each.dtype: each
     for each in (
-        BFloat16Storage, BoolStorage, ByteStorage, CharStorage, DoubleStorage, FloatStorage, HalfStorage, IntStorage,
-        LongStorage, ShortStorage,
+        BFloat16Storage, BoolStorage, ByteStorage, CharStorage, ComplexDoubleStorage, ComplexFloatStorage,
+        DoubleStorage, FloatStorage, HalfStorage, IntStorage, LongStorage, ShortStorage,
     )
 }  # fmt: skip
 

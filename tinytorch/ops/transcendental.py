@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, special
 from tinytorch.kernels import transcendental as kernels
@@ -38,10 +40,18 @@ def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
 
 def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
     if isinstance(x, Tensor):
-        return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
+        if out._array.dtype.kind == "c":
+            x = x.to(out.dtype)
+        return g * (out * log(x)).masked_fill((x == 0) & (_real(y) >= 0), 0)
     if x == 0:
-        return g * (out * -math.inf).masked_fill(y >= 0, 0)
+        return g * (out * -math.inf).masked_fill(_real(y) >= 0, 0)
+    if out._array.dtype.kind == "c":
+        return g * (out * cmath.log(x))
     return g * (out * (math.nan if x < 0 else math.log(x)))
+
+
+def _real(y: Any) -> Any:
+    return y.real if isinstance(y, (Tensor, builtins.complex)) else y
 
 
 def _refused_power(base: Any, exponent: Any) -> str | None:
@@ -52,7 +62,10 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 
 # PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
-    renamed(pointwise("pow", kernels.power, refuses=_refused_power, x=_pow_x, y=_pow_y), f"PowBackward{k}")
+    renamed(
+        pointwise("pow", kernels.power, refuses=_refused_power, complex=HOLOMORPHIC, x=_pow_x, y=_pow_y),
+        f"PowBackward{k}",
+    )
     for k in range(3)
 )
 
@@ -72,7 +85,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if kind is builtins.int:
         if exponent < 0:
             check_exponent(input, exponent)
-    elif kind is builtins.float:
+    elif kind is builtins.float or kind is builtins.complex:
         pass
     elif isinstance(exponent, Tensor):
         return (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
@@ -88,7 +101,7 @@ pow.op = _raised.op  # type: ignore[attr-defined]  # (`in_place` and `out=` look
 
 def check_exponent(base: Any, exponent: Any) -> None:
     """Raise PyTorch's error if an integer tensor is raised to a negative number."""
-    if exponent < 0 and isinstance(base, Tensor) and not base.dtype.is_floating_point:
+    if exponent < 0 and isinstance(base, Tensor) and base.dtype.category < dtypes.FLOATING:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
@@ -105,6 +118,12 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise no_such_call("float_power", (input, exponent), _POWERS)
+    if any(
+        each.dtype.is_complex if isinstance(each, Tensor) else isinstance(each, builtins.complex)
+        for each in (input, exponent)
+    ):
+        base = input.cdouble() if isinstance(input, Tensor) else builtins.complex(input)
+        return pow(base, exponent.cdouble() if isinstance(exponent, Tensor) else exponent)
     base = input.double() if isinstance(input, Tensor) else builtins.float(input)
     return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
 
@@ -112,6 +131,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @elementwise(
     kernels.square,
     x=lambda g, x: g * (2 * x),
+    complex=HOLOMORPHIC,
     node_name="Pow",
     refuses="pow",
     method=True,
@@ -127,7 +147,7 @@ def square(x: Any) -> Any:
     """
 
 
-@elementwise(np.sqrt, x=lambda g, out: g / (2 * out), **_OF_FLOATS)
+@elementwise(np.sqrt, x=lambda g, out: g / (2 * out), complex=HOLOMORPHIC, **_OF_FLOATS)
 def sqrt(x: Any) -> Any:
     """Return the square root; NaN for negative numbers.
 
@@ -137,7 +157,7 @@ def sqrt(x: Any) -> Any:
     """
 
 
-@elementwise(kernels.rsqrt, x=lambda g, out: -0.5 * g * pow(out, 3), **_OF_FLOATS)
+@elementwise(kernels.rsqrt, x=lambda g, out: -0.5 * g * pow(out, 3), complex=HOLOMORPHIC, **_OF_FLOATS)
 def rsqrt(x: Any) -> Any:
     """Return `1 / sqrt(x)`.
 
@@ -147,7 +167,7 @@ def rsqrt(x: Any) -> Any:
     """
 
 
-@elementwise(np.reciprocal, x=lambda g, out: -g * out * out, **_OF_FLOATS)
+@elementwise(np.reciprocal, x=lambda g, out: -g * out * out, complex=HOLOMORPHIC, **_OF_FLOATS)
 def reciprocal(x: Any) -> Any:
     """Return `1 / x`.
 
@@ -160,7 +180,7 @@ def reciprocal(x: Any) -> Any:
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-@elementwise(np.exp, x=lambda g, out: g * out, **_OF_FLOATS)
+@elementwise(np.exp, x=lambda g, out: g * out, complex=HOLOMORPHIC, **_OF_FLOATS)
 def exp(x: Any) -> Any:
     """Return `e ** x`.
 
@@ -170,7 +190,7 @@ def exp(x: Any) -> Any:
     """
 
 
-@elementwise(np.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", **_OF_FLOATS)
+@elementwise(np.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", complex=HOLOMORPHIC, **_OF_FLOATS)
 def exp2(x: Any) -> Any:
     """Return `2 ** x`.
 
@@ -180,7 +200,7 @@ def exp2(x: Any) -> Any:
     """
 
 
-@elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", **_OF_FLOATS)
+@elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", complex=HOLOMORPHIC, **_OF_FLOATS)
 def expm1(x: Any) -> Any:
     """Return `exp(x) - 1`, accurate also for small x.
 
@@ -190,7 +210,7 @@ def expm1(x: Any) -> Any:
     """
 
 
-@elementwise(np.log, x=lambda g, x: g / x, **_OF_FLOATS)
+@elementwise(np.log, x=lambda g, x: g / x, complex=HOLOMORPHIC, **_OF_FLOATS)
 def log(x: Any) -> Any:
     """Return the natural logarithm: minus infinity for 0, NaN for negative numbers.
 
@@ -200,7 +220,7 @@ def log(x: Any) -> Any:
     """
 
 
-@elementwise(np.log2, x=lambda g, x: g / (x * math.log(2)), **_OF_FLOATS)
+@elementwise(np.log2, x=lambda g, x: g / (x * math.log(2)), complex=HOLOMORPHIC, **_OF_FLOATS)
 def log2(x: Any) -> Any:
     """Return the logarithm to base 2.
 
@@ -210,7 +230,7 @@ def log2(x: Any) -> Any:
     """
 
 
-@elementwise(special.log10, x=lambda g, x: g / (x * math.log(10)), **_OF_FLOATS)
+@elementwise(special.log10, x=lambda g, x: g / (x * math.log(10)), complex=HOLOMORPHIC, **_OF_FLOATS)
 def log10(x: Any) -> Any:
     """Return the logarithm to base 10.
 
@@ -220,7 +240,9 @@ def log10(x: Any) -> Any:
     """
 
 
-@elementwise(np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", **_OF_FLOATS)
+@elementwise(
+    np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", complex=HOLOMORPHIC, **_OF_FLOATS
+)
 def log1p(x: Any) -> Any:
     """Return `log(1 + x)`, accurate also for small x.
 
@@ -284,7 +306,7 @@ def erfc(x: Any) -> Any:
 # Trigonometry -------------------------------------------------------------------------------------
 
 
-@elementwise(np.sin, x=lambda g, x: g * cos(x), **_OF_FLOATS)
+@elementwise(np.sin, x=lambda g, x: g * cos(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def sin(x: Any) -> Any:
     """Return the sine of an angle in radians.
 
@@ -294,7 +316,7 @@ def sin(x: Any) -> Any:
     """
 
 
-@elementwise(np.cos, x=lambda g, x: g * -sin(x), **_OF_FLOATS)
+@elementwise(np.cos, x=lambda g, x: g * -sin(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def cos(x: Any) -> Any:
     """Return the cosine of an angle in radians.
 
@@ -304,7 +326,7 @@ def cos(x: Any) -> Any:
     """
 
 
-@elementwise(np.tan, x=lambda g, out: g * (1 + out * out), **_OF_FLOATS)
+@elementwise(np.tan, x=lambda g, out: g * (1 + out * out), complex=HOLOMORPHIC, **_OF_FLOATS)
 def tan(x: Any) -> Any:
     """Return the tangent of an angle in radians.
 
@@ -314,7 +336,7 @@ def tan(x: Any) -> Any:
     """
 
 
-@elementwise(np.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", **_OF_FLOATS)
+@elementwise(np.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
 def asin(x: Any) -> Any:
     """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
 
@@ -324,7 +346,7 @@ def asin(x: Any) -> Any:
     """
 
 
-@elementwise(np.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", **_OF_FLOATS)
+@elementwise(np.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
 def acos(x: Any) -> Any:
     """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
 
@@ -334,7 +356,7 @@ def acos(x: Any) -> Any:
     """
 
 
-@elementwise(np.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", **_OF_FLOATS)
+@elementwise(np.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", complex=HOLOMORPHIC, **_OF_FLOATS)
 def atan(x: Any) -> Any:
     """Return the inverse tangent, in radians between -pi/2 and pi/2.
 
@@ -344,7 +366,7 @@ def atan(x: Any) -> Any:
     """
 
 
-@elementwise(np.sinh, x=lambda g, x: g * cosh(x), **_OF_FLOATS)
+@elementwise(np.sinh, x=lambda g, x: g * cosh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def sinh(x: Any) -> Any:
     """Return the hyperbolic sine.
 
@@ -354,7 +376,7 @@ def sinh(x: Any) -> Any:
     """
 
 
-@elementwise(np.cosh, x=lambda g, x: g * sinh(x), **_OF_FLOATS)
+@elementwise(np.cosh, x=lambda g, x: g * sinh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def cosh(x: Any) -> Any:
     """Return the hyperbolic cosine.
 
@@ -364,7 +386,7 @@ def cosh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", **_OF_FLOATS)
+@elementwise(np.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def asinh(x: Any) -> Any:
     """Return the inverse of sinh.
 
@@ -384,7 +406,7 @@ def acosh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", **_OF_FLOATS)
+@elementwise(np.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def atanh(x: Any) -> Any:
     """Return the inverse of tanh; NaN outside -1 to 1.
 
@@ -472,13 +494,17 @@ def sinc(x: Any) -> Any:
 # Fused kernels compute these gradients in one pass; as ops they have derivatives of every order.
 
 _tanh_grad = pointwise(
-    "tanh_backward", activation.tanh_slope,
+    "tanh_backward", activation.tanh_slope, complex=HOLOMORPHIC,
     g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg * g, out), node_name="TanhBackward",
 )  # fmt: skip
 
 
 _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itself
-    "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
+    "minus_twice",
+    activation.minus_twice,
+    complex=HOLOMORPHIC,
+    x=lambda g, y: _minus_twice(g, y),
+    y=lambda g, x: _minus_twice(g, x),
 )
 _sigmoid_grad = pointwise(
     "sigmoid_backward", activation.sigmoid_slope,
@@ -491,7 +517,7 @@ _relu_grad = pointwise(
 )  # fmt: skip
 
 
-@elementwise(np.tanh, x=lambda g, out: _tanh_grad(g, out), **_OF_FLOATS)
+@elementwise(np.tanh, x=lambda g, out: _tanh_grad(g, out), complex=HOLOMORPHIC, **_OF_FLOATS)
 def tanh(x: Any) -> Any:
     """Return the hyperbolic tangent.
 

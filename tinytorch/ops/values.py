@@ -111,11 +111,20 @@ def _bool(self: Tensor) -> bool:
 
 def _float(self: Tensor) -> float:
     self._warn_of_a_scalar()
-    return float(self._only())
+    return float(_without_imaginary(self._only(), "double"))
 
 
 def _int(self: Tensor) -> int:
-    return int(self._only())
+    return int(_without_imaginary(self._only(), "int64_t"))
+
+
+def _without_imaginary(value: Any, kind: str) -> Any:
+    """Return a number for Python's `float` or `int`; of a complex one the real part, if it has no other."""
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+        return value.real
+    return value
 
 
 def _complex(self: Tensor) -> complex:

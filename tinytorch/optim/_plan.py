@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinytorch.core.layout import NoArray
 from tinytorch.core.tensor import wrap
 from tinytorch.ops.memory import is_shared
 
@@ -102,8 +103,12 @@ class Pack:
             if flat.tobytes() != expected:
                 return False
 
+        try:
+            gradients = [grad._array for grad in grads]
+        except NoArray:  # one is sparse
+            return False
         np.concatenate(self.arrays, axis=None, out=self.p)
-        np.concatenate([grad._array for grad in grads], axis=None, out=self.g)
+        np.concatenate(gradients, axis=None, out=self.g)
         update(self.p, self.g, self.state, group)
         for array, place in zip(self.arrays, self.places, strict=True):
             array[...] = place

@@ -84,6 +84,21 @@ class Adagrad(Optimizer):
 
     _update = by_kernel(optim.adagrad_update)
 
+    def _update_sparse(self, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if group.get("fused"):
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        g = g.detach().coalesce()
+        state["step"]._array += 1
+        rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
+        if group["maximize"]:
+            rate = -rate
+        at, total = tuple(g._indices()._array), state["sum"]
+        optim.sparse_adagrad_update(p._array, at, g._values()._array, total._array, rate, float(group["eps"]))
+        p._bump()
+        total._bump()
+
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, decay, eps = scalars(group, "lr", "lr_decay", "eps")
         total = state["sum"] = state["sum"] + g * g

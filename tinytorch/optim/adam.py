@@ -99,6 +99,9 @@ class Adam(Optimizer):
 
     _update = by_kernel(optim.adam_update)
 
+    def _update_sparse(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, eps = scalars(group, "lr", "eps")
         beta1, beta2 = scalars({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")

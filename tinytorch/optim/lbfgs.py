@@ -321,9 +321,11 @@ def _cubic_minimum(one: _Point, two: _Point, lower: Any, upper: Any) -> Any:
 
 def _flat_gradient(params: list[Tensor]) -> Any:
     """Return the gradients as one flat array, with zeros for missing ones."""
-    return np.concatenate(
-        [np.zeros_like(p._array).reshape(-1) if p._grad is None else p._grad._array.reshape(-1) for p in params]
-    )
+    gradients = [p._grad.to_dense() if p._grad is not None and p._grad.is_sparse else p._grad for p in params]
+    return np.concatenate([
+        np.zeros_like(p._array).reshape(-1) if g is None else g._array.reshape(-1)
+        for p, g in zip(params, gradients, strict=True)
+    ])  # fmt: skip
 
 
 def _move(params: list[Tensor], d: Any, t: Any) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
+from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
@@ -267,8 +268,11 @@ class Optimizer:
                     continue
                 known = state_of(p)
                 state = known or self._new_state(p, group)
-                update(p._array, grad._array, state, group)
-                p._bump()
+                try:
+                    update(p._array, grad._array, state, group)
+                    p._bump()
+                except NoArray:
+                    self._update_sparse(p, grad, state, group)
                 if state and state is not known:
                     self.state[p] = state
         return loss
@@ -318,6 +322,14 @@ class Optimizer:
             f"{type(self).__name__} has no step: override step(self, closure=None), "
             "or _update(self, p, g, state, group)"
         )
+
+    def _update_sparse(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Update a parameter in place, from a sparse gradient.
+
+        Raises:
+            RuntimeError: the optimizer does not support sparse gradients.
+        """
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
 from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick, scalars
@@ -82,6 +83,23 @@ class SGD(Optimizer):
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
 
     _update = by_kernel(optim.sgd_update)
+
+    def _update_sparse(self, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if group.get("fused"):
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        lr, momentum = float(group["lr"]), float(group["momentum"])
+        with no_grad():
+            g = -g.detach() if group["maximize"] else g.detach()
+            if group["weight_decay"] != 0:
+                g = g.add(p, alpha=group["weight_decay"])  # (raises PyTorch's error)
+            if momentum:
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer = state["momentum_buffer"] = g.clone()
+                else:
+                    buffer.mul_(momentum).add_(g, alpha=1 - group["dampening"])
+                g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+            p.add_(g, alpha=-lr)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, momentum, dampening = scalars(group, "lr", "momentum", "dampening")

@@ -1,4 +1,4 @@
-"""`SparseAdam`: Adam for sparse gradients, which do not exist in tinytorch."""
+"""`SparseAdam`: Adam for sparse gradients, which changes only the rows that have a gradient."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, check_one_element
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, check_one_element, zeros_like
 
 __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients. Its arguments are checked; its step raises PyTorch's error for dense gradients.
+    """Adam for sparse gradients, as of `nn.Embedding(sparse=True)`: changes only the rows that have a gradient.
 
-    All gradients in tinytorch are dense. The arguments are those of `Adam`; `lr` and `eps` are greater than 0.
+    The running averages of the other rows stay as they are, too, which is not what Adam does with gradients of 0. The
+    arguments are those of `Adam`; `lr` and `eps` are greater than 0.
 
     Raises:
         ValueError: an argument is out of its range; and as for `Optimizer`.
-        RuntimeError: by `step`, for every gradient.
+        RuntimeError: by `step`, for a dense gradient.
 
     Example:
-        >>> w = torch.ones(2, requires_grad=True)
-        >>> optimizer = torch.optim.SparseAdam([w])
-        >>> w.sum().backward()
+        >>> table = torch.nn.Embedding.from_pretrained(torch.ones(3, 2), freeze=False, sparse=True)
+        >>> optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.25)
+        >>> table(torch.tensor([1])).sum().backward()
         >>> optimizer.step()
-        Traceback (most recent call last):
-        RuntimeError: SparseAdam does not support dense gradients, please consider Adam instead
+        >>> table.weight.detach()
+        tensor([[1.0000, 1.0000],
+                [0.7500, 0.7500],
+                [1.0000, 1.0000]])
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {"maximize": False}
@@ -45,6 +48,33 @@ class SparseAdam(Optimizer):
         if not eps > 0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         check(betas=betas)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        entries: Any = params if isinstance(params, Tensor) else list(params)  # (of a tensor: an error)
+        listed = [x for each in entries for x in _listed(each)]
+        sparse = [k for k, x in enumerate(listed) if getattr(x, "is_sparse", False)]
+        if sparse:
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        super().__init__(entries, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
     _update = by_kernel(optim.sparse_adam_update)
+
+    def _update_sparse(self, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        g = (-g if group["maximize"] else g).detach().coalesce()
+        state["step"] += 1
+        if not g._nnz():
+            return
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        at, values = tuple(g._indices()._array), g._values()._array
+        optim.lazy_adam_update(p._array, at, values, m._array, v._array, state["step"], group)
+        for each in (p, m, v):
+            each._bump()
+
+
+def _listed(entry: Any) -> list[Any]:
+    """Return the parameters of an entry of `params` as a list."""
+    if not isinstance(entry, dict):
+        return [entry]
+    params = entry["params"] = entry["params"] if isinstance(entry["params"], Tensor) else list(entry["params"])
+    return [params] if isinstance(params, Tensor) else params

@@ -24,6 +24,7 @@ from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
 from tinytorch.serialization.legacy import _write_legacy
 from tinytorch.serialization.storage import Storage, _address
+from tinytorch.sparse.tensors import is_sparse, sparse_parts
 
 DEFAULT_PROTOCOL = 2  # pickle protocol
 
@@ -109,6 +110,7 @@ class _Global:
 
 _REBUILD_TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_UNSIGNED = _Global("torch._utils", "_rebuild_tensor_v3")
+_REBUILD_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
 _REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
@@ -169,6 +171,8 @@ class _Pickler(pickle._Pickler):
                 return rebuild, arguments
             cls = _TENSOR if kind is Tensor else kind
             return _REBUILD_ATTRIBUTES, (rebuild, cls, arguments, obj.__dict__)
+        if is_sparse(obj):
+            return _REBUILD_SPARSE, sparse_parts(obj)
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:

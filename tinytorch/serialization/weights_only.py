@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn, cast
 import numpy as np
 
 from tinytorch.core.device import device
-from tinytorch.core.layout import layout
+from tinytorch.core.layout import layout, sparse_coo, sparse_csr
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta
 from tinytorch.nn.parameter import Parameter
@@ -25,6 +25,7 @@ from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged
 from tinytorch.serialization.safe import _BLOCKED, _safe
 from tinytorch.serialization.storage import _StorageType
+from tinytorch.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
 
 # Functions that files may call -------------------------------------------------------------------
 
@@ -76,6 +77,20 @@ def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any)
     tensor = wrap(meta.empty(tuple(size), dtype.numpy, tuple([step * dtype.itemsize for step in stride])))
     tensor.requires_grad = requires_grad
     return cast(Tensor, tensor)
+
+
+def _rebuild_sparse_tensor(kind: Any, data: Any) -> Any:
+    if type(data) is not tuple or not all(type(part) is Tensor for part in data[: 2 if kind is sparse_coo else 3]):
+        raise pickle.UnpicklingError("a sparse tensor is not described by tensors")
+    if kind is sparse_coo:
+        indices, values, size, *coalesced = data  # (older files do not say whether it is coalesced)
+        known = bool(coalesced and coalesced[0])
+        return sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=True)
+    if kind is sparse_csr:
+        return sparse_csr_tensor(*data)
+    raise NotImplementedError(
+        f"a tensor of the layout {kind} cannot be loaded: tinytorch has sparse_coo and sparse_csr"
+    )
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
@@ -159,6 +174,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta_tensor,
+    "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,

@@ -25,6 +25,7 @@ PRAGMA(GCC target(TARGET))
 #include "rnn.c"
 #include "softmax.c"
 #include "sorting.c"
+#include "sparse.c"
 #include "sums.c"
 
 const Kernel *const KERNELS[] = {
@@ -34,7 +35,8 @@ const Kernel *const KERNELS[] = {
     optim_kernels,      pooling_kernels,
     products_kernels,   rnn_kernels,
     softmax_kernels,    sorting_kernels,
-    sums_kernels,       NULL,
+    sparse_kernels,     sums_kernels,
+    NULL,
 };
 
 #if defined(TARGET) && defined(__clang__)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
@@ -98,7 +99,7 @@ def embedding(
         max_norm: the upper bound of the norms of the rows looked up; larger rows are scaled down first, in place.
         norm_type: the p of the p-norm.
         scale_grad_by_freq: whether to divide the gradient of a row by the number of its occurrences in `input`.
-        sparse: not supported (NotImplementedError).
+        sparse: whether the gradient of `weight` is a sparse tensor, of the rows that were looked up.
 
     Returns:
         A tensor of shape (*, embedding_dim).
@@ -114,8 +115,6 @@ def embedding(
                 [1.0000, 1.5000],
                 [2.0000, 2.5000]])
     """
-    if sparse:
-        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; set sparse=False")
     try:
         dtype = input.dtype
     except AttributeError:
@@ -135,7 +134,7 @@ def embedding(
     if max_norm is not None:
         _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
-    return _embedding.rows_of(weight, input, padding, scale_grad_by_freq)
+    return _embedding.looked_up(weight, input, padding, scale_grad_by_freq, sparse)
 
 
 @public("nn.functional.embedding_bag")
@@ -696,6 +695,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
     if not input.numel():
         return input
+    refuse("avg_pool2d", input)
     squares = input * input
     if autocast.on and input.ndim > 3:  # (PyTorch calls avg_pool3d)
         (squares,) = autocast.raised(squares)

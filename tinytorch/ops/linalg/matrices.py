@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
@@ -488,6 +489,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         raise TypeError("frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType")
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
     if not input.dtype.is_floating_point:
+        refuse("frobenius_norm", input)
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {input.dtype.tensor_name} instead."
         )
@@ -544,6 +546,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
     if not x.dtype.is_floating_point:
+        refuse("dist", x)
         x - y  # raises another error for dtypes without subtraction
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
@@ -784,7 +787,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError("N must be non-negative.")
     ones = (x.unsqueeze(-1) * 0).detach() + 1
-    if not x.dtype.is_floating_point:
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
         ones = ones.long()
     ones = ones.masked_fill(ones != 1, 1)
     if count < 2:
@@ -969,7 +972,7 @@ def cov(
         degrees = 0
     centred = x - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights.to(centred.dtype)
-    return (mm(centred, weighted.t()) / degrees).squeeze()
+    return (mm(centred, weighted.t().conj()) / degrees).squeeze()
 
 
 @public(method=True)

@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import HOLOMORPHIC, OWN
+from tinytorch.core.layout import NoArray
 from tinytorch.core.op import Op, op, pointwise
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, products
@@ -24,13 +27,14 @@ from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import _older_call, mul
+from tinytorch.ops.complex import conj
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
 
 # The families -------------------------------------------------------------------------------------
 
 
-_product = functools.partial(pointwise, linear=True)
+_product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC)
 mm_nt: Any = _product("mm", products.mm_nt, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
 mm_tn: Any = _product("mm", products.mm_tn, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
@@ -109,7 +113,10 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         _arrays("matmul", input, other)
     if autocast.on:
         input, other = autocast.lowered(input, other)
-    a, b = input._array, other._array
+    try:
+        a, b = input._array, other._array
+    except NoArray as error:
+        return supplied("of_sparse")("matmul", (input, other), {}, error)
     m, n = a.ndim, b.ndim
     if m == 2 == n:  # the most common case, inlined
         if a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
@@ -157,7 +164,10 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """
     if autocast.on:
         input, mat2 = autocast.lowered(input, mat2)
-    a, b = _arrays("mm", input, mat2)
+    try:
+        a, b = _arrays("mm", input, mat2)
+    except NoArray as error:
+        return supplied("of_sparse")("mm", (input, mat2), {}, error)
     if a.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if b.ndim != 2:
@@ -218,16 +228,21 @@ _vdot_product: Any = renamed(
 )
 
 
+_conj_dot: Any = renamed(
+    op_of(products.vdot, complex=OWN, x=lambda g, y: conj(g) * y, y=lambda g, x: g * x), "VdotBackward0"
+)
+
+
 @public(method=True, out="dot")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Return the scalar product of two vectors; for real numbers it is `dot`.
+    """Return the scalar product of two vectors, the first one conjugated; for real numbers it is `dot`.
 
     Example:
         >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
     check_dot(*_arrays("vdot", input, other))
-    return _vdot_product(input, other)
+    return (_conj_dot if input._array.dtype.kind == "c" else _vdot_product)(input, other)
 
 
 @public(method=True, out="tensordot")
@@ -280,6 +295,7 @@ def _times(t: Any, factor: Any) -> Any:
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.addmm,
+    complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
@@ -305,6 +321,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 @public(method=True, in_place="function", out="exact")
 @op(
     products.addmv,
+    complex=HOLOMORPHIC,
     refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
@@ -330,6 +347,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.baddbmm,
+    complex=HOLOMORPHIC,
     refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -355,6 +373,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
     products.addbmm,
+    complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -380,6 +399,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 @public(method=True, in_place=True, out="promoted")
 @op(
     products.addr,
+    complex=HOLOMORPHIC,
     refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
@@ -885,5 +905,7 @@ def trace(input: Tensor) -> Tensor:
     return _trace(input)
 
 
-_trace = op_of(products.trace, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
-_diagonal_of = op_of(products.diagonal_matrix, name="TraceBackward", x=lambda g: _trace(g))
+_trace = op_of(
+    products.trace, complex=OWN, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
+)
+_diagonal_of = op_of(products.diagonal_matrix, complex=OWN, name="TraceBackward", x=lambda g: _trace(g))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import refuse
 from tinytorch.core.layout import contiguous_format
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
@@ -73,6 +74,7 @@ def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: 
     dtype = x.dtype
     if dtype.is_floating_point and (low or dtype.itemsize >= 4):
         return
+    refuse(function, x)
     if kernel is not None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.tensor_name}'")
     if not dtype.is_floating_point:
@@ -437,6 +439,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
                 [0.0000, 0.0000]])
     """
     _check_float_matrix("linalg.pinv", input)
+    refuse("linalg.pinv", input)
     if input.ndim < 2 or input.dtype.name not in ("float32", "float64"):
         raise RuntimeError(
             f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
@@ -471,6 +474,7 @@ def matrix_rank(
     if input.ndim < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if input.dtype.name not in ("float32", "float64"):
+        refuse(name, input)
         raise RuntimeError("This function doesn't handle types other than float and double")
     if hermitian:
         check_matrix(name, input, "input")
@@ -548,6 +552,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
             f"{input.dtype.tensor_name} and other's dtype {b.dtype.tensor_name}"
         )
     if input.dtype.name not in ("float32", "float64"):
+        refuse(name, input)
         raise RuntimeError("This function doesn't handle types other than float and double")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")

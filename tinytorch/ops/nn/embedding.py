@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.op import op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes
@@ -43,7 +44,7 @@ def embedding(
         weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
         padding_idx: the row that gets no gradient; -1 for none.
         scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
-        sparse: not supported (NotImplementedError).
+        sparse: whether the gradient of `weight` is a sparse tensor, of the rows that were looked up.
 
     Raises:
         IndexError: an index is out of range.
@@ -54,14 +55,19 @@ def embedding(
         tensor([[2.0000, 2.5000],
                 [2.0000, 2.5000]])
     """
-    if sparse:
-        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
     check_tensor(weight, "embedding", "weight")
     check_tensor(indices, "embedding", "indices", 2)
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
+    return looked_up(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+
+
+def looked_up(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
+    """Return rows of the weight, whose gradient is sparse if so wished, without checks of the arguments."""
+    if not sparse:
+        return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
+    return _rows_of_sparse(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @public()
@@ -147,8 +153,8 @@ def embedding_bag(
         tensor([[2., 4.],
                 [4., 5.]])
     """
-    if sparse:
-        raise NotImplementedError("embedding_bag(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
+    if sparse and mode == 2:
+        raise ValueError("max mode does not support sparse weights")
     check_tensor(weight, "embedding_bag", "weight")
     _check_indices("embedding_bag", indices)
     if not weight.dtype.is_floating_point:
@@ -188,7 +194,7 @@ def embedding_bag(
     if mode == 2:
         out, best = _largest(weight, used, sizes)
         return out, bags, lengths, best
-    found: Tensor = rows_of(weight, wrap(used), -1, scale_grad_by_freq)
+    found = looked_up(weight, wrap(used), -1, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
     if sizes.size and known(sizes[0]) and (sizes == sizes[0]).all():
@@ -227,6 +233,23 @@ rows_of = op(
     ),
     indices=None,
 )(kernels.embedding)
+
+_rows_of_sparse = op(
+    kernels.embedding,
+    name="Embedding",
+    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _sparse_grad(
+        g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
+    ),
+    indices=None,
+)(kernels.embedding)
+
+
+def _sparse_grad(g: Tensor, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    """Return the gradient of the weight as a sparse tensor."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    made: Tensor = supplied("sparse_rows")(g, count, indices._array, padding_idx)
+    return made
 
 
 def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:

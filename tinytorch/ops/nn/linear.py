@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import products
@@ -40,12 +41,13 @@ def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     return g.sum_to_size(bias_shape)
 
 
-_column_sums = op_of(products.column_sums, x=lambda g, x_shape: g.expand(x_shape))
+_column_sums = op_of(products.column_sums, complex=OWN, x=lambda g, x_shape: g.expand(x_shape))
 
 
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")
 @op(
     products.affine,
+    complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",
     overload=("bias", "AddmmBackward0"),

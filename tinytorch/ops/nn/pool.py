@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import refuse
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
@@ -613,6 +614,7 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     floating = input._array.dtype.kind in FLOATS
     if set(sizes) == {1}:
         if not floating:
+            refuse(name, input)
             raise RuntimeError(
                 "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
                 f"Got: {input.dtype.tensor_name}"

@@ -1,0 +1,260 @@
+"""Complex numbers, compared with PyTorch's: dtypes, creation, printing, parts, refusals, gradients."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle, torch
+from tests.same import same_as_pytorch
+
+parametrize = pytest.mark.parametrize
+KINDS = ("complex64", "complex128")
+
+
+@needs_oracle
+def test_dtypes_and_promotion() -> None:
+    names = "bool uint8 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+    def program(torch: Any) -> list[Any]:
+        kinds = [getattr(torch, name) for name in names]
+        found = [str(torch.promote_types(a, b)) for a in kinds for b in (torch.complex64, torch.complex128, a)]
+        found += [torch.can_cast(a, b) for a in kinds for b in kinds]
+        for kind in kinds:
+            for shape in ((), (2,)):
+                x = torch.ones(shape).to(kind)
+                if kind is torch.float16:
+                    continue  # (complex32)
+                found += [str(torch.result_type(x, 1j)), str(torch.result_type(x, torch.ones((), dtype=torch.cfloat)))]
+                found += [str(torch.result_type(x, torch.ones(2, dtype=torch.cfloat)))]
+        found += [str(kind.to_real()) for kind in kinds]
+        found += [str(kind.to_complex()) for kind in kinds[3:]]
+        found += [(kind.is_complex, kind.is_floating_point, kind.is_signed, kind.itemsize) for kind in kinds]
+        found += [repr(torch.finfo(torch.complex64)), repr(torch.finfo(torch.cdouble)), torch.cfloat is torch.complex64]
+        return found
+
+    same_as_pytorch(program)
+    same_as_pytorch(lambda torch: torch.int64.to_complex())
+    same_as_pytorch(lambda torch: torch.set_default_dtype(torch.complex64))
+
+
+@needs_oracle
+def test_the_default_dtype_decides_the_complex_one() -> None:
+    def program(torch: Any) -> list[Any]:
+        torch.set_default_dtype(torch.float64)
+        try:
+            return [str(torch.tensor([1j]).dtype), repr(torch.tensor(1 + 2j)), str((torch.arange(2) * 1j).dtype)]
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@parametrize("kind", KINDS)
+def test_creation(kind: str) -> None:
+    def program(torch: Any) -> list[Any]:
+        d = getattr(torch, kind)
+        x = torch.tensor([[1 + 2j, 3], [-1j, 0.5]], dtype=d)
+        found = [x, torch.zeros(2, dtype=d), torch.ones(2, 1, dtype=d), torch.full((2,), 1 - 1j, dtype=d)]
+        found += [torch.eye(2, dtype=d), torch.empty(0, dtype=d), torch.zeros_like(x), torch.ones_like(x)]
+        found += [
+            torch.full_like(x, 2j),
+            x.new_zeros(2),
+            x.new_full((1,), 1j),
+            x.new_tensor([1, 2]),
+            x.T,
+            x[0].item() if x[0].numel() == 1 else x[0, 0].item(),
+            x.tolist(),
+            complex(x[0, 0]),
+            bool(x[0, 1]),
+            x.numpy(),
+        ]
+        found += [torch.as_tensor(np.array([1j, 2])).dtype, torch.from_numpy(np.array([1j, 2], kind)), x.type()]
+        found += [x.to(torch.complex64), torch.ones(2).to(d), x.cfloat(), x.cdouble(), x.is_complex(), float(x[0, 1])]
+        return [each if isinstance(each, (complex, list, bool, str, float)) else repr(each) for each in found]
+
+    same_as_pytorch(program)
+    same_as_pytorch(lambda torch: torch.tensor(1j, dtype=torch.float32))
+    same_as_pytorch(lambda torch: float(torch.tensor(1j)))
+    same_as_pytorch(lambda torch: int(torch.tensor(1j)))
+    same_as_pytorch(lambda torch: torch.ones(2).fill_(1j))
+
+
+@needs_oracle
+@parametrize("kind", KINDS)
+def test_random_numbers(kind: str) -> None:
+    for draw in (
+        lambda torch, d: torch.randn(3, 20, dtype=d), lambda torch, d: torch.rand(7, dtype=d),
+        lambda torch, d: torch.randn_like(torch.zeros(5, dtype=d)), lambda torch, d: torch.zeros(4, dtype=d).uniform_(),
+        lambda torch, d: torch.zeros(40, dtype=d).normal_(0, 3),
+    ):  # fmt: skip
+        found = []
+        for library in (tinytorch, torch):
+            library.manual_seed(3)
+            found.append([draw(library, getattr(library, kind)).numpy(), library.rand(2).numpy()])
+        for ours, theirs in zip(*found, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+PRINTED = [
+    [1 + 2j, 3 - 4j], [1.5 + 2j, 100 - 3e-5j], [1e10 + 2j, complex("nan+nanj")], [complex("inf-infj"), 0j], [],
+    [[0.25 - 1j, 2], [3j, 1e-9]], 1.5 - 2j, [-0.0 - 0j, complex(-0.0, -0.0)], list(np.arange(40) * (1 - 0.5j)),
+    np.arange(1200) * (0.3 - 1.5j), np.arange(40).reshape(2, 4, 5) * 1j,
+]  # fmt: skip
+
+
+@needs_oracle
+@parametrize("values", PRINTED, ids=range(len(PRINTED)))
+def test_printing(values: Any) -> None:
+    array = np.array(values, np.complex128)
+    for kind in KINDS:
+        x, y = tinytorch.from_numpy(array.astype(kind)), torch.from_numpy(array.astype(kind))
+        assert repr(x) == repr(y)
+        assert repr(x.requires_grad_()) == repr(y.requires_grad_())
+        if not array.ndim:
+            assert f"{x.detach()}" == f"{y.detach()}"
+
+
+@needs_oracle
+def test_files_and_copies() -> None:
+    x = tinytorch.randn(3, 2, dtype=tinytorch.cfloat)
+    y = torch.from_numpy(x.numpy().copy())
+    for theirs, save, load in ((False, tinytorch.save, torch.load), (True, torch.save, tinytorch.load)):
+        for value in (y, y.to(torch.complex128).T) if theirs else (x, x.cdouble().T):
+            file = io.BytesIO()
+            save(value, file)
+            file.seek(0)
+            loaded = load(file)
+            assert str(loaded.dtype) == str(value.dtype)
+            np.testing.assert_array_equal(loaded.numpy(), value.numpy())
+    for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone()):
+        assert copied.dtype is tinytorch.complex64
+        assert copied.equal(x)
+
+
+@needs_oracle
+def test_parts_are_views() -> None:
+    def program(torch: Any) -> list[Any]:
+        z = torch.tensor([[1 + 2j, 3 - 1j], [0, 1j]])
+        z.real[0] = 7
+        z.imag.mul_(2)
+        torch.view_as_real(z)[1, 1, 0] = 9
+        pairs = torch.arange(6.0).reshape(3, 2)
+        torch.view_as_complex(pairs)[0] = 5 - 5j
+        found = [z, pairs, z.T.imag, z[:, 1].real, torch.view_as_real(z.T).stride(), z.real.stride(), z.mH, z.H]
+        found += [z.adjoint(), z.conj(), z.angle(), z.abs(), z.sgn(), z.isreal(), torch.real(z), torch.imag(z)]
+        found += [
+            torch.complex(z.real, z.imag),
+            torch.polar(torch.ones(2), torch.ones(2)),
+            torch.ones(2).conj(),
+            z.is_neg(),
+        ]
+        return [repr(each) for each in found]
+
+    same_as_pytorch(program)
+    for call in (
+        lambda torch: torch.ones(2).imag, lambda torch: torch.view_as_real(torch.ones(2)),
+        lambda torch: torch.view_as_complex(torch.ones(2, 3)), lambda torch: torch.view_as_complex(torch.ones(2, 2).T),
+        lambda torch: torch.view_as_complex(torch.ones(2, 2, dtype=torch.int64)),
+        lambda torch: torch.complex(torch.ones(2), torch.ones(2).double()),
+        lambda torch: torch.complex(torch.ones(2).long(), torch.ones(2).long()),
+    ):  # fmt: skip
+        same_as_pytorch(call)
+
+
+REFUSED = {
+    "lt": "c < c", "max": "c.max()", "sort": "c.sort()", "clamp": "c.clamp(min=0)", "floor": "c.floor()",
+    "maximum": "torch.maximum(c, c)", "sign": "c.sign()", "relu": "c.relu()", "remainder": "c % 2",
+    "argmax": "c.argmax()", "median": "c.median()", "softmax": "torch.softmax(c, 0)", "erf": "c.erf()",
+    "topk": "c.topk(1)", "mse_loss": "torch.nn.functional.mse_loss(c, c)", "round": "c.round()",
+    "in place": "c.clone().floor_()", "cummax": "c.cummax(0)", "unique": "c.unique()", "atan2": "torch.atan2(c, c)",
+}  # fmt: skip
+
+
+@needs_oracle
+@parametrize("name", REFUSED)
+def test_functions_without_complex_numbers_refuse_them(name: str) -> None:
+    program = compile(REFUSED[name], name, "eval")
+    eval(program, {"torch": tinytorch, "c": tinytorch.ones(2)})  # (the function of real numbers was used before)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        eval(program, {"torch": torch, "c": torch.tensor([1 + 2j, 3])})
+    with pytest.raises(NotImplementedError, match="complex"):
+        eval(program, {"torch": tinytorch, "c": tinytorch.tensor([1 + 2j, 3])})
+
+
+@needs_oracle
+def test_gradients_by_pytorchs_convention() -> None:
+    z = tinytorch.tensor(3 + 4j, requires_grad=True)
+    (z.abs() ** 2).backward()
+    assert z.grad.item() == pytest.approx(6 + 8j)
+
+    def program(torch: Any) -> list[Any]:
+        x = torch.tensor([1.0, -2.0], requires_grad=True)
+        z = torch.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)
+        y = (x * z.exp() + z.conj() * x.sin()) / (z - 3j)
+        w = y.real.sum() + (y.imag * z.angle()).sum() + (z @ y).abs()
+        g, h = torch.autograd.grad(w, (x, z), create_graph=True)
+        second = torch.autograd.grad(g.sum() + h.abs().sum(), (x, z))
+        return [str(g.dtype), *[each.detach().tolist() for each in (g, h, *second)]]
+
+    ours, theirs = program(tinytorch), program(torch)
+    assert ours[0] == theirs[0]
+    for mine, other in zip(ours[1:], theirs[1:], strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+@needs_oracle
+def test_errors_of_backward() -> None:
+    def leaf(torch: Any) -> Any:
+        return torch.tensor([1 + 2j], requires_grad=True)
+
+    same_as_pytorch(lambda torch: (leaf(torch) * 2).sum().backward())
+    same_as_pytorch(lambda torch: (leaf(torch) * 2).backward(torch.ones(1)))
+    same_as_pytorch(lambda torch: leaf(torch).abs().backward(torch.ones(1) * 1j))
+
+
+def test_recorded_writes_through_parts_are_refused() -> None:
+    z = tinytorch.tensor([1 + 2j], requires_grad=True) * 1
+    with pytest.raises(RuntimeError, match="another dtype"):
+        z.real.mul_(2)
+    part = z.imag
+    z.mul_(2)
+    with pytest.raises(RuntimeError, match="another dtype"):
+        part.sum()
+
+
+@needs_oracle
+def test_writes_in_place_are_recorded() -> None:
+    def program(torch: Any) -> Any:
+        z = torch.tensor([[1 + 2j, 3 - 1j], [2, 1j]], requires_grad=True)
+        y = z * 1
+        y[0] *= 1j
+        y[:, 1].mul_(y[0, 0].detach().clone())
+        y.add_(z.conj(), alpha=2)
+        y[1, 0] = z[0, 1]
+        (y * y.conj()).real.sum().backward()
+        return z.grad.tolist()
+
+    np.testing.assert_allclose(program(tinytorch), program(torch), rtol=1e-6)
+
+
+@needs_oracle
+def test_out_and_comparisons() -> None:
+    def program(torch: Any) -> list[Any]:
+        z, out = torch.tensor([1 + 2j, 3 - 1j]), torch.empty(2, dtype=torch.cfloat)
+        torch.mul(z, 2j, out=out)
+        found = [repr(out), repr(z == torch.tensor([1 + 2j, 0])), repr(z != 3 - 1j), torch.equal(z, z.clone())]
+        found += [repr(torch.isclose(z, z + 1e-9)), torch.allclose(z, z + 1e-9), torch.allclose(z, z + 1)]
+        return found
+
+    same_as_pytorch(program)
+    same_as_pytorch(lambda torch: torch.mul(torch.ones(2), 1j, out=torch.empty(2)))
+    same_as_pytorch(lambda torch: torch.ones(2).mul_(1j))

@@ -1,0 +1,88 @@
+"""Functions of complex arrays: their parts, absolute values and angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.places import storage_offset
+
+Array = Any
+
+
+def view_as_real(x: Array) -> Array:
+    """Return the real and imaginary parts as a view with one more dimension, of length 2."""
+    if x.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    parts = x.real
+    return np.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
+
+
+def view_as_complex(x: Array) -> Array:
+    """Return pairs of real numbers, in the last dimension, as a view of complex numbers."""
+    kind = dtypes.from_numpy_dtype(x.dtype)
+    if kind not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{kind.tensor_name}"
+        )
+    if not x.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if x.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if not x.size:
+        return np.empty_like(x, kind.to_complex().numpy, shape=x.shape[:-1])
+    if x.strides[-1] != x.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step // x.itemsize % 2 for step in x.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if storage_offset(x) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return x.view(kind.to_complex().numpy)[..., 0]
+
+
+def _of_parts(like: Array, real: Array, imag: Array) -> Array:
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    out = np.empty_like(like, dtypes.from_numpy_dtype(like.dtype).to_complex().numpy, order="C", shape=shape)
+    out.real[...], out.imag[...] = real, imag
+    return out
+
+
+def _checked_parts(x: Array, y: Array) -> None:
+    first, second = (dtypes.from_numpy_dtype(part.dtype) for part in (x, y))
+    if not {first, second} <= {dtypes.float32, dtypes.float64}:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{first.tensor_name} and {second.tensor_name}"
+        )
+    if first is not second:
+        raise RuntimeError(
+            f"Expected object of scalar type {first.tensor_name} but got scalar type {second.tensor_name} for second "
+            "argument"
+        )
+
+
+def of_parts(x: Array, y: Array) -> Array:
+    """Return `x + 1j * y` of two real arrays."""
+    _checked_parts(x, y)
+    return _of_parts(x, x, y)
+
+
+def polar(x: Array, y: Array) -> Array:
+    """Return the numbers with absolute values `x` and angles `y`."""
+    _checked_parts(x, y)
+    return _of_parts(x, x * np.cos(y), x * np.sin(y))
+
+
+def sgn(x: Array) -> Array:
+    """Return `x / abs(x)` of complex numbers, 0 for 0."""
+    size = np.abs(x)
+    zero = size == 0
+    return np.where(zero, 0, x / np.where(zero, 1, size)).astype(x.dtype, copy=False)
+
+
+def isreal(x: Array) -> Array:
+    """Return where the imaginary part is 0."""
+    return x.imag == 0 if x.dtype.kind == "c" else np.ones_like(x, dtype=np.bool_)

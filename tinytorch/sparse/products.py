@@ -1,0 +1,200 @@
+"""Products of sparse matrices with dense and sparse ones, differentiable in both factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import sparse as kernels
+from tinytorch.kernels.sparse import distinct, linear, ranges
+from tinytorch.ops.arguments import op_of
+from tinytorch.ops.linalg.products import mm as dense_mm
+from tinytorch.sparse.elementwise import add
+from tinytorch.sparse.rules import is_sparse, rule
+from tinytorch.sparse.tensors import SparseCOO, csr_of
+
+__all__ = ["addmm", "mm", "sampled_addmm"]
+
+#: The product of a sparse matrix, given by its values and `Rows`, and a dense one.
+_multiply: Any = op_of(
+    kernels.multiply,
+    name="SparseAddmm",
+    values=lambda g, dense, rows: _sampled(g, dense, rows),
+    dense=lambda g, values, rows: _multiply(values, g, rows.across),
+)
+#: The elements of `x @ y.T` at the entries of a sparse matrix.
+_sampled: Any = op_of(
+    kernels.sampled,
+    name="SparseSampled",
+    x=lambda g, y, rows: _multiply(g, y, rows),
+    y=lambda g, x, rows: _multiply(g, x, rows.across),
+)
+
+
+def _check_matrix(x: Any) -> None:
+    if x.ndim != 2 or (is_sparse(x) and x.dense_dim()):
+        ndim = x.sparse_dim() if is_sparse(x) else x.ndim
+        raise RuntimeError(f"addmm: matrices expected, got {ndim}D tensor")
+
+
+def _check_dtypes(x: Any, y: Any) -> None:
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {y.dtype.tensor_name}")
+
+
+def _check_shapes(x: Any, y: Any) -> None:
+    if x.shape[1] != y.shape[0]:
+        if is_sparse(x) and x.layout is sparse_coo and not is_sparse(y):
+            raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {x.shape[1]}, got {y.shape[0]}")
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and {y.shape[0]}x{y.shape[1]})"
+        )
+
+
+def _product(x: Any, y: Any) -> Any:
+    """Return the product of two matrices, of which at least one is sparse."""
+    _check_matrix(x)
+    _check_matrix(y)
+    _check_shapes(x, y)
+    _check_dtypes(x, y)
+    if not is_sparse(y):
+        return _multiply(x._held, y, x._rows())
+    if not is_sparse(x):
+        return _multiply(y._held, x.t(), y._rows().across).t()
+    return _of_two_sparse(x, y)
+
+
+def _of_two_sparse(x: Any, y: Any) -> Any:
+    """Return the product of two sparse matrices of one layout.
+
+    For each entry of `x` there are products with all entries of a row of `y`; those at one place are added.
+    """
+    if x.layout is not y.layout:
+        kinds = ["Sparse" if each.layout is sparse_coo else "SparseCsr" for each in (x, y)]
+        raise RuntimeError(f"addmm: computation on CPU is not implemented for {kinds[0]} + {kinds[0]} @ {kinds[1]}")
+    left, right = x._rows(), y._rows()
+    begin = right.start[left.columns]
+    lengths = right.start[left.columns + 1] - begin
+    of_left = np.repeat(np.arange(len(left.columns)), lengths)
+    of_right = ranges(begin, lengths)
+    if right.order is not None:
+        of_right = right.order[of_right]
+    size = (x.shape[0], y.shape[1])
+    where = np.stack([left.rows[of_left], right.columns[of_right]])
+    first, rank = distinct(linear(where, size))
+    products = x._held.index_select(0, wrap(of_left)) * y._held.index_select(0, wrap(of_right))
+    values = products.new_zeros(len(first)).index_add(0, wrap(rank), products)
+    made = SparseCOO.of(where[:, first], values, size, True)
+    return made if x.layout is sparse_coo else csr_of(made)
+
+
+@rule("mm", "spmm", "dsmm")
+def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
+    """Return the product of two matrices, at least one of them sparse; of two sparse ones it is sparse.
+
+    Args:
+        sparse, dense: matrices `(n, m)` and `(m, p)` of one dtype.
+        reduce: not supported (NotImplementedError).
+
+    Raises:
+        RuntimeError: one is not a matrix; the sizes do not match; the dtypes differ.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+        >>> torch.sparse.mm(x, torch.ones(3, 1))
+        tensor([[3.],
+                [4.]])
+    """
+    if reduce is not None:
+        raise NotImplementedError("sparse.mm(reduce=...) is not supported")
+    if not (is_sparse(sparse) or is_sparse(dense)):
+        return dense_mm(sparse, dense)
+    return _product(sparse, dense)
+
+
+@rule("mv")
+def mv(self: Any, vec: Any) -> Tensor:
+    """Return the product of a sparse matrix and a vector."""
+    if not is_sparse(self) or is_sparse(vec):
+        raise NoArray("mv is supported for a sparse matrix and a dense vector")
+    _check_matrix(self)
+    if vec.ndim != 1 or self.shape[1] != vec.shape[0]:
+        raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
+    _check_dtypes(self, vec)
+    return _multiply(self._held, vec.unsqueeze(1), self._rows()).squeeze(1)
+
+
+@rule("matmul", "__matmul__")
+def matmul(self: Any, other: Any) -> Any:
+    """Return the product of matrices or of a matrix and a vector."""
+    if not is_sparse(other) and other.ndim == 1:
+        return mv(self, other)
+    if not is_sparse(self) and self.ndim == 1:
+        return matmul(self.unsqueeze(0), other).squeeze(0)
+    if self.ndim > 2 or other.ndim > 2:
+        raise RuntimeError("expand is unsupported for Sparse tensors: matmul of batches with a sparse tensor")
+    return _product(self, other)
+
+
+@rule("__rmatmul__")
+def rmatmul(self: Any, other: Any) -> Any:
+    """Return `other @ self`."""
+    return matmul(other, self)
+
+
+@rule("addmm")
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """Return `beta * mat + alpha * (mat1 @ mat2)`.
+
+    Args:
+        mat: the addend, dense or sparse as the product is; a dense one is broadcast.
+        mat1, mat2: matrices `(n, m)` and `(m, p)`, at least one of them sparse.
+        beta, alpha: numbers.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+        >>> torch.sparse.addmm(torch.ones(2, 1), x, torch.ones(3, 1), alpha=2)
+        tensor([[7.],
+                [9.]])
+    """
+    product = mm(mat1, mat2)
+    scaled = product if alpha == 1 else product * alpha
+    if is_sparse(mat) is not is_sparse(product):
+        raise NoArray("addmm: the addend must be sparse exactly if the product is")
+    if is_sparse(product):
+        return add(mat * beta, scaled)
+    return scaled if beta == 0 else mat * beta + scaled
+
+
+@rule("nn.functional.linear")
+def linear_function(input: Any, weight: Any, bias: Any = None) -> Any:
+    """Return `input @ weight.T + bias`."""
+    if is_sparse(weight) and weight.layout is not sparse_coo:
+        weight = weight.to_sparse_coo()
+    out = matmul(input, weight.t())
+    return out if bias is None else out + bias
+
+
+def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+    """Return `beta * input + alpha * (mat1 @ mat2)` at the entries of a sparse matrix: only these are computed.
+
+    Args:
+        input: a matrix `(n, p)` in the format CSR.
+        mat1, mat2: dense matrices `(n, m)` and `(m, p)`.
+        beta, alpha: numbers.
+
+    Example:
+        >>> x = torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 1.0])
+        >>> torch.sparse.sampled_addmm(x, torch.ones(2, 3), torch.ones(3, 2)).values()
+        tensor([4., 4.])
+    """
+    if not is_sparse(input) or input.layout is sparse_coo:
+        raise RuntimeError("sampled_addmm: Expected self to have sparse csr layout")
+    _check_shapes(mat1, mat2)
+    if tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
+        raise RuntimeError(f"sampled_addmm: self has shape {list(input.shape)}, which is not that of mat1 @ mat2")
+    product = _sampled(mat1, mat2.t(), input._rows())
+    return input._with(input._held * beta + product * alpha)

@@ -1,0 +1,80 @@
+"""The rules of functions for sparse tensors, and how a call finds its rule.
+
+A sparse tensor has no array. A function that reads one raises `NoArray`; what called the function catches the error and
+calls `of_sparse`, which calls the rule declared for the function's name, or raises an error that names the function.
+A method of a sparse tensor goes to `of_sparse` directly. So no function reads a sparse tensor as a dense one by
+accident, and calls with dense tensors do not know that there are sparse ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.tensor import Tensor
+
+__all__ = ["RULES", "no_rule", "of_sparse", "rule"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: By the name of a function below `torch`, or of a method of Tensor: the function of sparse tensors.
+RULES: dict[str, Callable[..., Any]] = {}
+
+
+def rule(*names: str) -> Callable[[F], F]:
+    """Return a decorator that makes a function the rule for the functions and methods with these names."""
+
+    def declare(function: F) -> F:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return declare
+
+
+def is_sparse(x: Any) -> bool:
+    """Return whether an object is a sparse tensor."""
+    return isinstance(x, Tensor) and hasattr(x, "_held")
+
+
+def _arguments(args: Any) -> Iterator[Any]:
+    """Yield arguments, and the elements of those that are sequences."""
+    for each in args:
+        if isinstance(each, (list, tuple)):
+            yield from each
+        else:
+            yield each
+
+
+def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None = None) -> Any:
+    """Return the result of a function's rule for sparse tensors.
+
+    Args:
+        name: the function's name below `torch`, or the method's.
+        args, kwargs: the arguments of the call.
+        error: the error that the function raised; None if it has not been called.
+
+    Raises:
+        NotImplementedError: there is no rule.
+    """
+    found = RULES.get(name)
+    sparse = next((each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)), None)
+    if sparse is None:
+        raise NoArray(f"{name}: sparse tensors are not supported here") if error is None else error
+    if found is None:
+        raise no_rule(name, sparse) from None
+    if kwargs.get("out") is not None:
+        raise NoArray(f"{name}(out=...) is not supported for sparse tensors")
+    renamed = {"self" if key == "input" else key: value for key, value in kwargs.items()}
+    return found(*args, **renamed)
+
+
+def no_rule(name: str, x: Any) -> NoArray:
+    """Return PyTorch's error for a function that sparse tensors do not have."""
+    backend = "SparseCPU" if x.layout is sparse_coo else "SparseCsrCPU"
+    return NoArray(
+        f"Could not run 'aten::{name.rpartition('.')[2].strip('_') if name.startswith('__') else name}' with arguments "
+        f"from the '{backend}' backend: tinytorch has no rule for {x.layout} tensors. Convert the tensor by to_dense() "
+        "where its dense form fits into memory."
+    )
