@@ -1172,14 +1172,14 @@ def test_files_of_pytorch_without_sums_are_read() -> None:
 
 
 @needs_oracle
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_what_is_not_data_is_named() -> None:
     words = "GLOBAL torch.nn.modules.linear.Linear was not an allowed global by default"
     with pytest.raises(pickle.UnpicklingError, match=words):
         load(theirs_file(torch.nn.Linear(1, 1)))
-    with pytest.raises(pickle.UnpicklingError, match="ComplexHalfStorage"):
+    with pytest.raises(pickle.UnpicklingError, match=r"ComplexHalfStorage|torch\.complex32"):
         load(theirs_file(torch.ones(1).to(torch.complex32)))
-    with pytest.raises(pickle.UnpicklingError, match="_rebuild_sparse_tensor"):
-        load(theirs_file(torch.ones(1).to_sparse()))
+    assert load(theirs_file(torch.ones(1).to_sparse())).is_sparse
 
 
 @needs_oracle

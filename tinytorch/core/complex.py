@@ -107,7 +107,7 @@ def conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
 def _is_complex(g: Any) -> bool:
     if isinstance(g, (tuple, list)):
         return any(map(_is_complex, g))
-    return g is not None and g._array.dtype.kind == "c"
+    return g is not None and g.dtype.numpy.kind == "c"  # (a sparse gradient has no array)
 
 
 def _conj(g: Any) -> Any:

@@ -14,6 +14,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.sparse import entries, is_sorted, linear
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import as_tensor
+from tinytorch.ops.register import Builtin
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of
 
@@ -50,6 +51,7 @@ def _integers(indices: Any, name: str) -> Any:
     return array
 
 
+@Builtin
 def sparse_coo_tensor(
     indices: Any = None,
     values: Any = None,
@@ -142,6 +144,7 @@ def _empty_coo(size: Any, dtype: Any = None, requires_grad: bool = False, sparse
     return SparseCOO.of(np.zeros((count, 0), np.int64), values, size, True)
 
 
+@Builtin
 def sparse_csr_tensor(
     crow_indices: Any,
     col_indices: Any,
@@ -222,6 +225,7 @@ def sparse_csr_tensor(
     return made
 
 
+@Builtin
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, layout: Any = None, **options: Any
 ) -> Any:
