@@ -55,10 +55,11 @@ class NotCopied(NoData, NotImplementedError):
 @functools.cache
 def _reserved() -> memoryview:
     """Return address space that reads as zeros and cannot be written, as much of it as the system reserves."""
-    options = {}
-    if hasattr(mmap, "MAP_ANONYMOUS"):
-        without_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)  # (0x4000 on Linux, where older Pythons lack the name)
-        options = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | without_reserve, "prot": mmap.PROT_READ}
+    options, system = {}, vars(mmap)  # (other systems lack some of its names)
+    if "MAP_ANONYMOUS" in system:
+        without_reserve = system.get("MAP_NORESERVE", 0x4000)  # (0x4000 on Linux, where older Pythons lack the name)
+        flags = system["MAP_PRIVATE"] | system["MAP_ANONYMOUS"] | without_reserve
+        options = {"flags": flags, "prot": system["PROT_READ"]}
     for bits in (46, 42, 38, 34):
         try:
             return memoryview(mmap.mmap(-1, 1 << bits, **options)).toreadonly()
