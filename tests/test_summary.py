@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tinytorch as torch
+from tests.test_ops import registered
 from tinytorch import nn
+from tinytorch.inspect.summary import _MULTIPLY_ADDS
 from tinytorch.nn import functional as F
 
 
@@ -338,3 +340,7 @@ def test_a_caught_error_inside_the_model():
     assert [(layer.path, layer.depth) for layer in found.layers if layer.output_shape] == [
         ("", 0), ("0", 1), ("0.right", 2), ("1", 1),
     ]  # fmt: skip
+
+
+def test_the_counted_ops_exist() -> None:
+    assert _MULTIPLY_ADDS.keys() <= {op.name for op in registered()}

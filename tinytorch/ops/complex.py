@@ -226,8 +226,8 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
         RuntimeError: the dtypes differ, or are not these.
 
     Example:
-        >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, torch.pi / 2]))
-        tensor([1.0000e+00+0.j, -8.7423e-08+2.j])
+        >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+        tensor([1.+0.j, 2.+0.j])
     """
     check_tensor(abs, "polar", "abs")
     check_tensor(angle, "polar", "angle", 2)
