@@ -470,7 +470,6 @@ class _Text:
                 self.put(1, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
                 self.put(1, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
                 self.put(2, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
-
         if several:
             count = self.facts.positional
             given = "".join([f"{x}, " for x in self.a[:count]])

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.activation import fill as fill_where
-from tinytorch.kernels.checks import fitting, refused
+from tinytorch.kernels.checks import fitting, refused, tensor_name
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import copied
@@ -36,11 +36,6 @@ def flat(x: Array) -> Array:
 def add_at(out: Array, positions: Array, values: Array) -> None:
     """Add `values` to a contiguous array at positions in its flattened form; values at equal positions add up."""
     np.add.at(flat(out), flat(positions), flat(values))
-
-
-def name_of(x: Array) -> str:
-    """Return the name of the dtype in PyTorch's messages."""
-    return dtypes.from_numpy_dtype(x.dtype).tensor_name
 
 
 # Whole arrays -------------------------------------------------------------------------------------
@@ -286,8 +281,8 @@ def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> 
     """Raise PyTorch's error unless `y` may be written to `x`; one element written to a mask is cast."""
     if y.dtype != x.dtype and (accumulate or y.size != 1 or not is_mask(indices)):
         raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {name_of(x)} for the "
-            f"destination and {name_of(y)} for the source."
+            f"Index put requires the source and destination dtypes match, got {tensor_name(x)} for the "
+            f"destination and {tensor_name(y)} for the source."
         )
     if x.dtype.kind not in FLOATS:
         _check_kernel(x, y.size == 1 and not accumulate and is_mask(indices))
@@ -410,13 +405,13 @@ def rows_of(name: str, x: Array, dim: int, index: Array, source: Array) -> int:
     if index.ndim > 1:
         raise IndexError(
             f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-            f"{name_of(index)} and size: {list(index.shape)}"
+            f"{tensor_name(index)} and size: {list(index.shape)}"
         )
     if index.dtype != _INT64 and index.dtype != np.int32:
-        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {name_of(index)}")
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {tensor_name(index)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
-            f"{name}_(): self ({name_of(x)}) and source ({name_of(source)}) must have the same scalar type"
+            f"{name}_(): self ({tensor_name(x)}) and source ({tensor_name(source)}) must have the same scalar type"
         )
     return axis
 
@@ -468,11 +463,11 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
             f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
         )
     if index.dtype != _INT64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {tensor_name(index)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {name_of(x)} and "
-            f"(source) {name_of(source)}"
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {tensor_name(x)} and "
+            f"(source) {tensor_name(source)}"
         )
     slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
     if slices[0] != slices[1]:
@@ -718,10 +713,11 @@ def unmasked(x: Array, shape: tuple[int, ...], mask: Array) -> Array:
 def masked_scatter(x: Array, mask: Array, source: Array) -> None:
     """Write the first elements of `source`, in order, into `x` where the mask is true."""
     if mask.dtype.kind != "b":
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask)}")
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {tensor_name(mask)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {name_of(x)} and {name_of(source)}"
+            f"masked_scatter: expected self and source to have same dtypes but got {tensor_name(x)} and "
+            f"{tensor_name(source)}"
         )
     _check_fit(x, mask)
     wide = np.broadcast_to(mask, x.shape)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes, indexing
-from tinytorch.kernels.checks import fitting
-from tinytorch.kernels.indexing import along, flat, name_of
+from tinytorch.kernels.checks import fitting, tensor_name
+from tinytorch.kernels.indexing import along, flat
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import copied
 from tinytorch.kernels.reduce import accumulated, axis_of
@@ -132,7 +132,7 @@ def _before(factors: Array) -> Array:
 
 def _check_flat(name: str, x: Array, index: Array) -> None:
     if index.dtype != _INT64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {name_of(index)}")
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {tensor_name(index)}")
     if index.size and not x.size:
         raise IndexError(f"{name}(): tried to {name} from an empty tensor")
     bad = index[(index < -x.size) | (index >= x.size)]
@@ -164,8 +164,8 @@ def put(x: Array, index: Array, source: Array, accumulate: bool) -> None:
         )
     if source.dtype != x.dtype:
         raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {name_of(x)} and "
-            f"source.dtype = {name_of(source)}"
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {tensor_name(x)} and "
+            f"source.dtype = {tensor_name(source)}"
         )
     _check_flat("put", x, index)
     places, values = flat(index), flat(copied(source, x))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.places import storage_offset
@@ -211,10 +212,9 @@ def expand(x: Array, sizes: Sequence[int]) -> Array:
     """Return a view with dimensions of length 1 expanded to `sizes`, and new ones in front; -1 keeps a length."""
     extra = len(sizes) - x.ndim
     if extra < 0:
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
         raise RuntimeError(
-            f"expand(torch.{kind}Tensor{{{full(x.shape)}}}, size={full(sizes)}): the number of sizes provided "
-            f"({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim})"
+            f"expand(torch.{tensor_name(x)}Tensor{{{full(x.shape)}}}, size={full(sizes)}): the number of sizes "
+            f"provided ({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim})"
         )
     shape = list(sizes)
     strides = [0] * len(shape)

@@ -13,7 +13,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import where as where_
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
@@ -179,7 +179,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         if kind != np.uint8:
             raise RuntimeError(
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
-                f"{kernels.name_of(condition._array)}"
+                f"{tensor_name(condition._array)}"
             )
         warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "

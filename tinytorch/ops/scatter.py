@@ -15,7 +15,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import indexing
 from tinytorch.kernels import scatter as kernels
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.meta import is_meta, within
@@ -486,7 +486,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     if indices._array.dtype != _INT64:
         raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {indexing.name_of(indices._array)}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {tensor_name(indices._array)}"
         )
     axis = axis_of(dim, len(shape), "take_along_dim")
     if not shape:
