@@ -99,14 +99,6 @@ def distinct(numbers: Array) -> tuple[Array, Array]:
     return order[new], rank
 
 
-def occurrence(numbers: Array) -> Array:
-    """Return, for each of some sorted numbers, how many equal ones are before it."""
-    count = np.arange(len(numbers))
-    new = np.ones(len(numbers), bool)
-    new[1:] = numbers[1:] != numbers[:-1]
-    return count - np.maximum.accumulate(np.where(new, count, 0)) if len(numbers) else count
-
-
 def ranges(begin: Array, lengths: Array) -> Array:
     """Return the numbers of several ranges, one range after the other."""
     total = np.cumsum(lengths)

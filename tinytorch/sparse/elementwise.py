@@ -14,20 +14,24 @@ from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes
-from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear, occurrence
+from tinytorch.kernels.indexing import ranks
+from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of
+from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
 
 #: Functions that map 0 to 0; `alias=name` where the method of the values has another name.
 _OF_VALUES = """
-    abs absolute=abs sign sgn sqrt tan tanh sin sinh asin asinh atan atanh arcsin=asin arcsinh=asinh arctan=atan
-    arctanh=atanh relu nn.functional.relu=relu trunc fix=trunc ceil floor round erf erfinv expm1 log1p isnan isinf
-    isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
+    abs absolute=abs __abs__=abs sign sgn sqrt tan tanh sin sinh asin asinh atan atanh arcsin=asin arcsinh=asinh
+    arctan=atan arctanh=atanh relu nn.functional.relu=relu trunc fix=trunc ceil floor round erf erfinv expm1 log1p
+    isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
 """
-_LINEAR = "neg negative=neg positive conj=positive real=positive resolve_conj=positive resolve_neg=positive"
+_LINEAR = """
+    neg negative=neg __neg__=neg positive __pos__=positive conj=positive real=positive resolve_conj=positive
+    resolve_neg=positive
+"""
 
 
 def _of_values(method: str) -> Any:
@@ -59,9 +63,6 @@ for _names, _make, _is_linear in ((_OF_VALUES, _of_values, False), (_LINEAR, _li
         if hasattr(Tensor, f"{_name}_"):
             rule(f"{_name}_")(_in_place(_method or _name, _is_linear))
 
-rule("__neg__")(_linear("neg"))
-rule("__pos__")(_linear("positive"))
-rule("__abs__")(_of_values("abs"))
 #: Conversions of the dtype.
 for _name in "bfloat16 bool byte char double float half int long short".split():
     rule(_name)(_linear(_name))
@@ -250,6 +251,8 @@ def div_(self: Any, other: Any) -> Any:
 
 # Addition -------------------------------------------------------------------------------------------
 
+_SPARSE_AND_DENSE = "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
+
 
 def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     """Return `x + alpha * y`."""
@@ -277,11 +280,11 @@ def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     if is_sorted(numbers[0]) and is_sorted(numbers[1]):
         # As in PyTorch, the entries are merged: of several at one place, the first two, the second two ...
         place = np.concatenate(numbers)
-        turn = np.concatenate([occurrence(each) for each in numbers])
+        turn = np.concatenate([ranks(each) for each in numbers])
         depth = int(turn.max(initial=0)) + 1
         first, rank = distinct(place * depth + turn)
         where, coalesced = where[:, first], x._coalesced and y._coalesced
-        values = values.new_zeros((len(first), *values.shape[1:])).index_add(0, wrap(rank), values)
+        values = summed(values, rank, len(first))
     made = SparseCOO.of(where, values, x._size, coalesced)
     return made.coalesce() if made._nnz() > made.numel() else made
 
@@ -293,30 +296,33 @@ def add(self: Any, other: Any, alpha: Any = 1) -> Any:
         return _sum_of_sparse(self, other, alpha)
     if is_sparse(self):
         if self.layout is sparse_coo or not isinstance(other, Tensor):
-            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+            raise RuntimeError(_SPARSE_AND_DENSE)
         return dense_of(self).add(other, alpha=alpha)
     return _dense_and_sparse(self, other, alpha)
 
 
-def _dense_and_sparse(dense: Any, sparse: Any, alpha: Any) -> Tensor:
-    """Return the sum of a dense tensor and a sparse one of its size."""
-    if not isinstance(dense, Tensor):
-        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+def _check_size(dense: Tensor, sparse: Any) -> None:
     if dense.shape != sparse._size:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while other "
             f"has size {list(sparse._size)} (FYI: dense-sparse addition does not currently support broadcasting)"
         )
+
+
+def _dense_and_sparse(dense: Any, sparse: Any, alpha: Any) -> Tensor:
+    """Return the sum of a dense tensor and a sparse one of its size."""
+    if not isinstance(dense, Tensor):
+        raise RuntimeError(_SPARSE_AND_DENSE)
+    _check_size(dense, sparse)
     if _is_recorded(dense, sparse) or dense.dtype is not sparse.dtype:
         return dense.add(dense_of(sparse), alpha=alpha)
     return _add_into(dense.clone(), sparse, alpha)
 
 
-def _radd(self: Any, other: Any) -> Any:
+@rule("__radd__")
+def radd(self: Any, other: Any) -> Any:
+    """Return `other + self`."""
     return add(other, self)
-
-
-rule("__radd__")(_radd)
 
 
 def _is_recorded(*tensors: Tensor) -> bool:
@@ -339,13 +345,9 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Add in place."""
     if is_sparse(self):
         if not is_sparse(other):
-            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+            raise RuntimeError(_SPARSE_AND_DENSE)
         return self._become(_sum_of_sparse(self, other, alpha))
-    if self.shape != other._size:
-        raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while other has "
-            f"size {list(other._size)} (FYI: dense-sparse addition does not currently support broadcasting)"
-        )
+    _check_size(self, other)
     if _is_recorded(self, other) or self.dtype is not other.dtype:
         return self.add_(dense_of(other), alpha=alpha)
     return _add_into(self, other, alpha)
@@ -355,7 +357,7 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
 def sub(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Return `self - alpha * other`."""
     if is_sparse(self) and not is_sparse(other):
-        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        raise RuntimeError(_SPARSE_AND_DENSE)
     return add(self, other, alpha=-alpha)
 
 

@@ -14,7 +14,7 @@ from tinytorch.ops.arguments import op_of
 from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.sparse.elementwise import add
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, csr_of
+from tinytorch.sparse.tensors import SparseCOO, csr_of, summed
 
 __all__ = ["addmm", "mm", "sampled_addmm"]
 
@@ -86,8 +86,7 @@ def _of_two_sparse(x: Any, y: Any) -> Any:
     where = np.stack([left.rows[of_left], right.columns[of_right]])
     first, rank = distinct(linear(where, size))
     products = x._held.index_select(0, wrap(of_left)) * y._held.index_select(0, wrap(of_right))
-    values = products.new_zeros(len(first)).index_add(0, wrap(rank), products)
-    made = SparseCOO.of(where[:, first], values, size, True)
+    made = SparseCOO.of(where[:, first], summed(products, rank, len(first)), size, True)
     return made if x.layout is sparse_coo else csr_of(made)
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from tinytorch.core.layout import NoArray, sparse_coo
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import distinct, linear
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, _dimension
+from tinytorch.sparse.tensors import SparseCOO, summed
 
 __all__ = ["log_softmax", "softmax", "sum"]
 
@@ -19,7 +20,7 @@ __all__ = ["log_softmax", "softmax", "sum"]
 def _dimensions(dim: Any, ndim: int) -> list[int]:
     """Return dimensions as sorted numbers from 0."""
     dims = [dim] if isinstance(dim, int) else list(dim)
-    numbers = [_dimension(each, ndim) for each in dims]
+    numbers = [axis_of(each, ndim, "sum") for each in dims]
     if len(set(numbers)) != len(numbers):
         raise RuntimeError("dim appears multiple times in the list of dims")
     return sorted(numbers)
@@ -107,7 +108,7 @@ def _scaled(input: Any, dim: int, dtype: Any, logarithm: bool) -> SparseCOO:
     if not x.dtype.is_floating_point:
         raise RuntimeError(f"softmax of a sparse tensor needs floats, got {x.dtype}")
     x = x.coalesce()
-    at, count, values = _dimension(dim, x.ndim), x.sparse_dim(), x._held
+    at, count, values = axis_of(dim, x.ndim, "softmax"), x.sparse_dim(), x._held
     if at >= count:
         along = at - count + 1
         return x._with(values.log_softmax(along) if logarithm else values.softmax(along))
@@ -122,7 +123,7 @@ def _scaled(input: Any, dim: int, dtype: Any, logarithm: bool) -> SparseCOO:
     shifted = values - wrap(largest)
     group: Tensor = wrap(rank)
     exponentials = shifted.exp()
-    totals = values.new_zeros((len(first), *values.shape[1:])).index_add(0, group, exponentials)
+    totals = summed(exponentials, rank, len(first))
     if logarithm:
         return x._with(shifted - totals.log().index_select(0, group))
     return x._with(exponentials / totals.index_select(0, group))

@@ -9,10 +9,11 @@ import numpy as np
 
 from tinytorch.core.layout import NoArray, sparse_coo
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import ranges
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, _dimension
+from tinytorch.sparse.tensors import SparseCOO
 
 
 def _coo(name: str, x: Any) -> SparseCOO:
@@ -32,7 +33,7 @@ def permute(self: Any, *dims: Any) -> SparseCOO:
     x = _coo("permute", self)
     order = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
     count, ndim = x.sparse_dim(), x.ndim
-    order = tuple(_dimension(operator.index(dim), ndim) for dim in order)
+    order = tuple(axis_of(dim, ndim, "permute") for dim in order)
     if sorted(order) != list(range(ndim)):
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -58,7 +59,7 @@ def transpose(self: Any, dim0: int, dim1: int) -> SparseCOO:
     """Return the tensor with two dimensions exchanged."""
     ndim = self.ndim
     order = list(range(ndim))
-    a, b = _dimension(dim0, ndim), _dimension(dim1, ndim)
+    a, b = axis_of(dim0, ndim, "transpose"), axis_of(dim1, ndim, "transpose")
     order[a], order[b] = b, a
     return permute(_coo("transpose", self), order)
 
@@ -83,7 +84,7 @@ def t(self: Any) -> Any:
 def unsqueeze(self: Any, dim: int) -> SparseCOO:
     """Return the tensor with a further dimension of length 1."""
     x = _coo("unsqueeze", self)
-    at = _dimension(dim, x.ndim + 1)
+    at = axis_of(dim, x.ndim + 1, "unsqueeze")
     size = (*x._size[:at], 1, *x._size[at:])
     count = x.sparse_dim()
     if at > count:
@@ -95,7 +96,7 @@ def unsqueeze(self: Any, dim: int) -> SparseCOO:
 def select(self: Any, dim: int, index: int) -> Any:
     """Return the part of the tensor at an index of a dimension, without that dimension."""
     x = self.to_sparse_coo()
-    at, index = _dimension(dim, x.ndim), operator.index(index)
+    at, index = axis_of(dim, x.ndim, "select"), operator.index(index)
     length = x._size[at]
     if not -length <= index < length:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(x._size)} at dimension {at}")
@@ -125,10 +126,10 @@ def get_item(self: Any, key: Any) -> Any:
     raise NoArray("an index of a sparse tensor must consist of integers: use select, index_select or to_dense()")
 
 
-@rule("unbind", "__iter__")
+@rule("unbind")
 def unbind(self: Any, dim: int = 0) -> Any:
     """Return the parts at all indices of a dimension."""
-    return tuple(select(self, dim, k) for k in range(self._size[_dimension(dim, self.ndim)]))
+    return tuple(select(self, dim, k) for k in range(self._size[axis_of(dim, self.ndim, "unbind")]))
 
 
 rule("__iter__")(lambda self: iter(unbind(self)))
@@ -138,7 +139,7 @@ rule("__iter__")(lambda self: iter(unbind(self)))
 def index_select(self: Any, dim: int, index: Tensor) -> SparseCOO:
     """Return the parts of the tensor at the indices of a dimension."""
     x = _coo("index_select", self)
-    at = _dimension(dim, x.ndim)
+    at = axis_of(dim, x.ndim, "index_select")
     numbers = np.asarray(index._array).reshape(-1)
     length, count = x._size[at], x.sparse_dim()
     size = (*x._size[:at], len(numbers), *x._size[at + 1 :])
@@ -165,7 +166,7 @@ def cat(tensors: Any, dim: int = 0) -> SparseCOO:
         raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found")
     parts = [_coo("cat", x) for x in tensors]
     first = parts[0]
-    at, count = _dimension(dim, first.ndim), first.sparse_dim()
+    at, count = axis_of(dim, first.ndim, "cat"), first.sparse_dim()
     for k, each in enumerate(parts):
         others = [[n for d, n in enumerate(x._size) if d != at] for x in (each, first)]
         if others[0] != others[1] or each.sparse_dim() != count:

@@ -18,6 +18,7 @@ from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import NoArray, layout, sparse_coo, sparse_csr
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear
 from tinytorch.sparse.rules import is_sparse, of_sparse
 
@@ -139,7 +140,7 @@ class SparseTensor(Tensor):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the length of a dimension."""
-        return self._size if dim is None else self._size[_dimension(dim, len(self._size))]
+        return self._size if dim is None else self._size[axis_of(dim, len(self._size), "size")]
 
     def numel(self) -> int:
         """Return the number of elements, zeros included."""
@@ -248,6 +249,9 @@ class SparseTensor(Tensor):
         made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return made
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (_rebuild_sparse, (*sparse_parts(self), self.requires_grad, self.__dict__))
+
     # Text -------------------------------------------------------------------------------------------
 
     def _parts(self) -> list[tuple[str, Tensor]]:
@@ -353,8 +357,7 @@ class SparseCOO(SparseTensor):
         if is_sorted(numbers) and (numbers[1:] != numbers[:-1]).all():
             return SparseCOO.of(self._where, self._held, self._size, True)
         first, rank = distinct(numbers)
-        values = self._held.new_zeros((len(first), *self._held.shape[1:])).index_add(0, wrap(rank), self._held)
-        return SparseCOO.of(self._where[:, first], values, self._size, True)
+        return SparseCOO.of(self._where[:, first], summed(self._held, rank, len(first)), self._size, True)
 
     def is_coalesced(self, *args: Any, **kwargs: Any) -> Any:
         """Return whether the places of the entries are known to be sorted and distinct."""
@@ -400,9 +403,6 @@ class SparseCOO(SparseTensor):
         if made._where is self._where:
             made._where = self._where.copy()
         return made
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (_rebuild_sparse, (*sparse_parts(self), self.requires_grad, self.__dict__))
 
 
 class SparseCSR(SparseTensor):
@@ -484,9 +484,6 @@ class SparseCSR(SparseTensor):
             ("crow_indices", self.crow_indices()), ("col_indices", self.col_indices()), ("values", self._held.detach()),
         ]  # fmt: skip
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (_rebuild_sparse, (*sparse_parts(self), self.requires_grad, self.__dict__))
-
 
 # Conversions ----------------------------------------------------------------------------------------
 
@@ -494,6 +491,11 @@ class SparseCSR(SparseTensor):
 def _shown(values: Tensor) -> Tensor:
     """Return the values of a tensor for its user: in the graph, but not the leaf that the gradient belongs to."""
     return values.view_as(values) if values.requires_grad else values.detach()
+
+
+def summed(values: Tensor, index: Array, count: int) -> Tensor:
+    """Return `count` rows: each is the sum of the rows of `values` for which `index` has its number."""
+    return values.new_zeros((count, *values.shape[1:])).index_add(0, wrap(index), values)
 
 
 def dense_of(x: SparseTensor) -> Any:
@@ -505,8 +507,7 @@ def dense_of(x: SparseTensor) -> Any:
     kind = x.dtype
     if kind is dtypes.bool:
         return dense_of(x._with(values.to(dtypes.uint8))) != 0
-    zeros = values.new_zeros((rows, *values.shape[1:]))
-    return zeros.index_add(0, wrap(numbers), values).reshape(x._size)
+    return summed(values, numbers, rows).reshape(x._size)
 
 
 def csr_of(x: SparseCOO) -> SparseCSR:
@@ -519,18 +520,6 @@ def csr_of(x: SparseCOO) -> SparseCSR:
     x = x.coalesce()
     rows = x._rows()
     return SparseCSR.of(rows.start, rows.columns, x._held, x._size)
-
-
-def _dimension(dim: int, count: int) -> int:
-    """Return a dimension as a number from 0.
-
-    Raises:
-        IndexError: it is out of range.
-    """
-    count = max(count, 1)
-    if not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
-    return dim % count
 
 
 def sparse_parts(x: Any) -> tuple[layout, tuple[Any, ...]]:
