@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, meta
@@ -49,7 +50,7 @@ def _window(
     if not _is_size(length):
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    if layout is not None and str(layout) != "torch.strided":
+    if layout not in (None, strided):
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
     if not kind.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")

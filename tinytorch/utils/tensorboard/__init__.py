@@ -117,13 +117,13 @@ def _add_graph(
         title = re.sub(r"[^A-Za-z0-9_./-]", "_", box.lines[0])
         names.append(f"{title}_{seen[title]}" if box.kind == "operation" or seen[title] else title)
         seen[title] += 1
-    for k, (box, name) in enumerate(zip(drawn._boxes, names, strict=True)):
+    sources: list[list[str]] = [[] for _ in names]
+    for arrow in drawn._arrows:
+        sources[arrow.target].append(names[arrow.source] + (f":{arrow.output}" if arrow.output else ""))
+    for box, name, inputs_of in zip(drawn._boxes, names, sources, strict=True):
         kind = {"leaf": "Parameter", "result": "Output"}.get(box.kind, box.lines[0])
         node = graph.node.add(name=name, op="Input" if box.lines[0] in inputs else kind)
-        node.input.extend(
-            names[arrow.source] + (f":{arrow.output}" if arrow.output else "")
-            for arrow in drawn._arrows if arrow.target == k
-        )  # fmt: skip
+        node.input.extend(inputs_of)
         if box.lines[1:]:
             node.attr["tensor"].s = "; ".join(box.lines[1:]).encode()
     event = importlib.import_module(f"{package}.event_pb2").Event(graph_def=graph.SerializeToString())
