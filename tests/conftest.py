@@ -28,8 +28,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Not collected for doctests: its import loads PyTorch's operator database, which only tests/ops/test_opinfo.py needs.
-collect_ignore = ["opinfo.py"]
+# Not collected for doctests: the first imports PyTorch's operator database, which only tests/ops/test_opinfo.py needs;
+# the second is checked by type checkers, not run.
+collect_ignore = ["opinfo.py", "typed_torch_program.py"]
 
 
 class Forgetful(set[str]):

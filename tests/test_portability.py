@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.kernels import blas, parallel
+from tinytorch.kernels import blas, parallel, processors
 
 #: By missing feature: code that removes it, which a program runs before it imports tinytorch.
 WITHOUT = {
@@ -140,7 +140,7 @@ def test_the_pretence_is_effective(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert parallel._available() == 1
+    assert processors.available() == 1
 
 
 @pytest.mark.parametrize("most", [0, 2])

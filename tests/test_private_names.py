@@ -117,18 +117,16 @@ def test_writes_reach_a_file_that_is_mapped_shared(tmp_path: Path) -> None:
     assert tinytorch.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
 
 
-def test_frozen_flags() -> None:
+def test_frozen_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     backends = importlib.import_module("tinytorch.backends")
     allowed = vars(backends)["__allow_nonbracketed_mutation"]
+    monkeypatch.setattr(backends, "_may_change", [True])
     assert not backends.flags_frozen()
     backends.disable_global_flags()
-    try:
-        assert backends.flags_frozen()
-        with allowed():
-            assert not backends.flags_frozen()
-        assert backends.flags_frozen()
-    finally:
-        backends._may_change[0] = True
+    assert backends.flags_frozen()
+    with allowed():
+        assert not backends.flags_frozen()
+    assert backends.flags_frozen()
 
 
 def test_decorators_of_the_scripting_compiler_return_the_function() -> None:
