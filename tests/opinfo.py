@@ -41,14 +41,15 @@ settings.load_profile(PROFILE)
 DATABASE = {f"{info.name}/{info.variant_test_name}".rstrip("/"): info for info in op_db}
 
 #: By dtype: the relative tolerance, and the absolute one in units of the largest number (at least 1).
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-4, "float64": 1e-8}
-COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
+TOLERANCE = {
+    "float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-4, "float64": 1e-8, "complex64": 1e-4, "complex128": 1e-8,
+}  # fmt: skip
 #: The namespaces that may contain an operator of PyTorch; tinytorch's has the same name in the same namespace.
 PLACES = ("", "nn.functional", "special", "linalg", "_C._nn", "fft", "masked", "Tensor")
 
 
 class Absent(Exception):
-    """An argument or a result is not supported by tinytorch: complex numbers, other layouts and dtypes."""
+    """An argument or a result is not supported by tinytorch: other layouts and dtypes."""
 
 
 class Missing(Exception):
@@ -95,7 +96,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def our_dtype(dtype: Any) -> Any:
-    if not hasattr(tinytorch, str(dtype).rpartition(".")[2]) or dtype in COMPLEX:
+    if not hasattr(tinytorch, str(dtype).rpartition(".")[2]) or dtype is torch.complex32:
         raise Absent(str(dtype))
     return getattr(tinytorch, str(dtype).rpartition(".")[2])
 
@@ -122,6 +123,8 @@ def our_tensor(tensor: Any, converted: dict[Any, Any]) -> Any:
         result = converted[key].as_strided(*layout)
     except RuntimeError as error:  # PyTorch has freed the memory when it refused another call with this tensor
         raise Absent(str(error)) from None
+    if tensor.is_conj():
+        result = result.conj()
     converted[id(tensor)] = result.detach().requires_grad_(tensor.requires_grad)
     return converted[id(tensor)]
 
@@ -262,25 +265,32 @@ class Side:
         """Replace the results by the gradients of the results that `which` selects."""
         numbers = np.random.default_rng(0)
         outputs = [result for result, selected in zip(self.results, which, strict=True) if selected]
-        weights = [
-            # (exact in every dtype, so that they are equal in float64)
-            self.library.tensor(numbers.integers(-8, 9, tuple(x.shape)) / 4, dtype=x.dtype)
-            for x in outputs
-        ]
+
+        def draw(x: Any) -> Any:
+            """Return random numbers, exact in every dtype, so that they are equal in float64."""
+            drawn = numbers.integers(-8, 9, tuple(x.shape)) / 4
+            return drawn + 1j * (numbers.integers(-8, 9, drawn.shape) / 4) if x.is_complex() else drawn
+
+        weights = [self.library.tensor(draw(x), dtype=x.dtype) for x in outputs]
         grads = self.library.autograd.grad(outputs, self.leaves, weights, allow_unused=True, create_graph=again)
         self.results = list(grads)
 
 
 def in_float64(value: Any, converted: dict[int, Any]) -> Any:
-    """Return PyTorch's arguments with all floating-point tensors converted to float64."""
+    """Return PyTorch's arguments with all floating-point tensors converted to float64, complex ones to complex128."""
+
+    def wide(kind: Any) -> Any:
+        if kind.is_complex:
+            return torch.complex128
+        return torch.float64 if kind.is_floating_point else kind
 
     def change(value: Any) -> Any:
         if isinstance(value, torch.dtype):
-            return torch.float64 if value.is_floating_point else value
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return wide(value)
+        if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
             return value
         if id(value) not in converted:
-            converted[id(value)] = value.detach().double().requires_grad_(value.requires_grad)
+            converted[id(value)] = value.detach().to(wide(value.dtype)).requires_grad_(value.requires_grad)
         return converted[id(value)]
 
     return mapped(value, change)
@@ -290,11 +300,11 @@ def in_float64(value: Any, converted: dict[int, Any]) -> Any:
 
 
 def numbers(x: Any) -> np.ndarray:
-    """Return a tensor of either library as a float64 array."""
+    """Return a tensor of either library as a float64 array, of complex numbers as a complex128 array."""
     x = x.detach()
     if isinstance(x, torch.Tensor):
-        x = torch.zeros(x.shape) if x._is_zerotensor() else x.resolve_neg()
-    return np.asarray(x.double().numpy())
+        x = torch.zeros(x.shape, dtype=x.dtype) if x._is_zerotensor() else x.resolve_neg().resolve_conj()
+    return np.asarray((x.cdouble() if x.is_complex() else x.double()).numpy())
 
 
 def close(mine: np.ndarray, theirs: np.ndarray, tolerance: float) -> bool:
@@ -319,13 +329,13 @@ def difference(
 ) -> Iterator[tuple[str, str]]:
     """Yield the differences between a result of tinytorch and one of PyTorch, as a word and details."""
     if not isinstance(theirs, torch.Tensor) or not isinstance(mine, tinytorch.Tensor):
-        plain = isinstance(theirs, (int, float)) and isinstance(mine, (int, float))
+        plain = isinstance(theirs, (int, float, complex)) and isinstance(mine, (int, float, complex))
         same = np.isclose(mine, theirs, equal_nan=True) if plain else str(mine) == str(theirs)
         if not same and str(theirs) != str(mine).replace("tinytorch", "torch"):
             yield "type" if type(mine) is not type(theirs) else "values", f"{mine} / {theirs}"
         return
-    if theirs.dtype in COMPLEX:
-        raise Absent("complex numbers")
+    if theirs.dtype is torch.complex32:
+        raise Absent("complex numbers of 16 bits")
     for word, a, b in (
         ("dtype", str(mine.dtype), str(theirs.dtype)),
         ("shape", tuple(mine.shape), tuple(theirs.shape)),
@@ -381,7 +391,7 @@ def of_sample(info: Any, pair: tuple[Any, Any], sample: Any, kind: str) -> Itera
     in_place = kind == "in place"
     masks: list[list[bool]] = []
     again = info.supports_gradgrad
-    last = 2 if again and kind == "float32" else 1
+    last = 2 if again and kind in ("float32", "complex128") else 1
 
     def in_double(k: int) -> np.ndarray | None:
         """Return result `k` of the current step, computed by PyTorch in float64."""
@@ -515,7 +525,7 @@ def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
                 note(kind, case.sample_input, of_wrong_use(pair, case))
             continue
         if dtype not in samples:
-            grad = info.supports_autograd and dtype.is_floating_point
+            grad = info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
             torch.default_generator.manual_seed(0)
             # (not `info.sample_inputs`, which searches the stack for the running test: that is slow)
             created = info.sample_inputs_func(info, "cpu", dtype, requires_grad=grad)
@@ -527,4 +537,6 @@ def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
 
 
 #: The parts of an entry that are run: samples of a dtype, the method and the in-place form (in float32), invalid calls.
-KINDS = ("float32", "method", "in place", "int64", "bool", "bfloat16", "float16", "errors")
+KINDS = (
+    "float32", "method", "in place", "int64", "bool", "bfloat16", "float16", "complex64", "complex128", "errors",
+)  # fmt: skip

@@ -86,3 +86,32 @@ def sgn(x: Array) -> Array:
 def isreal(x: Array) -> Array:
     """Return where the imaginary part is 0."""
     return x.imag == 0 if x.dtype.kind == "c" else np.ones_like(x, dtype=np.bool_)
+
+
+# Logarithms of sums -------------------------------------------------------------------------------
+
+
+def logaddexp(x: Array, y: Array) -> Array:
+    """Return `log(exp(x) + exp(y))`: the number with the larger real part is a factor outside of the logarithm."""
+    less = x.real < y.real
+    least, most = np.where(less, x, y), np.where(less, y, x)
+    out = most + np.log1p(np.exp(least - most))
+    equal = np.isinf(least.real) & (least.real == most.real)
+    out = np.where(equal, np.where(least.real < 0, least, np.log(np.exp(least) + np.exp(most))), out)
+    return np.where(np.isnan(x) | np.isnan(y), complex(np.nan, np.nan), out).astype(out.dtype, copy=False)
+
+
+def log_sums(x: Array, dim: int) -> Array:
+    """Return the logarithms of the cumulative sums of exp(x) along `dim`."""
+    out = np.empty_like(x)
+    rows, sums = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    sums[0] = rows[0]
+    for k in range(1, len(rows)):
+        sums[k] = logaddexp(sums[k - 1], rows[k])
+    return out
+
+
+def signed_sums(weights: Array, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+    """Return exp(b) * cumsum(weights * exp(a)) along `dim`, from the end if `reverse`, computed with logarithms."""
+    logs = np.log(weights) + a
+    return np.exp(b + (np.flip(log_sums(np.flip(logs, dim), dim), dim) if reverse else log_sums(logs, dim)))

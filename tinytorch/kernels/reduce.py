@@ -572,7 +572,7 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
 
 
 def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> Any:
-    """Return the sum over `dim` of squared differences from the mean, divided by `degrees` (of freedom)."""
+    """Return the sum over `dim` of squared distances from the mean, divided by `degrees` (of freedom)."""
     if x.dtype.itemsize < 4:
         return var(x.astype(np.float32), dim, degrees, keepdim).astype(x.dtype)
     kind = x.dtype
@@ -590,6 +590,8 @@ def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> A
         out = np.multiply(distance, distance, distance).dot(_full(n, 1 / degrees, kind))
         return out.reshape(-1, 1) if keepdim else out
     distance = x - mean(x, dim, keepdims=True)
+    if kind.kind == "c":
+        return divided(total(np.square(distance.real) + np.square(distance.imag), dim, keepdim), degrees)
     return divided(total(np.square(distance), dim, keepdim), degrees)
 
 
@@ -643,12 +645,12 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
 
 def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return `log(sum(exp(x)))` over `dim`; the largest element is subtracted first, so that nothing overflows."""
-    if x.dtype.kind not in FLOATS:
+    if x.dtype.kind not in DIFFERENTIABLE:
         x = x.astype(dtypes.get_default_dtype().numpy)
     axes = axes_of(dim, x.ndim, "logsumexp")
     if x.dtype.itemsize < 4:
         return logsumexp(x.astype(np.float32), axes, keepdim).astype(x.dtype)
-    top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
+    top = _largest(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True, initial=-math.inf)
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
     out = np.log(total(np.exp(x - top), axes, keepdim))
     out += top if keepdim else top.reshape(out.shape)

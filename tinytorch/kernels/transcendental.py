@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import activation
+from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import VECTORS, refused
 from tinytorch.kernels.parallel import takes_out
@@ -23,6 +24,8 @@ def _of_floats(ufunc: Any, name: str, x: Any, y: Any) -> Array:
     bfloat16 is computed in float32.
     """
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+    if dtype.kind == "c" and ufunc is np.logaddexp:
+        return complexes.logaddexp(x, y)
     if dtype.kind == "f":
         return ufunc(x, y)
     if dtype.kind != "V":
@@ -158,6 +161,8 @@ def logit(x: Array, eps: Any = None) -> Array:
 
 def _log_sums(x: Array, dim: int) -> Array:
     """Return the logarithms of the cumulative sums of exp(x), accumulated in a wider dtype as in PyTorch."""
+    if x.dtype.kind == "c":
+        return complexes.log_sums(x, dim)
     wide = x.astype(np.float32 if x.dtype.itemsize == 2 else np.float64, copy=False)
     return np.logaddexp.accumulate(wide, dim).astype(x.dtype, copy=False)
 
@@ -173,6 +178,8 @@ def logcumsumexp(x: Array, dim: int) -> Array:
 
 def _signed_sums(weights: Array, a: Array, b: Array, dim: int, reverse: bool) -> Array:
     """Return exp(b) * cumsum(weights * exp(a)) along `dim`, computed with logarithms to avoid overflow."""
+    if weights.dtype.kind == "c":
+        return complexes.signed_sums(weights, a, b, dim, reverse)
     flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
     logs, exponents = np.log(np.abs(weights)) + a, b
     nothing = logs.dtype.type(-np.inf)

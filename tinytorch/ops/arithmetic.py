@@ -705,10 +705,14 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
 # Ternary ops --------------------------------------------------------------------------------------
 
 
-_lerp = op_of(arithmetic.lerp, broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
+_lerp = op_of(
+    arithmetic.lerp, broadcasts=True, complex=HOLOMORPHIC,
+    x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+)  # fmt: skip
 _lerp_to = renamed(
     op_of(
-        arithmetic.lerp_to, broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+        arithmetic.lerp_to, broadcasts=True, complex=HOLOMORPHIC,
+        x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
         weight=lambda g, x, end: g * (end - x),
     ),
     "LerpBackward1",
@@ -738,7 +742,7 @@ def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
     if not weight.ndim:
         weight = weight.to(input.dtype)
     _check_same_dtype("weight", weight, input)
-    if not input.dtype.is_floating_point:
+    if input.dtype.category < dtypes.FLOATING:
         raise refused("lerp_kernel_tensor", input._array)
     return weight
 
@@ -753,7 +757,8 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
-    arithmetic.add_product, refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, x=lambda g: g,
+    arithmetic.add_product, refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
+    x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value),
 )  # fmt: skip
@@ -774,7 +779,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 
 _addcdiv = op_of(
-    arithmetic.addcdiv, broadcasts=True, x=lambda g: g,
+    arithmetic.addcdiv, broadcasts=True, complex=HOLOMORPHIC, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
@@ -254,6 +255,7 @@ def _replacing(name: str) -> Any:
     return op_of(
         places.replaced,
         name=name,
+        complex=OWN,
         x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
         y=lambda g, whole, part: restrided(g, whole, part),
     )
@@ -378,7 +380,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    return op_of(kernels.pieces, name=name, outputs=0, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
+    return op_of(kernels.pieces, name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -464,11 +466,11 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 
 
 _pixel_shuffle = op_of(
-    rearrange.pixel_shuffle, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
+    rearrange.pixel_shuffle, complex=OWN, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
     x=lambda g, factor: _pixel_unshuffle(g, factor),
 )  # fmt: skip
 _pixel_unshuffle = op_of(
-    rearrange.pixel_unshuffle, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
+    rearrange.pixel_unshuffle, complex=OWN, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
     x=lambda g, factor: _pixel_shuffle(g, factor),
 )  # fmt: skip
 
@@ -529,7 +531,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 
 
 _channel_shuffle = op_of(
-    rearrange.channel_shuffle, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
+    rearrange.channel_shuffle, complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
 )  # fmt: skip
 

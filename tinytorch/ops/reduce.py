@@ -633,10 +633,12 @@ def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return of_x
 
 
-_var = op_of(kernels.var, x=_var_x)
-_std = op_of(kernels.std, x=_std_x)
-_var_mean = op_of(kernels.var_mean, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)), outputs=2)
-_std_mean = op_of(kernels.std_mean, x=_with_mean(_std_x), outputs=2)
+_var = op_of(kernels.var, complex=OWN, x=_var_x)
+_std = op_of(kernels.std, complex=OWN, x=_std_x)
+_var_mean = op_of(
+    kernels.var_mean, complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
+)
+_std_mean = op_of(kernels.std_mean, complex=OWN, outputs=2, x=_with_mean(_std_x))
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
@@ -660,8 +662,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
         correction = 1 if unbiased else 0
     elif correction is None:
         correction = 1
-    if not input.dtype.is_floating_point:
-        refuse(name, input)
+    if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     axes = kernels.axes_of(dim, input._array.ndim, name)
     degrees = kernels.count_of(input._array.shape, axes) - correction
@@ -813,7 +814,8 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
-    kernels.logsumexp, x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim))
+    kernels.logsumexp, complex=HOLOMORPHIC,
+    x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim))
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed without overflow.

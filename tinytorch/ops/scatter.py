@@ -410,6 +410,7 @@ def index_reduce_(
 @public(method=True, out="take")
 @op(
     kernels.take,
+    complex=OWN,
     refuses=unless_empty("take_cpu"),
     x=lambda g, x_shape, index: _taken_back(g, x_shape, index),
     index=None,
@@ -426,7 +427,7 @@ def take(x: Any, index: Any) -> Any:
     """
 
 
-_taken_back = op_of(kernels.taken_back, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
+_taken_back = op_of(kernels.taken_back, complex=OWN, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
 
 
 def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
@@ -437,7 +438,7 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 _put = writing(
-    refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order, x=_put_x, index=None,
+    complex=OWN, refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order, x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
 )(kernels.put)  # fmt: skip
 

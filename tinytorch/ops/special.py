@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.complex import OWN
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.op import in_place
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import bessel, dtypes, gamma, limits, polynomials
@@ -496,6 +496,7 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
 _sums_after = op_of(
     steps.sums_after,
+    complex=HOLOMORPHIC,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
     x=lambda g, v, x, out, dim: g * _sums_after(v, x, out, dim),
@@ -503,12 +504,15 @@ _sums_after = op_of(
 )
 _sums_before = op_of(
     steps.sums_before,
+    complex=HOLOMORPHIC,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
     x=lambda g, v, x, out, dim: v * _sums_after(g, x, out, dim),
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
-_logcumsumexp = op_of(steps.logcumsumexp, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
+_logcumsumexp = op_of(
+    steps.logcumsumexp, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g
+)
 
 
 @public(method=True, out="cummax")
@@ -531,7 +535,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
 _ldexp = pointwise(
-    "ldexp", steps.ldexp, floating=True,
+    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC,
     x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
     doc="""Return `x * 2 ** y`.
 

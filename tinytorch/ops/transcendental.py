@@ -253,7 +253,11 @@ def log1p(x: Any) -> Any:
 
 
 @elementwise(
-    kernels.logaddexp, x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)), **_OF_TWO
+    kernels.logaddexp,
+    complex=HOLOMORPHIC,
+    x=lambda g, x, y: g / (1 + exp(y - x)),
+    y=lambda g, x, y: g / (1 + exp(x - y)),
+    **_OF_TWO,
 )
 def logaddexp(x: Any, y: Any) -> Any:
     """Return `log(exp(x) + exp(y))`, computed without overflow.
@@ -396,7 +400,7 @@ def asinh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", **_OF_FLOATS)
+@elementwise(np.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def acosh(x: Any) -> Any:
     """Return the inverse of cosh; NaN below 1.
 
@@ -478,7 +482,7 @@ def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     return g * slope.masked_fill(x == 0, 0)
 
 
-@elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", **_OF_FLOATS)
+@elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", complex=HOLOMORPHIC, **_OF_FLOATS)
 def sinc(x: Any) -> Any:
     """Return `sin(pi x) / (pi x)`, 1 at 0.
 
@@ -507,7 +511,7 @@ _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itse
     y=lambda g, x: _minus_twice(g, x),
 )
 _sigmoid_grad = pointwise(
-    "sigmoid_backward", activation.sigmoid_slope,
+    "sigmoid_backward", activation.sigmoid_slope, complex=HOLOMORPHIC,
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
     node_name="SigmoidBackward",
 )  # fmt: skip
@@ -527,7 +531,9 @@ def tanh(x: Any) -> Any:
     """
 
 
-@elementwise(activation.sigmoid, x=lambda g, out: _sigmoid_grad(g, out), also="special.expit", **_OF_FLOATS)
+@elementwise(
+    activation.sigmoid, x=lambda g, out: _sigmoid_grad(g, out), also="special.expit", complex=HOLOMORPHIC, **_OF_FLOATS
+)
 def sigmoid(x: Any) -> Any:
     """Return `1 / (1 + exp(-x))`.
 

@@ -18,9 +18,10 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
-from tinytorch.ops.arithmetic import _alike, clamp, sgn
+from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
@@ -545,8 +546,9 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(input, "dist")
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
+    if x.dtype.is_complex:
+        return _dist(abs(x - y), 0, float(p))
     if not x.dtype.is_floating_point:
-        refuse("dist", x)
         x - y  # raises another error for dtypes without subtraction
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
@@ -992,7 +994,8 @@ def corrcoef(input: Tensor) -> Tensor:
     if not covariances.ndim:
         return covariances / covariances
     deviations = sqrt(covariances.diagonal())
-    return clamp(covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0), -1, 1)
+    out = covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0)
+    return complexes.complex(clamp(out.real, -1, 1), clamp(out.imag, -1, 1)) if out.dtype.is_complex else clamp(out, -1, 1)
 
 
 # Low rank -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Any
 
+from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation
@@ -280,8 +281,10 @@ def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - s) * (2 + x * (1 - 2 * s)))
 
 
-_silu_grad = op_of(activation.silu_grad, name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x)
-silu = op(x=lambda g, x: _silu_grad(g, x))(activation.silu)
+_silu_grad = op_of(
+    activation.silu_grad, complex=HOLOMORPHIC, name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x
+)
+silu = op(complex=HOLOMORPHIC, x=lambda g, x: _silu_grad(g, x))(activation.silu)
 
 
 def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:

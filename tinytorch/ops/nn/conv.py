@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import conv as kernels
@@ -35,6 +36,7 @@ def _per_channel(g: Tensor) -> Tensor:
 
 _conv = op_of(
     kernels.convolution,
+    complex=HOLOMORPHIC,
     name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
         g, w, None, x_shape[2:], stride, padding, dilation, groups
@@ -46,6 +48,7 @@ _conv = op_of(
 )
 _conv_input = op_of(
     kernels.transposed_convolution,
+    complex=HOLOMORPHIC,
     name="Convolution",
     y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
         g, w, None, stride, padding, dilation, groups, y_shape[2:]
@@ -57,6 +60,7 @@ _conv_input = op_of(
 )
 _conv_weight = op_of(
     kernels.conv_weight,
+    complex=HOLOMORPHIC,
     name="ConvolutionBackward",
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
         y, g, None, x_shape[2:], stride, padding, dilation, groups
@@ -504,6 +508,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 _unfold = op_of(
     kernels.unfold,
+    complex=OWN,
     name="Im2Col",
     refuses="im2col_out_cpu",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
@@ -512,6 +517,7 @@ _unfold = op_of(
 
 _fold = op_of(
     kernels.fold,
+    complex=OWN,
     name="Col2Im",
     x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),
 )

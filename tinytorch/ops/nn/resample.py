@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
@@ -40,10 +41,10 @@ def op_named(kernel: Any, name: str, **facts: Any) -> Any:
 
 def resampling(name: str) -> Any:
     """Return the op `resample` under the name that PyTorch gives a node."""
-    return op_named(kernels.resample, name, x=lambda g, maps: resample(g, _transposed(maps)))
+    return op_named(kernels.resample, name, complex=OWN, x=lambda g, maps: resample(g, _transposed(maps)))
 
 
-resample = op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")(kernels.resample)
+resample = op(complex=OWN, x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")(kernels.resample)
 
 
 _NODES = {
