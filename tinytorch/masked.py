@@ -90,7 +90,7 @@ def _selected(input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _lowest(input: Tensor, kind: Dtype, name: str) -> float:
-    return -math.inf if kind.is_floating_point else _limits(input, kind, name).min
+    return -math.inf if kind.category >= dtypes.FLOATING else _limits(input, kind, name).min
 
 
 def _highest(input: Tensor, kind: Dtype, name: str) -> float:
@@ -386,7 +386,7 @@ def mean(
     """
     source = "Input" if dtype is None else "Optional"
     kind = input.dtype if dtype is None else dtype
-    if not kind.is_floating_point:
+    if kind.category < dtypes.FLOATING:
         raise ValueError(
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
             f"Got: {kind}"
@@ -583,14 +583,14 @@ def _variance(
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = float(unbiased is not False) if correction is None else float(correction)
-    kind = dtype or (input.dtype if input.is_floating_point() else dtypes.float32)
-    real = kind if kind.is_floating_point else dtypes.float32
+    kind = dtype or (input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.float32)
+    wide = kind if kind.category >= dtypes.FLOATING else dtypes.float32
     count = sum(_ones(input, mask), dim, keepdim=True)
     distance = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
-    total = sum(distance * distance, dim, keepdim=keepdim, dtype=real, mask=mask)
+    total = sum(distance * distance.conj(), dim, keepdim=keepdim, dtype=wide, mask=mask)
     count = count.reshape(total.shape)
     if less:
-        count = arithmetic.clamp_min(count.to(real) - less, 0)
+        count = arithmetic.clamp_min(count.to(wide.to_real()) - less, 0)
     return (total / count).to(kind)
 
 

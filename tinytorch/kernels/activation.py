@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.kernels import special
 from tinytorch.kernels.checks import check_fits, check_floating, plain, refused, tensor_name
-from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, square, total
@@ -324,7 +324,8 @@ def glu(x: Array, dim: int) -> tuple[Array, Array]:
 @threaded
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
-    check_floating("silu_cpu", x)
+    if x.dtype.kind not in DIFFERENTIABLE:
+        raise refused("silu_cpu", x)
     if x.itemsize == 2:
         return silu(x.astype(np.float32)).astype(x.dtype)
     divisor = np.exp(-x)

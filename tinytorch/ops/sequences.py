@@ -75,6 +75,8 @@ def arange(
         kind = dtypes.int64 if whole else dtypes.get_default_dtype()
     if kind in dtypes.LACKING or kind.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.tensor_name}'")
+    if isinstance(end, complex) or isinstance(start, complex) or isinstance(step, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     count = _count(start, end, step, kind)
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
     if kind.is_floating_point:
@@ -117,7 +119,7 @@ def inclusive_range(
     step = number("range", "step", 3, step)
     kind = out.dtype if out is not None else dtypes.get_default_dtype()
     kind = kind if dtype is None else dtypes.as_dtype(dtype)
-    if kind in dtypes.LACKING:
+    if kind in dtypes.LACKING or kind.is_complex:
         raise NotImplementedError(f"\"range_cpu\" not implemented for '{kind.tensor_name}'")
     if step == 0 or (int(step) == 0 and not kind.is_floating_point):
         raise RuntimeError("step must be nonzero")
@@ -197,6 +199,7 @@ def linspace(
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    dtype = _complex_dtype("linspace", start, end, out, dtype)
     made = _spaced("linspace", start, end, steps, out, dtype, device, layout, requires_grad)
     if steps <= 1:
         first, _ = _ends("linspace", start, end, None)
@@ -232,14 +235,19 @@ def logspace(
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
+    dtype = _complex_dtype("logspace", start, end, out, dtype)
     made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
     kind = made.dtype
     if steps <= 1:  # PyTorch ignores `end` here, and does not convert `start` to an integer dtype
         first, _ = _ends("logspace", start, end, None)
-        power = float(np.power(float(base), float(first)))
-        power = power if kind.is_floating_point or not steps else fits(power, kind)
+        first = complex(first) if kind.is_complex else float(first)
+        power = np.power(type(first)(base), first).item()
+        power = power if kind.category >= dtypes.FLOATING or not steps else fits(power, kind)
         return _fill_in_order(made, np.array([power][: int(steps)]))
     first, last = _ends("logspace", start, end, kind)
+    if kind.is_complex:
+        powers = np.power(np.array(base, kind.numpy), _steps(first, last, int(steps), kind))
+        return _fill_in_order(made, powers)
     if not kind.is_floating_point:  # the ends are truncated to ints, the exponents between them are not
         first, last, kind = int(first), int(last), dtypes.float64
     exponents = _steps(first, last, int(steps), kind)
@@ -258,9 +266,28 @@ def _spaced(
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
-    if made.dtype.is_complex or (made.dtype in dtypes.LACKING and steps > 1):
+    if made.dtype in dtypes.LACKING and steps > 1:
         raise refused(f"{name}_cpu", made._array)
     return made
+
+
+def _complex_dtype(name: str, start: Any, end: Any, out: Any, dtype: Any) -> Any:
+    """Return the dtype of `linspace`: by default a complex one if an end is a complex number.
+
+    Raises:
+        RuntimeError: an end is a complex number, and the given dtype is not complex.
+    """
+    if not any(isinstance(each, complex) or (isinstance(each, Tensor) and each.is_complex()) for each in (start, end)):
+        return dtype
+    inferred = dtypes.get_default_dtype().to_complex()
+    if dtype is None:
+        return inferred if out is None else None
+    if not dtypes.as_dtype(dtype).is_complex:
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {dtypes.C_NAMES[inferred.name]} can't be safely cast to passed dtype "
+            f"{dtypes.as_dtype(dtype).tensor_name}"
+        )
+    return dtype
 
 
 def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any]:
@@ -287,6 +314,12 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
         return np.concatenate(
             [first + step * index[:half].astype(real), last - step * (steps - 1 - index[half:]).astype(real)]
         )
+    if kind.is_complex:
+        real = kind.numpy.type
+        first, last = real(start), real(end)
+        step = (last - first) / real(steps - 1)
+        behind = steps - 1 - index[half:]
+        return np.concatenate([first + step * index[:half].astype(real), last - step * behind.astype(real)])
     real = np.float32 if kind is dtypes.float32 else np.float64
     first, last = real(start), real(end)
     step = float((last - first) / real(steps - 1))
