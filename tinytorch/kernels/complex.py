@@ -104,6 +104,8 @@ def logaddexp(x: Array, y: Array) -> Array:
 def log_sums(x: Array, dim: int) -> Array:
     """Return the logarithms of the cumulative sums of exp(x) along `dim`."""
     out = np.empty_like(x)
+    if not x.size:
+        return out
     rows, sums = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
     sums[0] = rows[0]
     for k in range(1, len(rows)):

@@ -687,7 +687,7 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
 
 
 @public(method=True, in_place="function", out="nan_to_num")
-@op(arithmetic.nan_to_num, x=lambda g, x: g * isfinite(x))
+@op(arithmetic.nan_to_num, complex=OWN, x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 

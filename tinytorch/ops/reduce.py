@@ -814,8 +814,9 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
-    kernels.logsumexp, complex=HOLOMORPHIC,
-    x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim))
+    kernels.logsumexp,
+    complex=HOLOMORPHIC,
+    x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed without overflow.

@@ -198,7 +198,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None or not array.size:
         return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
-    return _bincount(weights, array, minlength)
+    return _bincount(weights.double() if weights.dtype.is_complex else weights, array, minlength)
 
 
 _bincount = op_of(kernels.bincount, data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
@@ -324,6 +324,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     given, among = (each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements))
     if given.dtype.kind == "b" or among.dtype.kind == "b":
         raise RuntimeError("Unsupported input type encountered for isin(): Bool")
+    for each in (given, among):
+        if each.dtype.kind == "c":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {tensor_name(each)}")
     if isinstance(test_elements, Tensor) and among.dtype.char in RARE:
         raise refused("isin_default_cpu", among)
     return wrap(as_array(np.isin(given, among, invert=invert)))

@@ -12,7 +12,7 @@ from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
-from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
@@ -426,6 +426,8 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tupl
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
+    if input.dtype.is_complex:
+        raise refused("bernoulli_scalar_cpu_", input._array)
     mask = _keep_mask(input, p, shape)
     if p < 1:
         with no_grad():
@@ -438,6 +440,8 @@ def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
+    if input.dtype.is_complex:
+        raise refused("bernoulli_scalar_cpu_", input._array)
     kept = _keep_mask(input, p, shape)
     if p == 1:
         return input.mul_(kept) if inplace else input * kept
@@ -520,6 +524,10 @@ def rms_norm(
             f"Mismatch dtype between input and weight: input dtype = {input.dtype}, weight dtype = {weight.dtype}, "
             "Cannot dispatch to fused implementation."
         )
+    if input.dtype.is_complex:
+        eps = limits.finfo(input.dtype).eps if eps is None else eps
+        normal = input * ((input * input).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
+        return normal if weight is None else normal * weight
     check_floating("rms_norm", input._array)
     x = input.float() if input._array.dtype.itemsize == 2 else input
     if not x._array.flags.c_contiguous and not channels_last(x._array):

@@ -995,7 +995,9 @@ def corrcoef(input: Tensor) -> Tensor:
         return covariances / covariances
     deviations = sqrt(covariances.diagonal())
     out = covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0)
-    return complexes.complex(clamp(out.real, -1, 1), clamp(out.imag, -1, 1)) if out.dtype.is_complex else clamp(out, -1, 1)
+    if out.dtype.is_complex:
+        return complexes.complex(clamp(out.real, -1, 1), clamp(out.imag, -1, 1))
+    return clamp(out, -1, 1)
 
 
 # Low rank -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
@@ -228,6 +229,7 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
 
 #: Returns rows of the weight, without checks of the arguments.
 rows_of = op(
+    complex=OWN,
     weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _embedding_grad(
         g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
     ),
@@ -258,9 +260,10 @@ def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_b
     return rows * _embedding_factors(rows, indices, padding_idx, scale_grad_by_freq)
 
 
-_embedding_factors = op_of(kernels.embedding_factors, rows=None, indices=None)
+_embedding_factors = op_of(kernels.embedding_factors, complex=OWN, rows=None, indices=None)
 _embedding_grad = op_of(
     kernels.embedding_grad,
+    complex=OWN,
     name="EmbeddingDenseBackward",
     g=lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_gather(
         g, indices, padding_idx, scale_grad_by_freq

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.engine import gradients
 from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op
@@ -183,11 +184,13 @@ _rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, ("h0",), ("matrix",
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    op_of(kernels.batch_first, name="Transpose", view=True, x=lambda g: _batch_first(g)), "TransposeBackward1"
+    op_of(kernels.batch_first, complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
+    "TransposeBackward1",
 )
 
 
-# Under autocasting only products have low precision; then layers are composed of elementary ops.
+# Under autocasting only products have low precision; then layers are composed of elementary ops, and so are layers of
+# complex numbers.
 _STEPS: dict[Any, tuple[Callable[..., States], int]] = {
     _lstm: (_lstm_step, 2),
     _lstm_packed: (_lstm_step, 2),
@@ -299,7 +302,7 @@ def _stacked(
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     dropout = given["dropout"] if given["train"] else 0
     casting = autocast.active()
-    if casting:
+    if casting or x.dtype.is_complex:
         layer = _composed(layer)
     last: list[States] = []
     for k in range(layers):
@@ -466,7 +469,7 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
     """Return whether a cell can run as a layer of one step, which takes two thirds of the time of elementary ops."""
-    if (b_ih is None) != (b_hh is None) or autocast.active():
+    if (b_ih is None) != (b_hh is None) or autocast.active() or x.dtype.is_complex:
         return False
     biases = () if b_ih is None else (b_ih, b_hh)
     dtype = x._array.dtype
@@ -573,9 +576,11 @@ def rnn_relu_cell(
 # Each op is the other's gradient.
 
 
-packed = op(name="PackPaddedSequence", x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0))(
-    kernels.packed
-)
-padded = op(x=lambda g, steps, sequences: packed(g, steps, sequences))(kernels.padded)
+packed = op(
+    name="PackPaddedSequence",
+    complex=OWN,
+    x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0),
+)(kernels.packed)
+padded = op(complex=OWN, x=lambda g, steps, sequences: packed(g, steps, sequences))(kernels.padded)
 # PyTorch writes the sequences into parts of the array, one after the other.
 renamed(padded, "CopySlices")
