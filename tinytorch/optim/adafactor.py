@@ -77,6 +77,8 @@ class Adafactor(Optimizer):
         super().__init__(params, pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        if p.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
         shape = p._array.shape
         if len(shape) < 2:
             return {"step": scalar(0.0), "variance": zeros_like(p)}

@@ -79,7 +79,8 @@ class Adagrad(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = zeros_like(p)
         # As in PyTorch, the optimizer's default, even if the group sets another value.
-        start._array[...] = self.defaults["initial_accumulator_value"]
+        initial = self.defaults["initial_accumulator_value"]
+        start._array[...] = complex(initial, initial) if p.is_complex() else initial
         return {"step": scalar(0.0), "sum": start}
 
     _update = by_kernel(optim.adagrad_update)

@@ -74,6 +74,8 @@ class Muon(Optimizer):
                     )
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        if p.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
         return {"momentum_buffer": zeros_like(p)}
 
     _update = by_kernel(optim.muon_update)

@@ -19,11 +19,15 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
+from tinytorch.core.complex import is_active
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
+from tinytorch.kernels import complex as complexes
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
+from tinytorch.ops.complex import view_as_complex, view_as_real
 from tinytorch.optim._plan import Plan
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -302,8 +306,20 @@ class Optimizer:
                     state["step"]._array += 1
                 with enable_grad():
                     # A clone, so that backward finds the saved parameter unchanged.
+                    if p.is_complex():
+                        self._record_pairs(p, grad, state, group)
+                        continue
                     start, direction = _decayed(p.clone(), grad, group)
                     p.copy_(self._recorded(start, direction, state, group))
+
+    def _record_pairs(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Update a complex parameter by differentiable operations on pairs of real numbers."""
+        pairs = {key: _pairs(value) for key, value in state.items()}
+        of_numbers = {key for key, value in state.items() if value is not None and value is pairs[key]}
+        start, direction = _decayed(view_as_real(p.clone()), view_as_real(grad), group)
+        p.copy_(view_as_complex(self._recorded(start, direction, pairs, group)))
+        for key, value in pairs.items():
+            state[key] = value if key in of_numbers or value is None else view_as_complex(value)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         """Return the updated parameter, computed by differentiable operations; `state` gets new tensors.
@@ -606,8 +622,15 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
     """Return the method `_update` of a step that is a kernel: it takes the arrays of the state, by name.
 
     What the kernel adds to the state, a buffer that begins with the first gradient, becomes a tensor. The attribute
-    `kernel` of the method is the kernel.
+    `kernel` of the method is the kernel. A complex parameter is updated as pairs of real numbers.
     """
+    call = kernel
+
+    def begin_complex() -> None:
+        nonlocal call
+        call = functools.partial(_on_pairs, kernel)
+
+    begin_complex() if is_active() else dtypes.on_complex.append(begin_complex)
 
     def _update(self: Optimizer, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         arrays: dict[str, Any] = {}
@@ -615,12 +638,32 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
             if isinstance(x, Tensor):
                 arrays[name] = x._array
         known = len(arrays)
-        kernel(p, g, arrays, group)
+        call(p, g, arrays, group)
         if len(arrays) != known:
             state.update({name: wrap(arrays[name]) for name in list(arrays)[known:]})
 
     _update.kernel = kernel  # type: ignore[attr-defined]
     return _update
+
+
+def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Call the kernel of a step; complex parameters, gradients and states are passed as pairs of real numbers."""
+    if p.dtype.kind != "c":
+        kernel(p, g, state, group)
+        return
+    if group.get("fused"):
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of supported devices: ['cpu'] but "
+            f"{dtypes.from_numpy_dtype(p.dtype)} and cpu"
+        )
+    pairs = {name: complexes.view_as_real(x) if x.dtype.kind == "c" else x for name, x in state.items()}
+    kernel(complexes.view_as_real(p), complexes.view_as_real(g), pairs, group)
+    state.update({name: complexes.view_as_complex(x) for name, x in pairs.items() if name not in state})
+
+
+def _pairs(x: Any) -> Any:
+    """Return a complex tensor as pairs of real numbers, anything else unchanged."""
+    return view_as_real(x) if isinstance(x, Tensor) and x.is_complex() else x
 
 
 def scalars(group: dict[str, Any], *names: str) -> list[Any]:

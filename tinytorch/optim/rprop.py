@@ -64,7 +64,8 @@ class Rprop(Optimizer):
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         sizes = zeros_like(p)
-        sizes._array[...] = float(group["lr"])
+        lr = float(group["lr"])
+        sizes._array[...] = complex(lr, lr) if p.is_complex() else lr
         return {"step": scalar(0.0), "prev": zeros_like(p), "step_size": sizes}
 
     _update = by_kernel(optim.rprop_update)

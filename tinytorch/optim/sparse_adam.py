@@ -53,6 +53,16 @@ class SparseAdam(Optimizer):
         sparse = [k for k, x in enumerate(listed) if getattr(x, "is_sparse", False)]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        of_groups = any(isinstance(each, dict) for each in entries)
+        groups = [_listed(each) for each in entries] if of_groups else [listed]
+        found = [
+            [i, k]
+            for i, group in enumerate(groups)
+            for k, x in enumerate(group)
+            if isinstance(x, Tensor) and x.is_complex()
+        ]
+        if found:
+            raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters")
         super().__init__(entries, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:

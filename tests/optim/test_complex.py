@@ -1,0 +1,149 @@
+"""Complex parameters: each optimizer updates them as pairs of real numbers, compared with PyTorch's trajectories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle, torch
+from tests.same import same_as_pytorch
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("SGD", {"lr": 0.05}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05, "momentum": 0.5, "dampening": 0.2, "maximize": True}),
+    ("Adam", {"lr": 0.05, "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.05, "amsgrad": True, "maximize": True}),
+    ("AdamW", {"lr": 0.05, "weight_decay": 0.1}),
+    ("Adagrad", {"lr": 0.05, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
+    ("Adadelta", {"lr": 0.05}),
+    ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.9}),
+    ("Rprop", {"lr": 0.05}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.05}),
+    ("Adamax", {"lr": 0.05}),
+    ("ASGD", {"lr": 0.05}),
+    ("LBFGS", {}),
+    ("LBFGS", {"line_search_fn": "strong_wolfe"}),
+]
+parametrize = pytest.mark.parametrize
+
+
+def numbers(rng: Any, shape: tuple[int, ...], kind: Any) -> Any:
+    return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(kind)
+
+
+def trained(library: Any, name: str, options: dict[str, Any]) -> tuple[list[float], list[Any], dict[Any, Any]]:
+    """Return the losses, the parameters and the state after a few steps of an optimizer."""
+    rng = np.random.default_rng(0)
+    shapes = [((3,), np.complex128), ((2, 2), np.complex64), ((), np.complex64), ((4,), np.complex64)]
+    params = [library.nn.Parameter(library.from_numpy(numbers(rng, *each))) for each in shapes]
+    params.append(library.nn.Parameter(library.ones(4)))
+    targets = [library.from_numpy(numbers(rng, tuple(each.shape), np.complex128)) for each in params[:-1]]
+    optimizer = getattr(library.optim, name)(params, **options)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        errors = [(p * (1 + 0.5j) - t).abs() ** 2 for p, t in zip(params, targets, strict=False)]
+        loss = sum(each.sum() for each in errors) + (params[-1] ** 2).sum()
+        loss.backward()
+        return loss
+
+    losses = []
+    for _ in range(6):
+        if name != "LBFGS":
+            losses.append(closure().item())
+        result = optimizer.step(*([closure] if name == "LBFGS" else []))
+        losses += [] if result is None else [result.item()]
+    return losses, [each.detach() for each in params], optimizer.state_dict()["state"]
+
+
+def same(mine: Any, theirs: Any) -> None:
+    assert str(mine.dtype) == str(theirs.dtype)
+    np.testing.assert_allclose(mine.numpy(force=True), theirs.numpy(force=True), rtol=1e-3, atol=1e-5)
+
+
+@needs_oracle
+@parametrize("foreach", [None, True, False])
+@parametrize(("name", "options"), CASES, ids=lambda value: str(value))
+def test_trajectory(name: str, options: dict[str, Any], foreach: bool | None) -> None:
+    if name == "LBFGS":
+        foreach = None
+    given = options if foreach is None else {**options, "foreach": foreach}
+    mine, theirs = (trained(library, name, given) for library in (tinytorch, torch))
+    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-4)
+    for x, y in zip(mine[1], theirs[1], strict=True):
+        same(x, y)
+    assert mine[2].keys() == theirs[2].keys()
+    for key in mine[2]:
+        assert mine[2][key].keys() == theirs[2][key].keys()
+        for name_of, value in theirs[2][key].items():
+            if hasattr(value, "dtype"):
+                same(mine[2][key][name_of], value)
+
+
+@needs_oracle
+@parametrize(
+    "name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "RMSprop", "Rprop", "NAdam", "RAdam", "Adamax", "ASGD"]
+)
+def test_gradients_through_a_step(name: str) -> None:
+    def gradients(library: Any) -> list[Any]:
+        rng = np.random.default_rng(1)
+        w, g = (library.from_numpy(numbers(rng, (3,), np.complex128)).requires_grad_() for _ in range(2))
+        p = w.clone()
+        p.grad = g.clone()
+        options = {"momentum": 0.9} if name == "SGD" else {}
+        optimizer = getattr(library.optim, name)([p], lr=0.1, differentiable=True, **options)
+        for _ in range(2):
+            optimizer.step()
+        found = library.autograd.grad((p.abs() ** 2).sum(), (w, g), allow_unused=True)
+        return [p.detach(), *found]
+
+    for mine, theirs in zip(*(gradients(library) for library in (tinytorch, torch)), strict=True):
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@needs_oracle
+@parametrize("name", ["Muon", "Adafactor", "SparseAdam"])
+def test_refusals(name: str) -> None:
+    def program(torch: Any) -> Any:
+        w = torch.ones(2, 2, dtype=torch.cfloat, requires_grad=True)
+        optimizer = getattr(torch.optim, name)([w])
+        w.abs().sum().backward()
+        return optimizer.step()
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_fused_steps_are_refused() -> None:
+    def program(torch: Any) -> Any:
+        w = torch.ones(2, dtype=torch.cfloat, requires_grad=True)
+        optimizer = torch.optim.Adam([w], fused=True)
+        w.abs().sum().backward()
+        return optimizer.step()
+
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point"):
+        program(tinytorch)
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point"):
+        program(torch)
+
+
+def test_a_loaded_state_continues() -> None:
+    w = tinytorch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    optimizer = tinytorch.optim.Adam([w], lr=0.1)
+    (w.abs() ** 2).sum().backward()
+    optimizer.step()
+    copy = w.detach().clone().requires_grad_()
+    copy.grad = w.grad.clone()
+    other = tinytorch.optim.Adam([copy], lr=0.1)
+    other.load_state_dict(optimizer.state_dict())
+    for each in (optimizer, other):
+        each.step()
+    assert copy.equal(w)
+    assert other.state[copy]["exp_avg"].dtype is tinytorch.complex64
