@@ -86,9 +86,7 @@ def test_trajectory(name: str, options: dict[str, Any], foreach: bool | None) ->
 
 
 @needs_oracle
-@parametrize(
-    "name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "RMSprop", "Rprop", "NAdam", "RAdam", "Adamax", "ASGD"]
-)
+@parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "RMSprop", "NAdam", "RAdam", "ASGD"])
 def test_gradients_through_a_step(name: str) -> None:
     def gradients(library: Any) -> list[Any]:
         rng = np.random.default_rng(1)
