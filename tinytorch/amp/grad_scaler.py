@@ -13,6 +13,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import refused
 from tinytorch.ops.create import scalar_tensor
 
 __all__ = ["GradScaler"]
@@ -146,6 +147,9 @@ class GradScaler:
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is dtypes.float16 for grad in gradients):
             raise ValueError("Attempting to unscale FP16 gradients.")
+        for grad in gradients:
+            if grad.dtype.is_complex:
+                raise refused("_amp_foreach_non_finite_check_and_unscale_cpu", grad._array)
         infinite = False
         inverse = np.float32(1.0 / scale)
         with no_grad():

@@ -394,7 +394,7 @@ class _Pullback:
             output, aux = _output_and_aux(func(*inner), has_aux, name)
             self.outs, self.output_structure = _tensor_leaves(output, name)
             for out in self.outs:
-                if not out.is_floating_point():
+                if not (out.is_floating_point() or out.is_complex()):
                     raise RuntimeError(
                         "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
                         f"dtype {out.dtype}"
@@ -461,13 +461,24 @@ def jacrev(
     @_no_inference_mode()
     def jacobian(*args: Any) -> Any:
         positions = _positions(args, argnums)
+        _check_real("jacrev", "inputs", flatten(tuple([args[k] for k in positions]))[0])
         pullback = _Pullback(func, args, positions, has_aux)
+        _check_real("jacrev", "outputs", pullback.outs)
         blocks = reverse_jacobian(pullback.row, pullback.outs, pullback.xs)
         result_blocks = pullback.run.leave(blocks)
         result = _jacobian_tree(result_blocks, pullback.output_structure, pullback.structure, argnums)
         return (result, pullback.aux) if has_aux else result
 
     return jacobian
+
+
+def _check_real(name: str, what: str, tensors: Sequence[Any]) -> None:
+    """Raise PyTorch's error if a tensor is complex: its Jacobians are of real functions."""
+    for k, each in enumerate(tensors):
+        if isinstance(each, Tensor) and each.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {k}"
+            )
 
 
 def _jacobian_tree(blocks: Sequence[Sequence[Tensor]], outputs: TreeSpec, inputs: TreeSpec, argnums: Any) -> Any:
@@ -575,6 +586,7 @@ def jacfwd(
     def jacobian(*args: Any) -> Any:
         positions = tuple(range(len(args))) if argnums is None else _positions(args, argnums)
         xs, inputs = flatten(tuple([args[k] for k in positions]))
+        _check_real("jacfwd", "inputs", xs)
         outputs = LEAF
         auxes: list[Any] = []
 

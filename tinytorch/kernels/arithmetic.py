@@ -130,6 +130,8 @@ def lerp(x: Array, end: Array, weight: float) -> Array:
     """Return `x + weight * (end - x)`, computed from the nearer end."""
     if x.dtype.kind in "biu":
         raise refused("lerp_kernel_scalar", x)
+    if type(weight) is complex:
+        weight = limits.fits(weight, dtypes.from_numpy_dtype(x.dtype))
     if x.itemsize == 2:
         return lerp(x.astype(np.float32), end.astype(np.float32), weight).astype(x.dtype)
     return x + weight * (end - x) if abs(weight) < 0.5 else end - (end - x) * (1 - weight)

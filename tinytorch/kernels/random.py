@@ -333,6 +333,8 @@ def normal_each(mean: Any, std: Any, source: Source) -> Array:
     arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
     shape = np.broadcast_shapes(*(each.shape for each in arrays))
     out = np.empty_like(arrays[0], shape=shape, order="C")
+    if getattr(std, "dtype", out.dtype).kind == "c" and hasattr(std, "dtype"):
+        raise RuntimeError("normal expects standard deviation to be non-complex")
     least = std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
     if not least >= 0:
         if hasattr(std, "dtype"):
@@ -340,6 +342,12 @@ def normal_each(mean: Any, std: Any, source: Source) -> Array:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if not out.size:
         return out
+    if out.dtype.kind == "c":
+        parts = np.empty_like(out.real, shape=(*out.shape, 2), order="C")
+        with source.lock:
+            normal(parts, source)
+        out.real, out.imag = parts[..., 0] / math.sqrt(2), parts[..., 1] / math.sqrt(2)
+        return (out * std + mean).astype(out.dtype, copy=False)
     check_floating("normal_kernel_cpu", out)
     if hasattr(std, "dtype"):
         with source.lock:

@@ -243,6 +243,10 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
             for each in (input, other)
         ):
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and not any(
+        each.dtype.is_complex if isinstance(each, Tensor) else isinstance(each, complex) for each in (input, other)
+    ):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if isinstance(alpha, float) and all(
         each.dtype.category < dtypes.FLOATING if isinstance(each, Tensor) else not isinstance(each, (float, complex))
         for each in (input, other)
@@ -251,7 +255,7 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
     return other, alpha
 
 
-def factor_of_products(name: str, tensor1: Any, tensor2: Any, value: Any) -> tuple[Any, Any, Any]:
+def factor_of_products(name: str, input: Tensor, tensor1: Any, tensor2: Any, value: Any) -> tuple[Any, Any, Any]:
     """Return the factors of `addcmul` and `addcdiv`, reordered if a call uses PyTorch's deprecated overload."""
     if isinstance(value, Tensor) and (
         not isinstance(tensor1, Tensor) or (value._array.ndim and not tensor1._array.ndim)
@@ -259,7 +263,12 @@ def factor_of_products(name: str, tensor1: Any, tensor2: Any, value: Any) -> tup
         both = "Tensor tensor1, Tensor tensor2"
         _older_call(name, f"Number value, {both}", f"{both}, *, Number value = 1")
         tensor1, tensor2, value = tensor2, value, tensor1
-    return tensor1, tensor2, plain(name, "value", value)
+    value = plain(name, "value", value)
+    if isinstance(value, complex):
+        operands = [each.dtype for each in (input, tensor1, tensor2) if isinstance(each, Tensor)]
+        if not any(kind.is_complex for kind in operands):
+            value = limits.fits(value, input.dtype)
+    return tensor1, tensor2, value
 
 
 _warned = False
@@ -774,7 +783,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([30., 80.])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = factor_of_products("addcmul", tensor1, tensor2, value)
+        tensor1, tensor2, value = factor_of_products("addcmul", input, tensor1, tensor2, value)
     return _addcmul(*_alike(input, tensor1, tensor2), value)
 
 
@@ -797,7 +806,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([0.5000, 1.0000])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = factor_of_products("addcdiv", tensor1, tensor2, value)
+        tensor1, tensor2, value = factor_of_products("addcdiv", input, tensor1, tensor2, value)
     check_true_division(tensor1, tensor2)
     return _addcdiv(*_alike(input, tensor1, tensor2), value)
 

@@ -164,7 +164,7 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([31., 81.])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", tensor1, tensor2, value)
+        tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", self, tensor1, tensor2, value)
     arithmetic.check_products(self, tensor1, tensor2)
     if _in_half(self, tensor1, tensor2):
         return _addcmul(self, tensor1, tensor2, value)
@@ -180,7 +180,7 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([6., 6.])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = arithmetic.factor_of_products("addcdiv_", tensor1, tensor2, value)
+        tensor1, tensor2, value = arithmetic.factor_of_products("addcdiv_", self, tensor1, tensor2, value)
     arithmetic.check_true_division(tensor1, tensor2)
     if _in_half(self, tensor1, tensor2):
         return _addcdiv(self, tensor1, tensor2, value)

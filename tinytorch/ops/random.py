@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
@@ -346,8 +347,8 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     return int(value)
 
 
-def _check_unsigned(x: Tensor, kernel: str) -> None:
-    if x.dtype in dtypes.UNSIGNED:
+def _check_dtype(x: Tensor, kernel: str) -> None:
+    if x.dtype in dtypes.UNSIGNED or x.dtype.is_complex:
         raise refused(kernel, x._array)
 
 
@@ -535,7 +536,7 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
     """
     source = _source("random_", generator)
     if not args and not bounds:
-        _check_unsigned(x, "random_kernel_cpu")
+        _check_dtype(x, "random_kernel_cpu")
         return _fill(_RANDOM, x, kernels.integers_of_dtype, source, _digits(x.dtype))
     if len(args) == 1 and not bounds:
         args = (0, *args)
@@ -633,7 +634,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         tensor([0., 0., 1., 0.])
     """
     source = _source("bernoulli_", generator)
-    _check_unsigned(x, f"bernoulli_{'tensor_cpu_self' if isinstance(p, Tensor) else 'scalar_cpu'}_")
+    _check_dtype(x, f"bernoulli_{'tensor_cpu_self' if isinstance(p, Tensor) else 'scalar_cpu'}_")
     if not isinstance(p, Tensor):
         p = _real("bernoulli_", "p", 1, p)
         if not 0 <= p <= 1:
@@ -742,6 +743,7 @@ _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op_of(
             kernels.normal_each,
+            complex=OWN,
             mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
             std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
         ),
@@ -870,6 +872,8 @@ def randint(
     low, high = (_integer("randint", "low", 1, low), _integer("randint", "high", 1 + (len(given) > 1), high))
     kind = dtypes.int64 if dtype is None and out is None else dtype
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
+    if made.dtype.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _integers(made, _source("randint", generator), low, high, out is None)
     return _requiring(made, requires_grad, out)
 
@@ -907,7 +911,7 @@ def randperm(
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     kind = kind if out is None else out.dtype
     made = blank(shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout)
-    if kind in dtypes.LACKING:
+    if kind in dtypes.LACKING or kind.is_complex:
         raise refused("randperm", made._array)
     if kind.is_floating_point and n > (1 << _digits(kind)) + 1:
         raise RuntimeError(f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.complex import OWN
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local
 from tinytorch.core.op import in_place, op
@@ -102,7 +102,7 @@ def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-_scatter_multiply = writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
+_scatter_multiply = writing(complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
     kernels.scatter_multiply
 )
 
@@ -207,13 +207,14 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
+    complex=OWN,
     name="ScatterReduce",
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, name="Met", index=None)
+_met = op_of(kernels.met, complex=OWN, name="Met", index=None)
 
 
 def _mean_rule(
@@ -228,11 +229,15 @@ def _mean_rule(
 
 
 def _as_reduce(
-    kernel: Callable[..., Any], joint: Callable[..., Any], *residuals: str, refuses: str = "scatter_gather_tensor_cpu"
+    kernel: Callable[..., Any],
+    joint: Callable[..., Any],
+    *residuals: str,
+    refuses: str = "scatter_gather_tensor_cpu",
+    complex: str | None = None,
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
     facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
-    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), **facts)
+    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
     index = op_of(kernel, name="IndexReduce", **facts)
     return (scatter, in_place(scatter)), (index, in_place(index))
 
@@ -289,10 +294,20 @@ def _product_before(x: Tensor) -> Tensor:
 
 
 _prod_grad = op_of(
-    kernels.prod_grad, name="ScatterReduceBackward", outputs=2, g=None, x=None, index=None, src=None, out=None
+    kernels.prod_grad,
+    complex=OWN,
+    name="ScatterReduceBackward",
+    outputs=2,
+    g=None,
+    x=None,
+    index=None,
+    src=None,
+    out=None,
 )
-_mean = _as_reduce(kernels.scatter_mean, _mean_rule, "counts", refuses="scatter_gather_tensor_cpu_reduce_{4}")
-_prod = _as_reduce(kernels.scatter_prod, _scatter_prod_rule)
+_mean = _as_reduce(
+    kernels.scatter_mean, _mean_rule, "counts", refuses="scatter_gather_tensor_cpu_reduce_{4}", complex=OWN
+)
+_prod = _as_reduce(kernels.scatter_prod, _scatter_prod_rule, complex=HOLOMORPHIC)
 _extreme = _as_reduce(kernels.scatter_extreme, _extreme_rule, refuses="scatter_gather_tensor_cpu_reduce_{4}")
 #: By the name of the reduction: the op and its in-place form.
 _SCATTER_REDUCTIONS = {

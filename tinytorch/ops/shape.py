@@ -477,6 +477,14 @@ def _imag(input: Tensor) -> Tensor:
     return part
 
 
+def _set_real(input: Tensor, value: Any) -> None:
+    real(input).copy_(value if isinstance(value, Tensor) else wrap(np.asarray(value)))
+
+
+def _set_imag(input: Tensor, value: Any) -> None:
+    _imag(input).copy_(value if isinstance(value, Tensor) else wrap(np.asarray(value)))
+
+
 # Views: a part ------------------------------------------------------------------------------------
 
 
@@ -848,10 +856,10 @@ members(
     {
         "H": property(_matrix_adjoint),
         "T": property(_reversed_dims),
-        "imag": property(_imag),
+        "imag": property(_imag, _set_imag),
         "mH": property(_mH),
         "mT": property(_mT),
-        "real": property(real),
+        "real": property(real, _set_real),
     }
 )
 

@@ -17,7 +17,10 @@ from tinytorch.ops.create import as_tensor, tensor
 __all__ = ["assert_allclose", "assert_close"]
 
 #: The default tolerances by dtype, relative and absolute; 0 for other dtypes.
-_TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
+}  # fmt: skip
 
 
 class _Comparison:

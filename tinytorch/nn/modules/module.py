@@ -758,9 +758,14 @@ class Module(Hooking, Saving):
             (torch.float64, torch.float32, torch.float16)
         """
         device, dtype, non_blocking = _parse_to(*args, **kwargs)
-        if dtype is not None and not dtype.is_floating_point:
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+        if dtype is not None and dtype.is_complex:
+            warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers."
             )
         memory_format = kwargs.get("memory_format")
 
@@ -770,7 +775,7 @@ class Module(Hooking, Saving):
                     "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                     "torch.nn.Module.to() when moving module from meta to a different device."
                 )
-            new_dtype = dtype if t.is_floating_point() else None
+            new_dtype = dtype if t.is_floating_point() or t.is_complex() else None
             if memory_format is not None and t.dim() in (4, 5):
                 return t.to(device, new_dtype, non_blocking, memory_format=memory_format)
             return t.to(device, new_dtype, non_blocking)
