@@ -273,25 +273,35 @@ def test_tangents_of_the_in_place_form(sample: Sample) -> None:
 #: The functions that compute with complex numbers: their samples must not be refused.
 COMPLEX = frozenset(
     """
-    Tensor.__getitem__ Tensor.__matmul__ Tensor.addmm Tensor.bool Tensor.byte Tensor.char Tensor.contiguous Tensor.cov
-    Tensor.cpu Tensor.double Tensor.expand Tensor.expand_as Tensor.flip Tensor.float Tensor.half Tensor.int Tensor.kron
-    Tensor.long Tensor.matmul Tensor.mm Tensor.permute Tensor.repeat Tensor.reshape Tensor.reshape_as Tensor.short
-    Tensor.sum_to_size Tensor.tile Tensor.to Tensor.type_as Tensor.unfold Tensor.view Tensor.view_as Tensor.where abs
-    acos
-    add addbmm addmm addmv addr adjoint alias_copy all allclose angle any asin asinh atan atanh atleast_1d atleast_2d
-    atleast_3d baddbmm block_diag bmm broadcast_tensors broadcast_to cartesian_prod cat chunk clone column_stack
-    combinations concat concatenate conj conj_physical constant_pad_nd cos cosh count_nonzero cov cumprod cumsum
-    cumulative_trapezoid diag diag_embed diagflat diagonal diagonal_copy diff div dot dsmm dsplit dstack einsum eq equal
-    exp exp2 expand_copy expm1 flatten flip fliplr flipud float_power gather ger gradient hsplit hstack index_add
-    index_copy index_fill index_put index_select inner is_complex isclose isfinite isinf isnan isreal kron
-    linalg.diagonal linalg.multi_dot linalg.vander log log10 log1p log2 logical_and logical_not logical_or logical_xor
-    masked_fill masked_scatter masked_select matmul mean meshgrid mm moveaxis movedim mul mv narrow narrow_copy ne neg
-    nn.functional.linear nn.functional.tanh nonzero outer permute permute_copy positive pow prod ravel real reciprocal
-    repeat_interleave reshape resolve_conj rot90 roll row_stack rsqrt rsub scatter scatter_add select sgn sin sinh
-    special.exp2 split split_copy split_with_sizes sqrt square squeeze squeeze_copy stack sub sum swapaxes swapdims t
-    t_copy take_along_dim tan tanh tensor_split tensordot tile trace transpose transpose_copy trapezoid trapz tril triu
-    true_divide unbind unbind_copy unflatten unfold_copy unsqueeze unsqueeze_copy vander vdot view_copy vsplit vstack
-    where
+    Tensor.__getitem__ Tensor.__matmul__ Tensor.addmm Tensor.bool Tensor.byte Tensor.char Tensor.contiguous
+    Tensor.corrcoef Tensor.cov Tensor.cpu Tensor.dist Tensor.double Tensor.expand Tensor.expand_as Tensor.flip
+    Tensor.float Tensor.half Tensor.int Tensor.kron Tensor.long Tensor.matmul Tensor.mm Tensor.permute Tensor.repeat
+    Tensor.reshape Tensor.reshape_as Tensor.short Tensor.sum_to_size Tensor.tile Tensor.to Tensor.type_as Tensor.unfold
+    Tensor.view Tensor.view_as Tensor.where abs acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint
+    affine_grid_generator alias_copy all allclose angle any as_strided as_strided_copy asin asinh atan atanh atleast_1d
+    atleast_2d atleast_3d baddbmm block_diag bmm broadcast_tensors broadcast_to cartesian_prod cat
+    channel_shuffle chunk clone column_stack combinations concat concatenate conj conj_physical constant_pad_nd conv1d
+    conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cos cosh count_nonzero cov cumprod cumsum
+    cumulative_trapezoid diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff dist div dot dsmm dsplit
+    dstack einsum embedding eq equal exp exp2 expand_copy expm1 flatten flip fliplr flipud float_power gather ger
+    gradient gru gru_cell hsplit hstack index_add index_copy index_fill index_put index_select inner is_complex is_conj
+    is_neg isclose isfinite isinf isnan isreal kron ldexp lerp linalg.diagonal linalg.multi_dot linalg.vander log log10
+    log1p log2 logaddexp logcumsumexp logical_and logical_not logical_or logical_xor logsumexp lstm lstm_cell
+    masked_fill masked_scatter masked_select matmul mean meshgrid mm moveaxis movedim mul mv nan_to_num narrow
+    narrow_copy native_channel_shuffle ne neg nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
+    nn.functional.adaptive_avg_pool3d nn.functional.bilinear nn.functional.conv2d nn.functional.embedding
+    nn.functional.fold nn.functional.l1_loss nn.functional.linear nn.functional.lp_pool1d nn.functional.lp_pool2d
+    nn.functional.lp_pool3d nn.functional.pad nn.functional.poisson_nll_loss nn.functional.rms_norm
+    nn.functional.sigmoid nn.functional.silu nn.functional.smooth_l1_loss nn.functional.soft_margin_loss
+    nn.functional.softsign nn.functional.tanh nn.functional.tanhshrink nn.functional.unfold nn.utils.rnn.pad_sequence
+    nonzero outer permute permute_copy pixel_shuffle pixel_unshuffle positive pow prod put ravel real reciprocal
+    repeat_interleave reshape resolve_conj resolve_neg rnn_tanh rnn_tanh_cell roll rot90 row_stack rsqrt rsub scatter
+    scatter_add scatter_reduce select select_copy select_scatter sgn sigmoid sin sinc sinh slice_copy slice_scatter
+    special.exp2 special.expit special.logsumexp split split_copy split_with_sizes split_with_sizes_copy sqrt square
+    squeeze squeeze_copy stack std std_mean sub sum swapaxes swapdims t t_copy take take_along_dim tan tanh
+    tensor_split tensordot tile trace transpose transpose_copy trapezoid trapz tril triu true_divide unbind unbind_copy
+    unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var
+    var_mean vdot view_copy vsplit vstack where
     """.split()
 )
 

@@ -1,7 +1,7 @@
 """PyTorch's own samples of its operators: everything that can be seen of a call is the same, or known to differ.
 
-Compared are values, dtypes, shapes, strides, `requires_grad`, the names of the nodes, gradients and (in float32) second
-gradients, in four more dtypes, as methods and in place; and of wrong uses the class and the words of the error. See
+Compared are values, dtypes, shapes, strides, `requires_grad`, the names of the nodes, gradients and (in float32 and
+complex128) second gradients, in six more dtypes, as methods and in place; and of wrong uses the class and the words of the error. See
 `tests/opinfo.py`. HYPOTHESIS_PROFILE=long runs all samples, else a few of each entry are run.
 """
 
@@ -15,7 +15,10 @@ from tests.conftest import PROFILE
 from tests.opinfo import DATABASE, findings
 
 #: Samples of each entry in a usual run.
-FEW = {"float32": 16, "method": 3, "in place": 3, "int64": 4, "bool": 3, "bfloat16": 4, "float16": 4, "errors": 0}
+FEW = {
+    "float32": 16, "method": 3, "in place": 3, "int64": 4, "bool": 3, "bfloat16": 4, "float16": 4, "complex64": 3,
+    "complex128": 6, "errors": 0,
+}  # fmt: skip
 
 #: By reason what differs: patterns of entries, and of what `findings` calls the differences. An entry that no longer
 #: differs is an error, but in lines with an asterisk, which only some samples, machines or states of memory show.
@@ -26,6 +29,10 @@ KNOWN = {
         stft|istft : .* missing
         linalg[.]eig|linalg[.]eigvals : float32 raises
         complex|view_as_complex : float16 raises
+        *linalg[.].* : complex(64|128) (raises|passes|error|gradient .*|values|strides)
+        *cholesky.*|cross|geqrf|logdet|lu.*|matrix_exp|ormqr|pca_lowrank|pinverse|qr|svd.*|triangular_solve : complex.* .*
+        *norm.*|masked[.]norm.*|nn.functional.normalize|nn.functional.pairwise_distance|renorm : complex(64|128) .*
+        *nn.functional.triplet.* : complex(64|128) .*
     """,
     "the class of a sparse tensor is a subclass of Tensor": """
         to_sparse : .* type
@@ -52,6 +59,7 @@ KNOWN = {
         expand_as : .* strides
         linalg.eigh : float32 strides
         *linalg.matrix_norm|nn.functional.max_pool2d : .* strides
+        *mH : complex(64|128) strides
     """,
     "rounding in 16 bits; what is discontinuous takes another branch": """
         *grid_sampler_2d : (bfloat16|float16) (gradient )?values
@@ -63,6 +71,7 @@ KNOWN = {
     """,
     "PyTorch is off, or overflows in 16 bits": """
         as_strided_scatter : .* gradient values
+        *cov : complex(64|128) values
         *scatter_reduce/(amax|amin) : .* gradient values
         *nn.functional.soft_margin_loss : float16 values
     """,
@@ -73,6 +82,7 @@ KNOWN = {
         gather|__r(add|mul|and|or|xor)__ : errors passes
         linalg.householder_product|ormqr : .* gradient
         lu : .* type
+        to_sparse : complex(64|128) passes
     """,
     "the name of the node: composed of other operators": """
         acosh|addcdiv|addcmul|asinh|atanh|conj_physical : in place node
@@ -82,6 +92,12 @@ KNOWN = {
         nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|pad/circular) : .* node
         nn.functional.(pairwise_distance|pdist|scaled_dot_product_attention) : .* node
         nn.functional.linear_cross_entropy.* : .* node
+    """,
+    "the name of the node: composed of convolutions of the real and imaginary parts": """
+        nn.functional.conv(_transpose)?[123]d : complex(64|128) node
+    """,
+    "the name of the node: conjugates are computed at once": """
+        *conj_physical : complex(64|128) node
     """,
     "the name of the node: PyTorch has another one for numbers, or for tensors": """
         copysign|fmod|remainder|__rmod__ : .* node

@@ -464,6 +464,8 @@ def convolution(
             f"Expected {dims + 2}-dimensional input for {dims + 2}-dimensional weight {list(weight.shape)}, but got "
             f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
         )
+    if input.dtype.is_complex:  # (as in PyTorch, whose other functions compose products of the parts)
+        raise refused("slow_conv2d_cpu", input._array)
     if transposed:
         return _transposed(dims, input, weight, bias, stride, padding, output_padding, groups, dilation)
     return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
