@@ -56,6 +56,8 @@ def check_fits(x: Any, *values: Any) -> Any:
 def fitting(value: Any, x: Any) -> Any:
     """Return the value to write into `x`: an array unchanged, or a number checked against the range of the dtype."""
     if isinstance(value, np.ndarray):
+        if value.dtype.kind == "c" != x.dtype.kind and not value.ndim:
+            return fits(value.item(), dtypes.from_numpy_dtype(x.dtype))
         return copied(value, x)
     usual = _USUAL.get(x.dtype.char)
     try:
