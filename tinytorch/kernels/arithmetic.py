@@ -334,7 +334,9 @@ def nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None
     """Return `x` with NaN and infinities replaced, by default by 0 and the dtype's largest and lowest numbers."""
     out = x.copy("K")
     if x.dtype.kind == "c":
-        out.real, out.imag = (nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag))
+        for part, given in ((out.real, x.real), (out.imag, x.imag)):
+            part[...] = nan_to_num(given, nan, posinf, neginf)
+        return out
     if x.dtype.kind not in FLOATS:
         return out
     greatest = float(limits.finfo(dtypes.from_numpy_dtype(x.dtype)).max)

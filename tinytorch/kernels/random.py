@@ -346,7 +346,7 @@ def normal_each(mean: Any, std: Any, source: Source) -> Array:
         parts = np.empty_like(out.real, shape=(*out.shape, 2), order="C")
         with source.lock:
             normal(parts, source)
-        out.real, out.imag = parts[..., 0] / math.sqrt(2), parts[..., 1] / math.sqrt(2)
+        out.real[...], out.imag[...] = parts[..., 0] / math.sqrt(2), parts[..., 1] / math.sqrt(2)
         return (out * std + mean).astype(out.dtype, copy=False)
     check_floating("normal_kernel_cpu", out)
     if hasattr(std, "dtype"):

@@ -688,7 +688,7 @@ def zeros(
         return finished(np.zeros(shape, kind.numpy), requires_grad)
     made = blank(shape, out, dtype, device, layout)
     made._array[...] = 0
-    return made
+    return finished(made._array, True) if requires_grad and out is None else made
 
 
 @public(listed=False)
