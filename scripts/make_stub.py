@@ -170,6 +170,8 @@ def bound(own: set[str]) -> list[str]:
             if node is not None:
                 arguments = re.sub(r"\bself: Tensor\b", "self", plain(node.args))
                 lines.append(documented(f"    def {name}({arguments}) -> {returned(node)}: ...\n", part))
+            elif isinstance(function, property) and part is function.fset:
+                lines.append(f"    def {name}(self, value: Any) -> None: ...\n")
             elif isinstance(function, property):
                 lines.append(documented(f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ...\n", part))
             else:

@@ -258,3 +258,145 @@ def test_out_and_comparisons() -> None:
     same_as_pytorch(program)
     same_as_pytorch(lambda torch: torch.mul(torch.ones(2), 1j, out=torch.empty(2)))
     same_as_pytorch(lambda torch: torch.ones(2).mul_(1j))
+
+
+@needs_oracle
+@parametrize("kind", KINDS)
+def test_sequences(kind: str) -> None:
+    for ends in ((0, 1j, 3), (1 + 1j, 2, 4), (0, 1, 3), (1j, 2, 1), (1j, 2, 0)):
+        for name in ("linspace", "logspace"):
+            same_as_pytorch(lambda torch, n=name, e=ends: repr(getattr(torch, n)(*e, dtype=getattr(torch, kind))))
+            same_as_pytorch(lambda torch, n=name, e=ends: repr(getattr(torch, n)(*e)))
+    same_as_pytorch(lambda torch: torch.linspace(0, 1j, 3, dtype=torch.float32))
+    same_as_pytorch(lambda torch: repr(torch.linspace(torch.tensor(1j), 2, 3)))
+    same_as_pytorch(lambda torch: torch.arange(0, 3, dtype=getattr(torch, kind)))
+    same_as_pytorch(lambda torch: torch.randint(0, 3, (2,), dtype=getattr(torch, kind)))
+    same_as_pytorch(lambda torch: torch.randperm(3, dtype=getattr(torch, kind)))
+
+
+@needs_oracle
+def test_normal_numbers_of_complex_means() -> None:
+    def program(torch: Any) -> list[Any]:
+        torch.manual_seed(3)
+        means, stds = torch.tensor([1j, 2, 3 - 1j]), torch.tensor([1.0, 2.0, 0.5])
+        return [torch.normal(means, stds).numpy(), torch.normal(means, 2.0).numpy(), torch.rand(2).numpy()]
+
+    for ours, theirs in zip(program(tinytorch), program(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    same_as_pytorch(lambda torch: torch.normal(torch.tensor([1j]), torch.tensor([1j])))
+
+
+@needs_oracle
+def test_numbers_that_real_tensors_refuse() -> None:
+    for program in (
+        lambda torch: torch.add(torch.ones(2), torch.ones(2), alpha=1j),
+        lambda torch: torch.addcmul(torch.ones(2), torch.ones(2), torch.ones(2), value=1j),
+        lambda torch: torch.ones(2).addcdiv_(torch.ones(2), torch.ones(2), value=1j),
+        lambda torch: torch.ones(2, dtype=torch.int64).masked_fill(torch.tensor([True, False]), torch.tensor(1j)),
+        lambda torch: torch.isin(torch.tensor([1j]), torch.tensor([1j])),
+        lambda torch: torch.nn.functional.dropout(torch.tensor([1j, 2])),
+        lambda torch: torch.nn.init.orthogonal_(torch.empty(2, 2, dtype=torch.cfloat)),
+        lambda torch: torch.func.jacrev(lambda z: z * z)(torch.tensor([1j])),
+        lambda torch: torch.func.jacfwd(lambda z: z * z)(torch.tensor([1j])),
+        lambda torch: torch.convolution(
+            torch.ones(1, 1, 3, 3, dtype=torch.cfloat), torch.ones(1, 1, 2, 2, dtype=torch.cfloat), None, [1, 1],
+            [0, 0], [1, 1], False, [0, 0], 1,
+        ),
+    ):  # fmt: skip
+        same_as_pytorch(program)
+
+
+@needs_oracle
+def test_modules() -> None:
+    def program(torch: Any) -> list[Any]:
+        nn = torch.nn
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
+        norm = nn.BatchNorm1d(3).to(torch.cdouble)
+        found = [(key, str(value.dtype)) for each in (net, norm) for key, value in each.state_dict().items()]
+        found += [str(net.double()[0].weight.dtype), repr(net(torch.ones(1, 3, dtype=torch.cfloat)))]
+        file = io.BytesIO()
+        torch.save(net.state_dict(), file)
+        file.seek(0)
+        other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
+        found += [str(other.load_state_dict(torch.load(file))), other[0].weight.equal(net[0].weight)]
+        found.append(str(net.to(torch.float64)[0].weight.dtype))
+        return found
+
+    same_as_pytorch(program)
+    same_as_pytorch(lambda torch: torch.nn.Linear(1, 1).to(torch.int64))
+
+
+@needs_oracle
+@parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(name: str) -> None:
+    def program(torch: Any) -> list[Any]:
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, name)(2, 3, num_layers=2, bidirectional=True, batch_first=True, dtype=torch.cdouble)
+        x = torch.randn(2, 4, 2, dtype=torch.cdouble, requires_grad=True)
+        lengths = torch.tensor([4, 2])
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x.detach(), lengths, batch_first=True)
+        outputs = [layer(x)[0], layer(packed)[0].data]
+        loss = sum((each.abs() ** 2).sum() for each in outputs)
+        loss.backward()
+        return [each.detach().numpy() for each in (*outputs, x.grad, *(p.grad for p in layer.parameters()))]
+
+    for ours, theirs in zip(program(tinytorch), program(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12)
+
+
+@needs_oracle
+def test_tolerances_of_comparisons() -> None:
+    for other in (1e-9, 1e-3, 1j):
+        same_as_pytorch(
+            lambda torch, y=other: torch.testing.assert_close(torch.tensor([1j, 2]), torch.tensor([1j, 2]) + y)
+        )
+
+
+@needs_oracle
+def test_parts_are_assigned() -> None:
+    def program(torch: Any) -> str:
+        z = torch.tensor([1 + 2j, 3 - 1j])
+        z.real = torch.tensor([9.0, 8.0])
+        z.imag = 1.0
+        return repr(z)
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@parametrize("reduce", ["sum", "prod", "mean", "amax"])
+def test_scatter_reduce(reduce: str) -> None:
+    def program(torch: Any) -> str:
+        index, source = torch.tensor([0, 0, 1]), torch.tensor([1 + 1j, 2, 3j])
+        return repr(torch.ones(2, dtype=torch.cfloat).scatter_reduce(0, index, source, reduce))
+
+    same_as_pytorch(program)
+
+
+def test_gradients_of_scatter_reduce() -> None:
+    index = tinytorch.tensor([0, 0, 1])
+    x, source = (tinytorch.randn(n, dtype=tinytorch.cdouble, requires_grad=True) for n in (2, 3))
+    for reduce in ("sum", "prod", "mean"):
+        for include_self in (True, False):
+
+            def reduced(x: Any, source: Any, reduce: str = reduce, include: bool = include_self) -> Any:
+                return x.scatter_reduce(0, index, source, reduce, include_self=include)
+
+            assert tinytorch.autograd.gradcheck(reduced, (x, source), check_forward_ad=True)
+            assert tinytorch.autograd.gradgradcheck(reduced, (x, source))
+
+
+@needs_oracle
+def test_compiled_functions_and_autocasting_leave_complex_numbers_alone() -> None:
+    def rotated(torch: Any, q: Any, turns: Any) -> Any:
+        return torch.view_as_real(torch.view_as_complex(q.reshape(2, 2, 2)) * turns).flatten(1)
+
+    def program(torch: Any, compile: Any) -> list[Any]:
+        turns = torch.polar(torch.ones(2), torch.tensor([0.1, 0.2]))
+        q = torch.arange(8.0).reshape(2, 4)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            kind = str((turns[None] @ turns[:, None]).dtype)
+        return [repr(compile(lambda q, t: rotated(torch, q, t))(q, turns)) for _ in range(2)] + [kind]
+
+    assert program(tinytorch, tinytorch.compile) == program(torch, lambda function: function)

@@ -1,8 +1,8 @@
 """PyTorch's own samples of its operators: everything that can be seen of a call is the same, or known to differ.
 
 Compared are values, dtypes, shapes, strides, `requires_grad`, the names of the nodes, gradients and (in float32 and
-complex128) second gradients, in six more dtypes, as methods and in place; and of wrong uses the class and the words of the error. See
-`tests/opinfo.py`. HYPOTHESIS_PROFILE=long runs all samples, else a few of each entry are run.
+complex128) second gradients, in six more dtypes, as methods and in place; and of wrong uses the class and the words of
+the error. See `tests/opinfo.py`. HYPOTHESIS_PROFILE=long runs all samples, else a few of each entry are run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ KNOWN = {
         linalg[.]eig|linalg[.]eigvals : float32 raises
         complex|view_as_complex : float16 raises
         *linalg[.].* : complex(64|128) (raises|passes|error|gradient .*|values|strides)
-        *cholesky.*|cross|geqrf|logdet|lu.*|matrix_exp|ormqr|pca_lowrank|pinverse|qr|svd.*|triangular_solve : complex.* .*
-        *norm.*|masked[.]norm.*|nn.functional.normalize|nn.functional.pairwise_distance|renorm : complex(64|128) .*
+        *cholesky.*|cross|geqrf|logdet|lu.*|matrix_exp|ormqr : complex(64|128) .*
+        *pca_lowrank|pinverse|qr|svd.*|triangular_solve : complex(64|128) .*
+        *norm.*|masked[.]norm.*|renorm : complex(64|128) .*
+        *nn.functional.normalize|nn.functional.pairwise_distance : complex(64|128) .*
         *nn.functional.triplet.* : complex(64|128) .*
     """,
     "the class of a sparse tensor is a subclass of Tensor": """

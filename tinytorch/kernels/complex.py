@@ -93,8 +93,9 @@ def isreal(x: Array) -> Array:
 
 def logaddexp(x: Array, y: Array) -> Array:
     """Return `log(exp(x) + exp(y))`: the number with the larger real part is a factor outside of the logarithm."""
-    less = x.real < y.real
-    least, most = np.where(less, x, y), np.where(less, y, x)
+    less: Array = x.real < y.real
+    least: Array = np.where(less, x, y)
+    most: Array = np.where(less, y, x)
     out = most + np.log1p(np.exp(least - most))
     equal = np.isinf(least.real) & (least.real == most.real)
     out = np.where(equal, np.where(least.real < 0, least, np.log(np.exp(least) + np.exp(most))), out)
