@@ -24,10 +24,10 @@ def _of_floats(ufunc: Any, name: str, x: Any, y: Any) -> Array:
     bfloat16 is computed in float32.
     """
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
-    if dtype.kind == "c" and ufunc is np.logaddexp:
-        return complexes.logaddexp(x, y)
     if dtype.kind == "f":
         return ufunc(x, y)
+    if dtype.kind == "c" and ufunc is np.logaddexp:
+        return complexes.logaddexp(x, y)
     if dtype.kind != "V":
         raise refused(name, x)
     return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(dtype)

@@ -426,7 +426,7 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tupl
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
-    if input.dtype.is_complex:
+    if input._array.dtype.kind == "c":
         raise refused("bernoulli_scalar_cpu_", input._array)
     mask = _keep_mask(input, p, shape)
     if p < 1:
@@ -440,7 +440,7 @@ def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
-    if input.dtype.is_complex:
+    if input._array.dtype.kind == "c":
         raise refused("bernoulli_scalar_cpu_", input._array)
     kept = _keep_mask(input, p, shape)
     if p == 1:
@@ -524,7 +524,7 @@ def rms_norm(
             f"Mismatch dtype between input and weight: input dtype = {input.dtype}, weight dtype = {weight.dtype}, "
             "Cannot dispatch to fused implementation."
         )
-    if input.dtype.is_complex:
+    if input._array.dtype.kind == "c":
         eps = limits.finfo(input.dtype).eps if eps is None else eps
         normal = input * ((input * input).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
         return normal if weight is None else normal * weight

@@ -469,7 +469,7 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
     """Return whether a cell can run as a layer of one step, which takes two thirds of the time of elementary ops."""
-    if (b_ih is None) != (b_hh is None) or autocast.active() or x.dtype.is_complex:
+    if (b_ih is None) != (b_hh is None) or autocast.active() or x._array.dtype.kind == "c":
         return False
     biases = () if b_ih is None else (b_ih, b_hh)
     dtype = x._array.dtype
