@@ -292,17 +292,29 @@ COMPLEX = frozenset(
     t_copy take_along_dim tan tanh tensor_split tensordot tile trace transpose transpose_copy trapezoid trapz tril triu
     true_divide unbind unbind_copy unflatten unfold_copy unsqueeze unsqueeze_copy vander vdot view_copy vsplit vstack
     where
+
+    Tensor.corrcoef Tensor.cross Tensor.det Tensor.dist Tensor.inverse Tensor.logdet Tensor.matrix_power Tensor.norm
+    Tensor.ormqr Tensor.slogdet Tensor.svd cholesky_inverse cholesky_solve corrcoef cross det dist geqrf inverse
+    linalg.cholesky linalg.cholesky_ex linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
+    linalg.eigvalsh linalg.householder_product linalg.inv linalg.inv_ex linalg.ldl_factor linalg.ldl_solve linalg.lstsq
+    linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve linalg.matrix_exp linalg.matrix_norm
+    linalg.matrix_power linalg.matrix_rank linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.solve_ex
+    linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vecdot
+    linalg.vector_norm logdet lu_unpack matrix_exp norm orgqr ormqr pinverse renorm slogdet svd
     """.split()
 )
 
 
-def with_imaginary_parts(value: Any, kind: Any) -> Any:
-    """Return an argument whose float64 arrays have imaginary parts."""
+def with_imaginary_parts(value: Any, kind: Any, hermitian: bool = False) -> Any:
+    """Return an argument whose float64 arrays have imaginary parts; with `hermitian`, matrices have real diagonals."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         rng = np.random.default_rng(value.size)
-        return np.asarray(value + 0.5j * rng.standard_normal(value.shape)).astype(kind)
+        part = 0.5 * rng.standard_normal(value.shape)
+        if hermitian and value.shape[-1] == value.shape[-2]:
+            part = (part - part.swapaxes(-1, -2)) / 4
+        return np.asarray(value + 1j * part).astype(kind)
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(with_imaginary_parts(each, kind) for each in value)
+        return type(value)(with_imaginary_parts(each, kind, hermitian) for each in value)
     return value
 
 
@@ -322,7 +334,7 @@ WITH_FLOATS = [each for each in SAMPLES if has_floats(each)]
 
 
 def as_complex(sample: Sample, kind: Any) -> Sample:
-    args = tuple(with_imaginary_parts(each, kind) for each in sample.args)
+    args = tuple(with_imaginary_parts(each, kind, sample.hermitian) for each in sample.args)
     kwargs = {key: with_imaginary_parts(each, kind) for key, each in sample.kwargs.items()}
     return dataclasses.replace(sample, args=args, kwargs=kwargs)
 
