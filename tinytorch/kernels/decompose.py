@@ -44,7 +44,7 @@ def by_columns(x: Any) -> Any:
 
 def conjugate_transpose(x: Any) -> Any:
     """Return the conjugate transposes of matrices: views of real ones, which have no conjugates."""
-    return x.swapaxes(-1, -2).conj()
+    return x.conj().swapaxes(-1, -2)
 
 
 def batch_words(index: tuple[int, ...] | int | None) -> str:

@@ -18,11 +18,10 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
-from tinytorch.ops.arithmetic import _alike, clamp, sgn
-from tinytorch.ops.complex import complex as make_complex
-from tinytorch.ops.complex import imag
+from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
@@ -34,7 +33,7 @@ from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.shape import _unsafe_view, real
+from tinytorch.ops.shape import _unsafe_view
 from tinytorch.ops.transcendental import sqrt
 
 
@@ -532,7 +531,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-_dist = op_of(distances.dist, x=_dist_x, y=_dist_y, broadcasts=True, complex=OWN)
+_dist = op_of(distances.dist, x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)
@@ -553,7 +552,9 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(input, "dist")
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+    if x.dtype.is_complex:
+        return _dist(abs(x - y), 0, float(p))
+    if not x.dtype.is_floating_point:
         x - y  # raises another error for dtypes without subtraction
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
@@ -998,11 +999,11 @@ def corrcoef(input: Tensor) -> Tensor:
     covariances = cov(input)
     if not covariances.ndim:
         return covariances / covariances
-    deviations = sqrt(real(covariances.diagonal()))
-    coefficients = covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0)
-    if coefficients.dtype.is_complex:
-        return make_complex(clamp(real(coefficients), -1, 1), clamp(imag(coefficients), -1, 1))
-    return clamp(coefficients, -1, 1)
+    deviations = sqrt(covariances.diagonal())
+    out = covariances / deviations.unsqueeze(1) / deviations.unsqueeze(0)
+    if out.dtype.is_complex:
+        return complexes.complex(clamp(out.real, -1, 1), clamp(out.imag, -1, 1))
+    return clamp(out, -1, 1)
 
 
 # Low rank -----------------------------------------------------------------------------------------
