@@ -340,9 +340,9 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
         gu = gu[..., :k]
         product = _antisymmetric(u.mH @ gu)
         term = product / gaps * columns
-        if phases is not None:  # (the common phase of a pair of vectors is free: only that of U changes)
+        if phases is not None:  # (the phases of the vectors of a pair turn in opposite directions)
             phases.append(_phases(product))
-            term = _without_diagonal(term) + diag_embed(_imaginary(phases[0] / (2 * s)))
+            term = _without_diagonal(term) + diag_embed(_imaginary(phases[-1] / (4 * s)))
         inner = term if inner is None else inner + term
     if gvh is not None:
         gvh = gvh[..., :k, :]
@@ -350,7 +350,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
         term = rows * (product / gaps)
         if phases is not None:
             phases.append(_phases(product))
-            term = _without_diagonal(term)
+            term = _without_diagonal(term) - diag_embed(_imaginary(phases[-1] / (4 * s)))
         inner = term if inner is None else inner + term
     assert inner is not None
     if phases is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
@@ -352,6 +353,8 @@ def geqrf(input: Tensor) -> Any:
     if isinstance(input, Tensor) and input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
+    if input.dtype.is_complex and input.requires_grad and local.state.grad:
+        raise RuntimeError("geqrf does not support automatic differentiation for outputs with complex dtype.")
     return return_types.geqrf(_geqrf(input))
 
 
