@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,3 +261,14 @@ def test_out_and_comparisons() -> None:
     same_as_pytorch(program)
     same_as_pytorch(lambda torch: torch.mul(torch.ones(2), 1j, out=torch.empty(2)))
     same_as_pytorch(lambda torch: torch.ones(2).mul_(1j))
+
+
+def test_eigenvalues_may_be_the_first_complex_numbers_of_a_program() -> None:
+    lines = (
+        "import tinytorch as torch",
+        "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
+        "vectors = torch.linalg.eig(x).eigenvectors",
+        "(vectors * vectors.conj()).sum().real.backward()",
+        "assert x.grad.abs().max() < 1e-6",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=Path(__file__).parents[2])

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels import dtypes
+
 _BLOCK = 48
 
 
@@ -492,7 +494,7 @@ def eig(x: Any) -> tuple[Any, Any]:
         values, vectors = plain(x, np.linalg.eig(x))
     except np.linalg.LinAlgError:
         raise LinAlgError(_NO_EIG) from None
-    kind = np.result_type(x.dtype, np.complex64)
+    kind = _complex_dtype(x)
     return values.astype(kind, copy=False), by_columns(vectors.astype(kind, copy=False))
 
 
@@ -503,7 +505,11 @@ def eigvals(x: Any) -> Any:
         values = np.linalg.eigvals(x)
     except np.linalg.LinAlgError:
         raise LinAlgError(_NO_EIG) from None
-    return values.astype(np.result_type(x.dtype, np.complex64), copy=False)
+    return values.astype(_complex_dtype(x), copy=False)
+
+
+def _complex_dtype(x: Any) -> Any:
+    return dtypes.from_numpy_dtype(x.dtype).to_complex().numpy
 
 
 def _check_finite(x: Any) -> None:

@@ -45,7 +45,7 @@ from tinytorch.ops.linalg.solve import (
     identity,
     inverse_info,
     raise_first,
-    solve,
+    solve_ex,
     triangular,
     zeros_of,
 )
@@ -500,7 +500,7 @@ def _eig_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     vectors = out1
     adjoint = vectors.mH
     if gv is None:
-        return solve(adjoint, gl[..., None] * adjoint)
+        return solve_ex(adjoint, gl[..., None] * adjoint, check_errors=True)[0]
     product = adjoint @ gv
     diagonal = _diagonal(product, 0, -2, -1)
     _check_phases("linalg_eig_backward", "eigenvectors", "quantity, so it is ill-defined", imag(diagonal))
@@ -509,7 +509,7 @@ def _eig_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     inner = _without_diagonal((product - (adjoint @ vectors) * real(diagonal)[..., None, :]) / (gaps + unit))
     if gl is not None:
         inner = inner + diag_embed(gl)
-    return solve(adjoint, inner @ adjoint)
+    return solve_ex(adjoint, inner @ adjoint, check_errors=True)[0]
 
 
 _eig = op_of(kernels.eig, name="LinalgEig", outputs=2, x=_eig_x, complex=OWN)
