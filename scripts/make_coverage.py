@@ -63,11 +63,7 @@ class Family:
 
 
 FAMILIES = [
-    Family(
-        "Complex numbers of 16 bits",
-        "NumPy has no complex numbers of 16 bits.",
-        "chalf",
-    ),
+    Family("Complex numbers of 16 bits", "NumPy has no complex numbers of 16 bits.", "chalf"),
     Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
         "Sparse tensors in other formats than COO and CSR",
