@@ -61,7 +61,8 @@ def compared(sample: Sample, change: Any, describe: Any = described) -> None:
     for values in (given, without):
         named = dict(zip(sample.kwargs, values[len(sample.args) :], strict=True))
         result = function(tinytorch, sample.name)(*values[: len(sample.args)], **named)
-        outputs = [x for x in tensors_in([result], tinytorch) if x.requires_grad]
+        differentiated = result if sample.select is None else sample.select(result)
+        outputs = [x for x in tensors_in([differentiated], tinytorch) if x.requires_grad]
         if sample.backward and outputs:
             tinytorch.autograd.backward(outputs, [tinytorch.ones_like(x) for x in outputs])
         outcomes.append((result, [x.grad for x in tensors_in(values, tinytorch)]))

@@ -280,3 +280,17 @@ def test_orthogonal_weights_that_are_not_square(rows: int, columns: int) -> None
         return [list(layer.state_dict()), weight, small, base, torch.rand(3)]
 
     same_as_pytorch(program, rtol=1e-3, atol=1e-5)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", [None, "cayley", "matrix_exp", "householder"])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3)])
+def test_complex_weights_become_unitary(shape: tuple[int, int], name: str | None) -> None:
+    def program(torch: Any) -> Any:
+        layer = torch.nn.Linear(*shape, dtype=torch.complex128)
+        torch.nn.utils.parametrizations.orthogonal(layer, orthogonal_map=name)
+        layer.weight.abs().pow(3).sum().backward()
+        return layer.weight.detach().resolve_conj(), layer.parametrizations.weight.original.grad.resolve_conj()
+
+    same_as_pytorch(program, rtol=1e-7, atol=1e-7)
+    same_as_pytorch(lambda torch: torch.nn.init.orthogonal_(torch.empty(*shape, dtype=torch.complex64)))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -400,3 +403,14 @@ def test_compiled_functions_and_autocasting_leave_complex_numbers_alone() -> Non
         return [repr(compile(lambda q, t: rotated(torch, q, t))(q, turns)) for _ in range(2)] + [kind]
 
     assert program(tinytorch, tinytorch.compile) == program(torch, lambda function: function)
+
+
+def test_eigenvalues_may_be_the_first_complex_numbers_of_a_program() -> None:
+    lines = (
+        "import tinytorch as torch",
+        "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
+        "vectors = torch.linalg.eig(x).eigenvectors",
+        "(vectors * vectors.conj()).sum().real.backward()",
+        "assert x.grad.abs().max() < 1e-6",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=Path(__file__).parents[2])

@@ -24,7 +24,17 @@ def tensor(array: Any) -> Any:
 
 
 def symmetric(x: Any) -> Any:
-    return (x + x.mT) / 2
+    return (x + x.mH) / 2
+
+
+def complex_normal(*shape: int, seed: int = 0) -> Any:
+    return normal(*shape, seed=seed) + 0.5j * normal(*shape, seed=seed + 7)
+
+
+def hermitian(*shape: int) -> Any:
+    """Return Hermitian positive-definite matrices with well separated eigenvalues."""
+    skew = normal(*shape, seed=7) / 10
+    return positive(*shape) + 1j * (skew - skew.swapaxes(-1, -2))
 
 
 # Gradients ---------------------------------------------------------------------------------------
@@ -35,9 +45,9 @@ OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
     "cholesky_ex": lambda a: tinytorch.linalg.cholesky_ex(a).L,
     "eigvalsh": lambda a: tinytorch.linalg.eigvalsh(a),
     "eigvalsh U": lambda a: tinytorch.linalg.eigvalsh(a, "U"),
-    "eigh": lambda a: [part**2 for part in tinytorch.linalg.eigh(a)],
+    "eigh": lambda a: [part * part.conj() for part in tinytorch.linalg.eigh(a)],
     "pinv": lambda a: tinytorch.linalg.pinv(a, hermitian=True),
-    "lobpcg": lambda a: [part**2 for part in tinytorch.lobpcg(a, 1)],
+    "lobpcg": lambda a: [part * part.conj() for part in tinytorch.lobpcg(a, 1)],
     "cholesky_inverse": lambda a: tinytorch.cholesky_inverse(tinytorch.linalg.cholesky(a)),
     "cholesky_inverse upper": lambda a: tinytorch.cholesky_inverse(
         tinytorch.linalg.cholesky(a, upper=True), upper=True
@@ -49,14 +59,15 @@ OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("matrices", [positive, hermitian])
 @pytest.mark.parametrize("name", OF_SYMMETRIC)
-def test_gradients_on_symmetric_input(name: str) -> None:
+def test_gradients_on_symmetric_input(name: str, matrices: Any) -> None:
     def run(x: Any) -> Any:
         found = OF_SYMMETRIC[name](symmetric(x))
         return tuple(found) if isinstance(found, list) else found
 
     for shape in ((3, 3), (2, 3, 3)):
-        x = tensor(positive(*shape))
+        x = tensor(matrices(*shape))
         assert gradcheck(run, (x,), check_forward_ad=True)
         assert gradgradcheck(run, (x,), atol=1e-4)
 
@@ -75,10 +86,13 @@ def test_gradients_that_pytorch_does_not_give(name: str) -> None:
     assert gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
 
 
-def test_gradient_of_the_determinant_of_a_singular_matrix() -> None:
-    x = tensor(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [3.0, 1.0, 0.0]]))
+@pytest.mark.parametrize("factor", [1, 1 - 2j])
+def test_gradient_of_the_determinant_of_a_singular_matrix(factor: Any) -> None:
+    x = tensor(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [3.0, 1.0, 0.0]]) * factor)
     assert tinytorch.det(x) == 0
     assert gradcheck(tinytorch.det, (x,))
+    if factor != 1:
+        return
     (g,) = tinytorch.autograd.grad(tinytorch.det(x), x)
     np.testing.assert_allclose(g.numpy()[:, 2], [-1, 5, -3], atol=1e-12)
 
@@ -114,8 +128,25 @@ def test_ldl(n: int) -> None:
     x = np.random.default_rng(n).standard_normal((3, n, n))
     a = x + x.swapaxes(-1, -2)
     b = np.random.default_rng(0).standard_normal((3, n, 2))
-    factors, pivots, _ = kernels.ldl(a)
-    np.testing.assert_allclose(a @ kernels.ldl_solve(factors, pivots, b), b, atol=1e-8)
+    factors, pivots, _ = kernels.ldl(a, False)
+    np.testing.assert_allclose(a @ kernels.ldl_solve(factors, pivots, b, False), b, atol=1e-8)
+
+
+@needs_oracle
+@pytest.mark.parametrize("is_hermitian", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_complex_ldl(n: int, is_hermitian: bool) -> None:
+    x = np.random.default_rng(n).standard_normal((3, n, n, 2)).view(np.complex128)[..., 0]
+    a = x + x.swapaxes(-1, -2)
+    if is_hermitian:
+        a = x + x.swapaxes(-1, -2).conj()
+
+    def program(torch: Any) -> Any:
+        factors, pivots = torch.linalg.ldl_factor(torch.tensor(a), hermitian=is_hermitian)
+        b = torch.arange(2 * n, dtype=torch.complex128).reshape(n, 2)
+        return factors, pivots, torch.linalg.ldl_solve(factors, pivots, b, hermitian=is_hermitian)
+
+    same_as_pytorch(program, rtol=1e-7, atol=1e-7)
 
 
 # Against PyTorch ---------------------------------------------------------------------------------
@@ -309,7 +340,7 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
         *[torch.cholesky_solve(b, c, upper) for upper in (False, True)],
         *[torch.cholesky_inverse(c, upper) for upper in (False, True)],
     ],
-    "qr": lambda torch, a, b, c: [*torch.linalg.qr(c), *torch.linalg.qr(b, "complete"), *torch.geqrf(b)],
+    "qr": lambda torch, a, b, c: [*torch.linalg.qr(c), *torch.linalg.qr(b, "complete"), *torch.geqrf(b.detach())],
     "svd": lambda torch, a, b, c: [*torch.linalg.svd(b), *torch.svd(c), *torch.svd(c, compute_uv=False)],
     "eigh": lambda torch, a, b, c: torch.linalg.eigh(a),
     "lu": lambda torch, a, b, c: [
@@ -360,12 +391,13 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 @needs_oracle
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_strides_and_nodes(name: str, batch: tuple[int, ...]) -> None:
+def test_strides_and_nodes(name: str, batch: tuple[int, ...], kind: str) -> None:
     def program(torch: Any) -> Any:
         arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
-        tensors = [torch.tensor(x.tolist(), dtype=torch.float64, requires_grad=True) for x in arrays]
+        tensors = [torch.tensor(x.tolist(), dtype=getattr(torch, kind), requires_grad=True) for x in arrays]
         return [
             (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
             for part in LAYOUTS[name](torch, *tensors)
@@ -445,10 +477,185 @@ def test_old_names_warn(name: str) -> None:
     same_as_pytorch(DEPRECATED[name])
 
 
-def test_eigenvalues_that_may_be_complex_are_refused() -> None:
-    for function in (tinytorch.linalg.eig, tinytorch.linalg.eigvals):
-        with pytest.raises(NotImplementedError, match="eigh"):
-            function(tinytorch.eye(2))
+# Complex matrices --------------------------------------------------------------------------------
+
+# Of a (n, n), b (n, 2) complex, r (n, n) real: results that do not depend on the phases of vectors.
+OF_COMPLEX: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "svd": lambda torch, a, b, r: [
+        part
+        for x in (a, b, b.mT)
+        for U, S, Vh in [torch.linalg.svd(x, full_matrices=False)]
+        for part in (U @ Vh, (U * (S / 4).exp()[..., None, :]) @ U.mH, (Vh.mH * S[..., None, :]) @ Vh, S)
+    ],
+    "svd old": lambda torch, a, b, r: [U @ V.mH for U, _, V in [torch.svd(b)]],
+    "eigh": lambda torch, a, b, r: [
+        (vectors * (values / 8).exp()[..., None, :]) @ vectors.mH
+        for triangle in "LU"
+        for values, vectors in [torch.linalg.eigh(a @ a.mH, triangle)]
+    ],
+    "eig": lambda torch, a, b, r: [
+        vectors @ torch.diag_embed((values / 2).exp()) @ torch.linalg.inv(vectors)
+        for x in (a, r)
+        for values, vectors in [torch.linalg.eig(x)]
+    ],
+    "eig, magnitudes": lambda torch, a, b, r: [
+        (values * vectors.abs().sum(-2)).sum(-1) for x in (a, r) for values, vectors in [torch.linalg.eig(x)]
+    ],
+    "eigvals": lambda torch, a, b, r: [(torch.linalg.eigvals(x) ** 3).sum(-1) for x in (a, r)],
+    "qr": lambda torch, a, b, r: [*torch.linalg.qr(a), *torch.linalg.qr(b), *torch.linalg.qr(b.mH)],
+    "cholesky": lambda torch, a, b, r: [torch.linalg.cholesky(a @ a.mH, upper=upper) for upper in (False, True)],
+    "cholesky_solve": lambda torch, a, b, r: [
+        solved
+        for upper in (False, True)
+        for factor in [torch.linalg.cholesky(a @ a.mH, upper=upper)]
+        for solved in (torch.cholesky_solve(b, factor, upper=upper), torch.cholesky_inverse(factor, upper=upper))
+    ],
+    "lu_solve": lambda torch, a, b, r: [
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b if left else b.mH, left=left, adjoint=adjoint)
+        for left in (True, False)
+        for adjoint in (True, False)
+    ],
+    "determinants": lambda torch, a, b, r: [torch.det(a), torch.logdet(a), *torch.linalg.slogdet(a)],
+    "pinv": lambda torch, a, b, r: [torch.linalg.pinv(b), torch.linalg.pinv(a + a.mH, hermitian=True)],
+    "lstsq": lambda torch, a, b, r: [
+        *torch.linalg.lstsq(b, a, driver="gels")[:2], torch.linalg.lstsq(b.mT, b.mT).solution,
+    ],
+    "reflections": lambda torch, a, b, r: [
+        torch.linalg.householder_product(b, a[..., 0, :2]),
+        *[
+            torch.ormqr(b, a[..., 0, :2], a, left, transpose)
+            for left in (True, False)
+            for transpose in (True, False)
+        ],
+    ],
+    "triangular": lambda torch, a, b, r: [
+        torch.linalg.solve_triangular(a, b if left else b.mH, upper=upper, left=left)
+        for left in (True, False)
+        for upper in (True, False)
+    ],
+    "norms": lambda torch, a, b, r: [
+        *[torch.linalg.matrix_norm(b, order) for order in ("fro", "nuc", 2, -2, 1, math.inf)],
+        *[torch.linalg.vector_norm(b, order, -1) for order in (0, 0.5, 1, 1.5, 2, 3, math.inf, -math.inf)],
+    ],
+    "products": lambda torch, a, b, r: [
+        torch.linalg.vecdot(a, r.to(a.dtype)), torch.linalg.cross(a[..., :3], a.mT[..., :3]), torch.linalg.vander(a),
+        torch.linalg.matrix_power(a, 3), torch.linalg.matrix_power(a, -2), torch.matrix_exp(a), torch.linalg.inv(a),
+        torch.linalg.solve(a, b), torch.linalg.solve(a, b.mH, left=False), torch.linalg.cond(a, 2),
+    ],
+}  # fmt: skip
+
+
+def complex_operands(*batch: int) -> list[Any]:
+    a = complex_normal(*batch, 4, 4, seed=1) + np.diag([3, 1, -1, -3])
+    return [a, complex_normal(*batch, 4, 2), spread_out(*batch, 4, 4) @ np.diag([3.0, 2.0, 1.0, 0.5])]
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_complex_results_and_gradients(name: str, batch: tuple[int, ...], kind: str) -> None:
+    real = kind.replace("complex", "").replace("64", "float32").replace("128", "float64")
+
+    def program(torch: Any) -> Any:
+        inputs = [
+            torch.tensor(x, dtype=getattr(torch, kind if x.dtype.kind == "c" else real)).requires_grad_()
+            for x in complex_operands(*batch)
+        ]
+        results = OF_COMPLEX[name](torch, *inputs)
+        total = sum(
+            part.abs().square().sum().double()
+            + (part * torch.linspace(-1, 1, max(part.shape[-1:] or (1,)))).sum().real.double()
+            for part in results
+        )
+        total.backward()
+        return [part.resolve_conj() for part in results], [x.grad for x in inputs]
+
+    tolerance = 1e-8 if kind == "complex128" else 2e-2
+    same_as_pytorch(program, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_complex_derivatives(name: str) -> None:
+    def run(*inputs: Any) -> Any:
+        return tuple(OF_COMPLEX[name](tinytorch, *inputs))
+
+    inputs = [tensor(x) for x in complex_operands()]
+    assert gradcheck(run, inputs, check_forward_ad=True, fast_mode=True, atol=1e-4, rtol=1e-3)
+    assert gradgradcheck(run, inputs, fast_mode=True, atol=1e-4, rtol=1e-3)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ["svd", "eigh", "eig", "real eig", "qr", "slogdet"])
+def test_complex_tangents(name: str) -> None:
+    """The phases of vectors turn as in PyTorch's forward mode, where they depend on the phases of the vectors alone."""
+
+    def program(torch: Any) -> Any:
+        a, _, r = (torch.tensor(x) for x in complex_operands())
+        function = getattr(torch.linalg, name.split()[-1])
+        x = {"real eig": r, "eigh": a @ a.mH}.get(name, a)
+        with warnings.catch_warnings(), torch.autograd.forward_ad.dual_level():
+            warnings.simplefilter("ignore")  # (PyTorch's own use of torch.jit)
+            direction = x.roll(1, 0)
+            direction = direction + direction.mH if name == "eigh" else direction
+            parts = function(torch.autograd.forward_ad.make_dual(x, direction))
+            pairs = [torch.autograd.forward_ad.unpack_dual(part) for part in parts]
+        if name == "slogdet":
+            return pairs[0].tangent, pairs[1].tangent
+        if name == "qr":
+            return [pair.tangent for pair in pairs]
+        if name == "svd":
+            pairs[-1] = torch.autograd.forward_ad.unpack_dual(parts[-1].mH.resolve_conj())
+        return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
+
+    same_as_pytorch(program, rtol=1e-7, atol=1e-7)
+
+
+OF_EIGENVALUES: list[Callable[[Any], Any]] = [
+    lambda torch: torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])),
+    lambda torch: torch.linalg.eig(torch.eye(2, dtype=torch.float64)),
+    lambda torch: torch.linalg.eig(torch.zeros(2, 0, 0)),
+    lambda torch: torch.linalg.eigvals(torch.zeros(0, 3, 3, dtype=torch.complex128)),
+    lambda torch: torch.linalg.eigvals(torch.eye(2), out=torch.empty(0, dtype=torch.complex128)),
+    lambda torch: torch.linalg.eigvals(torch.eye(2), out=torch.empty(0)),
+    lambda torch: torch.linalg.eig(
+        torch.eye(2), out=(torch.empty(0, dtype=torch.complex64), torch.empty(0, dtype=torch.complex64))
+    ),
+    lambda torch: torch.linalg.eig(torch.full((2, 2), math.nan)),
+    lambda torch: torch.linalg.eig(torch.full((2, 2), complex(0, math.inf))),
+    lambda torch: torch.linalg.eig(torch.eye(2).long()),
+    lambda torch: torch.linalg.eig(torch.ones(2, 3)),
+    lambda torch: torch.linalg.eig(torch.ones(3)),
+    lambda torch: torch.linalg.eig(3),
+    # Functions of the phases of vectors.
+    lambda torch: torch.linalg.eig(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[1].sum().real.backward(),
+    lambda torch: torch.linalg.eigh(torch.tensor([[1, 2j], [-2j, 4]], requires_grad=True))[1].sum().real.backward(),
+    lambda torch: torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[0].sum().real.backward(),
+    lambda torch: torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[2].sum().real.backward(),
+    lambda torch: torch.linalg.qr(torch.eye(2, dtype=torch.cfloat, requires_grad=True), "r").R.abs().sum().backward(),
+    lambda torch: torch.linalg.matrix_norm(torch.eye(2, dtype=torch.cfloat), dtype=torch.float64),
+    lambda torch: torch.linalg.vector_norm(torch.ones(2), dtype=torch.complex64),
+    lambda torch: torch.linalg.vector_norm(torch.ones(2, dtype=torch.cfloat), dtype=torch.complex128),
+    lambda torch: torch.linalg.pinv(torch.eye(2), rtol=torch.tensor(0.5j)),
+    lambda torch: torch.linalg.cholesky(torch.tensor([[1.0, 2j], [-2j, 1.0]])),
+    lambda torch: torch.linalg.cholesky_ex(torch.tensor([[4.0, 4j], [-4j, 1.0]])),
+    lambda torch: torch.linalg.inv(torch.zeros(2, 2, dtype=torch.cfloat)),
+    lambda torch: torch.linalg.lu_factor(torch.tensor([[1, 1.2 + 1.2j], [3j, 1 + 2.5j]])).pivots,
+    lambda torch: torch.linalg.lu_factor(torch.tensor([[3, 1], [2.2 + 2.2j, 1]])).pivots,
+    lambda torch: torch.cdist(torch.ones(2, 2) * 1j, torch.ones(2, 2) * 1j),
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize("k", range(len(OF_EIGENVALUES)))
+def test_eigenvalues_and_errors_of_complex_matrices(k: int) -> None:
+    same_as_pytorch(OF_EIGENVALUES[k], rtol=1e-5, atol=1e-5)
+
+
+def test_eigenvalues_on_the_meta_device() -> None:
+    values, vectors = tinytorch.linalg.eig(tinytorch.empty(5, 3, 3, device="meta"))
+    assert (values.shape, vectors.shape) == ((5, 3), (5, 3, 3))
+    assert values.dtype is vectors.dtype is tinytorch.complex64
 
 
 def test_lobpcg_solves_the_generalised_problem() -> None:

@@ -24,6 +24,7 @@ class Sample:
         backward: whether gradients are compared with PyTorch's.
         gradcheck: whether numerical differentiation makes sense (not at kinks, for discontinuous or random functions).
         in_place: whether the op's in-place form can be called with the same arguments.
+        hermitian: whether matrices among the arguments are Hermitian in the complex form of the sample.
         rtol, atol: how near to PyTorch in float64 (float32 allows 1e4 times as much).
         select: which part of the result is compared (signs of eigenvectors …); None for all.
     """
@@ -34,6 +35,7 @@ class Sample:
     backward: bool = True
     gradcheck: bool = True
     in_place: bool = False
+    hermitian: bool = False
     rtol: float = 1e-9
     atol: float = 1e-11
     select: Callable[[Any], Any] | None = None

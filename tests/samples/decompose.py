@@ -1,6 +1,6 @@
 """Samples of `tinytorch.ops.linalg.factor` and `tinytorch.ops.linalg.matrices`.
 
-Vectors that LAPACK gives up to their sign are compared squared, which does not depend on it. What reads one triangle
+Vectors that LAPACK gives up to their sign or phase are compared by their squared magnitudes. What reads one triangle
 only has its gradients checked in `tests/ops/test_decompose.py`, on symmetric input: numerical differentiation would
 change one triangle.
 """
@@ -26,7 +26,7 @@ def positive(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def squared(result: Any) -> Any:
-    return [part * part for part in result]
+    return [part * part.conj() for part in result]
 
 
 def leading(count: int) -> Any:
@@ -99,18 +99,25 @@ for each in (one, tall, wide, nothing, np.zeros((2, 0, 3))):
 SAMPLES += [
     Sample("linalg.svd", (one,), select=squared),
     Sample("linalg.svd", (tall,), select=lambda parts: squared([parts[0][..., :3], *parts[1:]])),
-    Sample("linalg.eigh", (spd,), select=squared, gradcheck=False),
-    Sample("linalg.eigh", (symmetric, "U"), select=squared, gradcheck=False),
+    Sample("linalg.eigh", (spd,), select=squared, gradcheck=False, hermitian=True),
+    Sample("linalg.eigh", (symmetric, "U"), select=squared, gradcheck=False, hermitian=True),
     Sample("linalg.eigh", (nothing,), select=squared),
-    Sample("linalg.eigvalsh", (spds,), gradcheck=False),
-    Sample("linalg.eigvalsh", (symmetric,), {"UPLO": "U"}, gradcheck=False),
+    Sample("linalg.eigvalsh", (spds,), gradcheck=False, hermitian=True),
+    Sample("linalg.eigvalsh", (symmetric,), {"UPLO": "U"}, gradcheck=False, hermitian=True),
+    Sample("linalg.eig", (one,), select=squared),
+    Sample("linalg.eig", (stack,), select=leading(1)),
+    Sample("linalg.eig", (stack,), select=squared),
+    Sample("linalg.eig", (nothing,), select=squared),
+    sample("linalg.eigvals", one),
+    sample("linalg.eigvals", stack),
+    sample("linalg.eigvals", no_stack),
 ]
 
 # Cholesky.
 for triangle in (False, True):
     SAMPLES += [
-        Sample("linalg.cholesky", (spds,), {"upper": triangle}, gradcheck=False),
-        Sample("linalg.cholesky_ex", (spd,), {"upper": triangle}, gradcheck=False, select=leading(1)),
+        Sample("linalg.cholesky", (spds,), {"upper": triangle}, gradcheck=False, hermitian=True),
+        Sample("linalg.cholesky_ex", (spd,), {"upper": triangle}, gradcheck=False, hermitian=True, select=leading(1)),
     ]
 SAMPLES += [sample("linalg.cholesky", nothing), sample("linalg.cholesky", no_stack)]
 
@@ -137,8 +144,11 @@ for flag in (False, True):
     ]
 SAMPLES += [
     Sample("linalg.ldl_factor", (symmetric,), gradcheck=False, backward=False),
+    Sample("linalg.ldl_factor", (symmetric,), {"hermitian": True}, gradcheck=False, backward=False, hermitian=True),
     Sample("linalg.ldl_solve", (np.eye(3) * 2, np.array([1, 2, 3], np.int32), normal(3, 2)),
            gradcheck=False, backward=False),
+    Sample("linalg.ldl_solve", (symmetric, np.array([[-2, -2, 3], [2, -3, -3]], np.int32), normal(3, 2)),
+           {"hermitian": True}, gradcheck=False, backward=False, hermitian=True),
 ]  # fmt: skip
 
 # Pseudoinverses, least squares.
@@ -152,9 +162,10 @@ low_rank = normal(4, 2) @ normal(2, 3)
 SAMPLES += [
     Sample("linalg.pinv", (low_rank,), {"rtol": 1e-6}, rtol=1e-7),
     sample("linalg.pinv", one, atol=0.1, rtol=0.1), sample("linalg.pinv", stack, atol=0.1),
-    Sample("linalg.pinv", (spd,), {"hermitian": True}, gradcheck=False),
+    Sample("linalg.pinv", (spd,), {"hermitian": True}, gradcheck=False, hermitian=True),
     sample("linalg.pinv", np.zeros((0, 3))), sample("linalg.pinv", np.zeros((2, 3, 0))),
-    sample("linalg.matrix_rank", low_rank, rtol=1e-6), sample("linalg.matrix_rank", spd, hermitian=True),
+    sample("linalg.matrix_rank", low_rank, rtol=1e-6),
+    Sample("linalg.matrix_rank", (spd,), {"hermitian": True}, hermitian=True),
     sample("linalg.matrix_rank", np.stack([np.eye(3), np.zeros((3, 3))])), sample("linalg.matrix_rank", stack, 1.2),
     Sample("linalg.lstsq", (tall, normal(4, 2)), {"driver": "gels"}, select=leading(2)),
     Sample("linalg.lstsq", (tall, normal(4, 2)), {"driver": "gelsd"}, select=leading(2)),
@@ -190,10 +201,10 @@ SAMPLES += [
     Sample("svd", (tall, False), select=lambda parts: squared([parts[0][..., :3], *parts[1:]])),
     sample("svd", tall, compute_uv=False),
     # (The triangle that is not read has a gradient too.)
-    Sample("cholesky_solve", (normal(2, 3, 2), chol), gradcheck=False),
-    Sample("cholesky_solve", (normal(3, 2), chol[0].T.copy(), True), gradcheck=False),
-    Sample("cholesky_inverse", (chol[0],), gradcheck=False),
-    Sample("cholesky_inverse", (chol.swapaxes(1, 2).copy(),), {"upper": True}, gradcheck=False),
+    Sample("cholesky_solve", (normal(2, 3, 2), chol), gradcheck=False, hermitian=True),
+    Sample("cholesky_solve", (normal(3, 2), chol[0].T.copy(), True), gradcheck=False, hermitian=True),
+    Sample("cholesky_inverse", (chol[0],), gradcheck=False, hermitian=True),
+    Sample("cholesky_inverse", (chol.swapaxes(1, 2).copy(),), {"upper": True}, gradcheck=False, hermitian=True),
     sample("lu_unpack", factors, pivots), sample("lu_unpack", factors, pivots, unpack_pivots=False),
     Sample("lu_unpack", (factors, pivots), {"unpack_data": False}, backward=False),
     Sample("geqrf", (tall,), backward=False, gradcheck=False),

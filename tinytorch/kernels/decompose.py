@@ -2,7 +2,8 @@
 
 Where `np.linalg` returns the results that are needed, it is used. The algorithms written here work on whole stacks
 `(..., m, n)`: loops run over columns (or blocks of columns), not over the matrices of the stack, except in error paths
-and in `ldl`. Results have the strides of PyTorch's, which are column-major where LAPACK computes them.
+and in `ldl`. Results have the strides of PyTorch's, which are column-major where LAPACK computes them. The elements are
+real or complex.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
+
+from tinytorch.kernels import dtypes
 
 _BLOCK = 48
 
@@ -39,6 +42,11 @@ def plain(x: Any, results: Any) -> tuple[Any, ...]:
 def by_columns(x: Any) -> Any:
     """Return a column-major copy of matrices."""
     return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+
+
+def conjugate_transpose(x: Any) -> Any:
+    """Return the conjugate transposes of matrices: views of real ones, which have no conjugates."""
+    return x.conj().swapaxes(-1, -2)
 
 
 def batch_words(index: tuple[int, ...] | int | None) -> str:
@@ -213,7 +221,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     for start in range(0, k, _BLOCK):
         end = min(start + _BLOCK, k)
         for j in range(start, end):
-            row = np.abs(a[:, j:, j]).argmax(1) + j
+            row = _magnitudes(a[:, j:, j]).argmax(1) + j
             pivots[:, j] = row + 1
             if not (row == j).all():
                 swapped = a[matrix, row]
@@ -231,6 +239,11 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
             a[:, start:end, end:] = triangular(a[:, start:end, start:end], a[:, start:end, end:], False, True)
             a[:, end:, end:] -= np.matmul(a[:, end:, start:end], a[:, start:end, end:])
     return by_columns(a.reshape((*batch, m, n))), pivots.reshape((*batch, k)), info.reshape(batch)
+
+
+def _magnitudes(x: Any) -> Any:
+    """Return the measure by which LAPACK compares pivots, which is `|re| + |im|` of complex numbers."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 def permutation(pivots: Any, m: int) -> Any:
@@ -262,13 +275,13 @@ def lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
         x, pivots: the results of `lu` for A.
         y: B, `(..., n, k)`; `(..., k, n)` unless `left`.
         left: solve A X = B; else X A = B.
-        adjoint: use the transpose of A.
+        adjoint: use the conjugate transpose of A.
     """
     if not left:
-        return lu_solve(x, pivots, y.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
+        return conjugate_transpose(lu_solve(x, pivots, conjugate_transpose(y), True, not adjoint))
     rows = permutation(pivots, x.shape[-1])
-    if adjoint:  # A^T = U^T L^T P^T
-        turned = x.swapaxes(-1, -2)
+    if adjoint:  # A^H = U^H L^H P^T
+        turned = conjugate_transpose(x)
         solution = triangular(turned, y, False, False)
         solution = triangular(turned, solution, True, True)
         return by_columns(_rows(solution, rows.argsort(-1)))
@@ -307,7 +320,7 @@ def cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the lower factors (or the upper) from the triangle of the same name, or raise PyTorch's error."""
     try:
         if upper:
-            return _cholesky(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+            return conjugate_transpose(_cholesky(conjugate_transpose(x)))
         return by_columns(_cholesky(x))
     except np.linalg.LinAlgError:
         _, info = cholesky_info(x, upper)
@@ -332,8 +345,8 @@ def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
     The factor of a matrix that is not positive-definite is left unfinished from the failing column on, as LAPACK's.
     """
     if upper:
-        factor, info = cholesky_info(x.swapaxes(-1, -2), False)
-        return by_columns(factor.swapaxes(-1, -2)), info
+        factor, info = cholesky_info(conjugate_transpose(x), False)
+        return by_columns(conjugate_transpose(factor)), info
     info = np.zeros_like(x, shape=x.shape[:-2], dtype=np.int32)
     try:
         return by_columns(_cholesky(x)), info
@@ -344,8 +357,8 @@ def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
     active = np.ones(x.shape[:-2], bool)
     for j in range(n):
         done = a[..., j:, :j]
-        column = a[..., j:, j] - np.matmul(done, a[..., j, :j, None])[..., 0]
-        pivot = column[..., 0]
+        column = a[..., j:, j] - np.matmul(done, a[..., j, :j, None].conj())[..., 0]
+        pivot = column[..., 0].real
         fails = active & ~(pivot > 0)
         info[fails] = j + 1
         a[..., j, j] = np.where(fails, pivot, a[..., j, j])
@@ -357,7 +370,7 @@ def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
 
 def cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
     """Return the solution X of A X = B by the lower (or upper) Cholesky factors of A; leading dimensions broadcast."""
-    lower, turned = x, x.swapaxes(-1, -2)
+    lower, turned = x, conjugate_transpose(x)
     if upper:
         lower, turned = turned, lower
     return triangular(turned, triangular(lower, y, False, False), True, False)
@@ -399,26 +412,26 @@ def geqrf(x: Any) -> tuple[Any, Any]:
 
 
 def reflections(x: Any, tau: Any) -> tuple[Any, Any]:
-    """Return the V and T of a product of Householder reflections, `I - V T V^T`.
+    """Return the V and T of a product of Householder reflections, `I - V T V^H`.
 
     Source: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder
-        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^T V, 1)`, in a form that
+        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^H V, 1)`, in a form that
         allows tau to be 0.
     """
     m, k = x.shape[-2], tau.shape[-1]
     v = np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype)
-    scaled = tau[..., :, None] * np.triu(np.matmul(v.swapaxes(-1, -2), v), 1)
+    scaled = tau[..., :, None] * np.triu(np.matmul(conjugate_transpose(v), v), 1)
     return v, triangular(scaled, tau[..., None] * np.eye(k, dtype=x.dtype), True, True)
 
 
 def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
-    """Return `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or its transpose."""
+    """Return `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or its conjugate transpose."""
     if not left:
-        return by_columns(reflect(x, tau, y.swapaxes(-1, -2), True, not transpose).swapaxes(-1, -2))
+        return by_columns(conjugate_transpose(reflect(x, tau, conjugate_transpose(y), True, not transpose)))
     v, factor = reflections(x, tau)
     if transpose:
-        factor = factor.swapaxes(-1, -2)
-    return by_columns(y - np.matmul(v, np.matmul(factor, np.matmul(v.swapaxes(-1, -2), y))))
+        factor = conjugate_transpose(factor)
+    return by_columns(y - np.matmul(v, np.matmul(factor, np.matmul(conjugate_transpose(v), y))))
 
 
 def householder(x: Any, tau: Any) -> Any:
@@ -434,7 +447,7 @@ _EIGH = (
 
 
 def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    """Return the singular vectors and values: U, S and the transpose of V."""
+    """Return the singular vectors and values: U, S and the conjugate transpose of V."""
     try:
         u, s, vh = plain(x, np.linalg.svd(x, full_matrices=full_matrices))
     except np.linalg.LinAlgError:
@@ -451,7 +464,7 @@ def svdvals(x: Any) -> Any:
 
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
-    """Return the eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read."""
+    """Return the eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
     try:
         values, vectors = plain(x, np.linalg.eigh(x, "L" if lower else "U"))
     except np.linalg.LinAlgError:
@@ -460,11 +473,48 @@ def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
 
 
 def eigvalsh(x: Any, lower: bool) -> Any:
-    """Return the eigenvalues of symmetric matrices, of which one triangle is read."""
+    """Return the eigenvalues of Hermitian matrices, of which one triangle is read."""
     try:
         return np.linalg.eigvalsh(x, "L" if lower else "U")
     except np.linalg.LinAlgError:
         raise LinAlgError(_EIGH) from None
+
+
+_EIG = "torch.linalg.eig: input tensor should not contain infs or NaNs."
+_NO_EIG = (
+    "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+    "eigenvalues."
+)
+
+
+def eig(x: Any) -> tuple[Any, Any]:
+    """Return the eigenvalues and eigenvectors of matrices, as complex numbers."""
+    _check_finite(x)
+    try:
+        values, vectors = plain(x, np.linalg.eig(x))
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_NO_EIG) from None
+    kind = _complex_dtype(x)
+    return values.astype(kind, copy=False), by_columns(vectors.astype(kind, copy=False))
+
+
+def eigvals(x: Any) -> Any:
+    """Return the eigenvalues of matrices, as complex numbers."""
+    _check_finite(x)
+    try:
+        values = np.linalg.eigvals(x)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_NO_EIG) from None
+    return values.astype(_complex_dtype(x), copy=False)
+
+
+def _complex_dtype(x: Any) -> Any:
+    return dtypes.from_numpy_dtype(x.dtype).to_complex().numpy
+
+
+def _check_finite(x: Any) -> None:
+    if not np.isfinite(x).all():
+        raise RuntimeError(_EIG)
 
 
 def pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
@@ -473,13 +523,13 @@ def pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         return np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], x.shape[-2]))
     if hermitian:
         values, vectors = eigh(x, True)
-        sizes, left, right = np.abs(values), vectors, vectors.swapaxes(-1, -2)
+        sizes, left, right = np.abs(values), vectors, conjugate_transpose(vectors)
     else:
         left, values, right = svd(x, False)
         sizes = values
     bound = np.maximum(atol, rtol * sizes.max(-1))[..., None]
     scaled = np.where(sizes > bound, 1 / np.where(sizes > bound, values, 1), 0).astype(x.dtype)
-    return np.matmul(right.swapaxes(-1, -2) * scaled[..., None, :], left.swapaxes(-1, -2))
+    return np.matmul(conjugate_transpose(right) * scaled[..., None, :], conjugate_transpose(left))
 
 
 def rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
@@ -507,13 +557,13 @@ def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, 
     largest = s[..., :1] if s.shape[-1] else np.ones_like(s, shape=(*s.shape[:-1], 1))
     small = s <= largest * bound
     inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(x.dtype)
-    solution = np.matmul(u.swapaxes(-1, -2), columns) * inverse[..., None]
-    solution = np.matmul(vh.swapaxes(-1, -2), solution)
+    solution = np.matmul(conjugate_transpose(u), columns) * inverse[..., None]
+    solution = np.matmul(conjugate_transpose(vh), solution)
     rank = (~small).sum(-1)
-    nothing = np.empty_like(x, shape=(0,))
+    nothing = np.empty_like(s, shape=(0,))
     residuals = nothing
     if m > n and (driver == "gels" or (driver != "gelsy" and (rank == n).all())):
-        residuals = np.square(np.matmul(x, solution) - columns).sum(-2)
+        residuals = _squared(np.matmul(x, solution) - columns).sum(-2)
     # LAPACK overwrites B with X, which so has the strides of columns with max(m, n) elements.
     rows = max(m, n)
     if vector:
@@ -530,6 +580,11 @@ def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, 
     )
 
 
+def _squared(x: Any) -> Any:
+    """Return the squares of the absolute values."""
+    return np.square(x.real) + np.square(x.imag) if x.dtype.kind == "c" else np.square(x)
+
+
 def _into(place: Any, x: Any) -> Any:
     place[...] = x
     return place
@@ -540,78 +595,94 @@ def _into(place: Any, x: Any) -> Any:
 _GROWTH = (1 + math.sqrt(17)) / 8
 
 
-def ldl(x: Any) -> tuple[Any, Any, Any]:
+def ldl(x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     """Return LAPACK's compact form of `P L D L^T P^T`, reading the lower triangles, its pivots and info.
 
+    With `hermitian`, it is that of `P L D L^H P^T`.
+
     Source: Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems"
-        (1977), as in LAPACK's `sytf2`: partial pivoting, which examines at most two columns per step.
+        (1977), as in LAPACK's `sytf2` and `hetf2`: partial pivoting, which examines at most two columns per step.
     """
     n, batch = x.shape[-1], x.shape[:-2]
     a = np.tril(x).reshape((math.prod(batch), n, n))
     pivots = np.zeros_like(x, shape=(len(a), n), dtype=np.int32)
     info = np.zeros_like(x, shape=(len(a),), dtype=np.int32)
     for k in range(len(a)):
-        info[k] = _ldl_one(a[k], pivots[k])
+        info[k] = _ldl_one(a[k], pivots[k], hermitian and x.dtype.kind == "c")
     return by_columns(a.reshape(x.shape)), pivots.reshape((*batch, n)), info.reshape(batch)
 
 
-def _ldl_one(a: Any, pivots: Any) -> int:
+def _ldl_one(a: Any, pivots: Any, hermitian: bool) -> int:
     n, k, info = len(a), 0, 0
+    if hermitian:  # (the imaginary parts of the diagonal are not read)
+        np.einsum("ii->i", a).imag = 0
     while k < n:
         step, p = 1, k
-        size = abs(a[k, k])
+        size = _magnitudes(a[k, k])
         largest, i = 0.0, k
         if k + 1 < n:
-            i = k + 1 + int(np.abs(a[k + 1 :, k]).argmax())
-            largest = abs(a[i, k])
+            i = k + 1 + int(_magnitudes(a[k + 1 :, k]).argmax())
+            largest = _magnitudes(a[i, k])
         if max(size, largest) == 0 or np.isnan(size):
             info = info or k + 1
             pivots[k] = k + 1
             k += 1
             continue
         if size < _GROWTH * largest:
-            rest = max(np.abs(a[i, k:i]).max(), np.abs(a[i + 1 :, i]).max() if i + 1 < n else 0.0)
+            rest = max(_magnitudes(a[i, k:i]).max(), _magnitudes(a[i + 1 :, i]).max() if i + 1 < n else 0.0)
             if size >= _GROWTH * largest * (largest / rest):
                 p = k
-            elif abs(a[i, i]) >= _GROWTH * rest:
+            elif _magnitudes(a[i, i]) >= _GROWTH * rest:
                 p = i
             else:
                 p, step = i, 2
         at = k + step - 1
         if p != at:
-            _swap(a, at, p)
+            _swap(a, at, p, hermitian)
             if step == 2:
                 a[at, k], a[p, k] = a[p, k].copy(), a[at, k].copy()
         if step == 1:
             if k + 1 < n:
                 column = a[k + 1 :, k] / a[k, k]
-                a[k + 1 :, k + 1 :] -= np.tril(np.multiply.outer(column, a[k + 1 :, k]))
+                a[k + 1 :, k + 1 :] -= np.tril(np.multiply.outer(column, _conj_if(hermitian, a[k + 1 :, k])))
                 a[k + 1 :, k] = column
             pivots[k] = p + 1
         else:
             if k + 2 < n:
-                lower = a[k + 1, k]
-                block = np.array([[a[k, k], lower], [lower, a[k + 1, k + 1]]], a.dtype)
-                columns = np.linalg.solve(block, a[k + 2 :, k : k + 2].T).T
-                a[k + 2 :, k + 2 :] -= np.tril(np.matmul(columns, a[k + 2 :, k : k + 2].T))
+                block = _block(a, k, hermitian)
+                columns = np.linalg.solve(block.T, a[k + 2 :, k : k + 2].T).T
+                a[k + 2 :, k + 2 :] -= np.tril(np.matmul(columns, _conj_if(hermitian, a[k + 2 :, k : k + 2].T)))
                 a[k + 2 :, k : k + 2] = columns
             pivots[k] = pivots[k + 1] = -(p + 1)
+        if hermitian:
+            np.einsum("ii->i", a).imag = 0
         k += step
     return info
 
 
-def _swap(a: Any, i: int, p: int) -> None:
+def _conj_if(hermitian: bool, x: Any) -> Any:
+    return x.conj() if hermitian else x
+
+
+def _block(a: Any, k: int, hermitian: bool) -> Any:
+    """Return a block of two rows of D."""
+    lower = a[k + 1, k]
+    return np.array([[a[k, k], _conj_if(hermitian, lower)], [lower, a[k + 1, k + 1]]], a.dtype)
+
+
+def _swap(a: Any, i: int, p: int, hermitian: bool) -> None:
     """Exchange rows and columns i < p, from column i on, of a symmetric matrix stored as its lower triangle."""
     below = a[p + 1 :, i].copy()
     a[p + 1 :, i] = a[p + 1 :, p]
     a[p + 1 :, p] = below
     between = a[i + 1 : p, i].copy()
-    a[i + 1 : p, i] = a[p, i + 1 : p]
-    a[p, i + 1 : p] = between
+    a[i + 1 : p, i] = _conj_if(hermitian, a[p, i + 1 : p])
+    a[p, i + 1 : p] = _conj_if(hermitian, between)
+    a[p, i] = _conj_if(hermitian, a[p, i])
     a[i, i], a[p, p] = a[p, p].copy(), a[i, i].copy()
 
 
-def ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
+def ldl_solve(x: Any, pivots: Any, y: Any, hermitian: bool) -> Any:
     """Return the solution X of A X = B by the factors of `ldl`; leading dimensions broadcast."""
     n = x.shape[-1]
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -622,11 +693,11 @@ def ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     a = np.broadcast_to(x, (*batch, n, n)).reshape((count, n, n))
     p = np.broadcast_to(pivots, (*batch, n)).reshape((count, n))
     for k in range(len(flat)):
-        _ldl_solve_one(a[k], p[k], flat[k])
+        _ldl_solve_one(a[k], p[k], flat[k], hermitian and x.dtype.kind == "c")
     return by_columns(flat.reshape(solution.shape))
 
 
-def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:
+def _ldl_solve_one(a: Any, pivots: Any, x: Any, hermitian: bool) -> None:
     n, k = len(a), 0
     starts = []
     while k < n:  # solve with P and L, block by block, and with D
@@ -638,13 +709,11 @@ def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:
         if step == 1:
             x[k] /= a[k, k]
         else:
-            lower = a[k + 1, k]
-            block = np.array([[a[k, k], lower], [lower, a[k + 1, k + 1]]], a.dtype)
-            x[k : k + 2] = np.linalg.solve(block, x[k : k + 2])
+            x[k : k + 2] = np.linalg.solve(_block(a, k, hermitian), x[k : k + 2])
         starts.append((k, step, at, p))
         k += step
     for k, step, at, p in reversed(starts):  # solve with the transposes of L and P
-        x[k : k + step] -= np.matmul(a[k + step :, k : k + step].T, x[k + step :])
+        x[k : k + step] -= np.matmul(_conj_if(hermitian, a[k + step :, k : k + step].T), x[k + step :])
         if p != at:
             x[[at, p]] = x[[p, at]]
 
@@ -668,7 +737,7 @@ def exponential(x: Any) -> Any:
     n = x.shape[-1]
     if not x.size:
         return x.copy()
-    wide = x if x.dtype.kind == "f" and x.dtype.itemsize == 8 else x.astype(np.float64)
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False)
     norms = np.abs(wide).sum(-2).max(-1)
     finite = np.isfinite(norms)
     ratio = np.maximum(np.where(finite, norms, 0) / _RADIUS, 1)

@@ -623,6 +623,8 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
                     f"linalg.vector_norm cannot compute the {name} norm on {where} because "
                     f"{'the' if dim is None else 'this dimension is empty and the'} operation does not have an identity"
                 )
+    if x.dtype.kind == "c":
+        return norm(np.abs(x), p, dim, keepdim)
     if p == 0:
         # (Not np.count_nonzero, whose result before NumPy 2.3 is a Python int if all axes are reduced.)
         return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)

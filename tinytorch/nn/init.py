@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.complex import refused
+from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.ops.create import empty_like
@@ -381,8 +381,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         drawn = drawn.normal_(0, 1, generator=generator)._array
         if tensor.dtype.itemsize < 4:
             raise NotImplementedError(f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'")
-        if tensor.is_complex():
-            raise refused("sign", drawn.dtype)  # (as PyTorch, whose factor of the rows is a sign)
+        refuse("sign", tensor)
         wide = drawn.shape[0] < drawn.shape[1]
         q, r = np.linalg.qr(drawn.T if wide else drawn)
         q = q * np.sign(np.diagonal(r))  # (makes the distribution uniform over the orthogonal matrices)

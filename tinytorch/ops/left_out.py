@@ -99,7 +99,7 @@ NAMES: dict[str, dict[str, str]] = {
         "there are no layouts CSC, BSR and BSC": """
             resize_as_sparse_ sspaddmm
         """,
-        "NumPy has no complex numbers of 16 bits, and linear algebra is of real numbers": """
+        "NumPy has no complex numbers of 16 bits": """
             chalf
         """,
         "spectra are complex": """

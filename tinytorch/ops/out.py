@@ -212,6 +212,7 @@ RULES: dict[str, Rule] = {
     ),
     "narrow_copy": _like("Expected self.dtype() == output.dtype() to be true, but got false", NOTHING),
     "lstsq": Rule(_safely("torch.linalg.lstsq", "solution"), NOTHING),
+    "eig": Rule(_safely("torch.linalg.{name}", "eigenvalues"), NOTHING),
     "safe linalg": Rule(_safely("linalg.{name}"), NOTHING),
     "safe linalg, copied": Rule(_safely("linalg.{name}"), NOTHING, copied=True),
     "safe torch.linalg": Rule(_safely("torch.linalg.{name}"), NOTHING),

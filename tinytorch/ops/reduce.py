@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.complex import HOLOMORPHIC, OWN, refuse, refused
+from tinytorch.core.complex import HOLOMORPHIC, OWN, refuse
 from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
@@ -22,7 +22,7 @@ from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
-from tinytorch.ops.arithmetic import maximum, minimum, sign
+from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import exp
@@ -750,7 +750,7 @@ def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
     if p == 0:
         return None
     if p == 1:
-        return spread(g, shape, dim) * sign(x)
+        return spread(g, shape, dim) * _direction(x)
     g, out = _kept(g, shape, dim), _kept(out, shape, dim)
     if p == 2:
         return g * (x / out).masked_fill(out == 0, 0)
@@ -758,14 +758,18 @@ def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
     if math.isinf(p):
         ties = (size == out) | isnan(size)
         count = sum(ties, dim, keepdim=True).to(g.dtype)
-        return sign(x) * ties.to(g.dtype) * (g / count)
+        return _direction(x) * ties.to(g.dtype) * (g / count)
     if p < 2:
-        slope = sign(x) * (size ** (p - 1)).masked_fill(x == 0, 0)
+        slope = _direction(x) * (size ** (p - 1)).masked_fill(x == 0, 0)
         return slope * (g * (out ** (1 - p)).masked_fill(out == 0, 0))
     return x * size ** (p - 2) * (g / out ** (p - 1)).masked_fill(out == 0, 0)
 
 
-_norm = op_of(kernels.norm, x=_norm_x, name="LinalgVectorNorm")
+def _direction(x: Any) -> Any:
+    return sgn(x) if x.dtype.is_complex else sign(x)
+
+
+_norm = op_of(kernels.norm, x=_norm_x, name="LinalgVectorNorm", complex=OWN)
 
 
 @public("linalg.vector_norm", out="exact")
@@ -774,7 +778,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
     Args:
-        input: the tensor, of a floating dtype.
+        input: the tensor, of a floating or complex dtype.
         ord: any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements.
         dim, keepdim, dtype: as for `sum`.
 
@@ -787,8 +791,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
         (tensor(5.), tensor(7.))
     """
     check_tensor(input, "linalg.vector_norm")
-    if not input.dtype.is_floating_point:
-        refuse("linalg.vector_norm", input)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input.dtype.tensor_name}"
         )
@@ -800,10 +803,11 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     """Return `input` converted to `dtype`, the dtype argument of a norm, which must not be narrower."""
-    if dtype.is_complex:
-        raise refused(name, dtype.numpy)
-    if not dtype.is_floating_point:
+    if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}")
+    if dtype.is_complex is not input.dtype.is_complex:
+        kind = "complex" if input.dtype.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {dtype.tensor_name}")
     if dtypes.promote_types(input.dtype, dtype) is not dtype:
         raise RuntimeError(
             f"{name}: the dtype of the input ({input.dtype.tensor_name}) should be convertible without narrowing to "

@@ -15,6 +15,7 @@ __all__ = [
     "histogramdd",
     "kthvalue",
     "linalg_cholesky_ex",
+    "linalg_eig",
     "linalg_eigh",
     "linalg_inv_ex",
     "linalg_ldl_factor",
@@ -72,6 +73,7 @@ histogramdd = _result("histogramdd", "hist", "bin_edges")
 geqrf = _result("geqrf", "a", "tau")
 kthvalue = _result("kthvalue")
 linalg_cholesky_ex = _result("linalg_cholesky_ex", "L", "info")
+linalg_eig = _result("linalg_eig", "eigenvalues", "eigenvectors")
 linalg_eigh = _result("linalg_eigh", "eigenvalues", "eigenvectors")
 linalg_inv_ex = _result("linalg_inv_ex", "inverse", "info")
 linalg_ldl_factor = _result("linalg_ldl_factor", "LD", "pivots")

@@ -161,7 +161,7 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 
 def _is_orthogonal(q: Tensor) -> bool:
     n, k = q.size(-2), q.size(-1)
-    distance = (q.mT @ q - eye(k, dtype=q.dtype)).abs()
+    distance = (q.mH @ q - eye(k, dtype=q.dtype)).abs()
     return bool((distance < 10 * n * limits.finfo(q.dtype).eps).all())
 
 
@@ -193,7 +193,7 @@ class _Orthogonal(Module):
             a = x.tril()
             if n != k:
                 a = F.pad(a, (0, n - k))
-            a = a - a.mT  # skew-symmetric
+            a = a - a.mH  # skew-symmetric, or skew-Hermitian
             if self.orthogonal_map is _OrthMaps.matrix_exp:
                 q = matrix_exp(a)
             else:
@@ -243,10 +243,12 @@ def orthogonal(
 ) -> Module:
     """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
 
+    A complex weight becomes a unitary matrix.
+
     Args:
         name: the name of the parameter, a matrix or a batch of matrices.
-        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square matrices, the last for
-            others.
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices,
+            the last for others.
         use_trivialization: whether to keep the matrix that the weight was set to, and to parametrize its rotations.
 
     Raises:
@@ -265,7 +267,7 @@ def orthogonal(
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)
-        orthogonal_map = "matrix_exp" if square else "householder"
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     map_ = getattr(_OrthMaps, orthogonal_map, None)
     if map_ is None:
         raise ValueError(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
@@ -28,6 +29,8 @@ from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
+from tinytorch.ops.complex import complex as make_complex
+from tinytorch.ops.complex import conj, imag
 from tinytorch.ops.create import ones_like, zeros
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
@@ -42,6 +45,7 @@ from tinytorch.ops.linalg.solve import (
     identity,
     inverse_info,
     raise_first,
+    solve_ex,
     triangular,
     zeros_of,
 )
@@ -49,7 +53,7 @@ from tinytorch.ops.masks import where
 from tinytorch.ops.rearrange import constant_pad, tril, triu
 from tinytorch.ops.reduce import vector_norm, widened_norm
 from tinytorch.ops.register import autocasting, public
-from tinytorch.ops.shape import diag_embed
+from tinytorch.ops.shape import diag_embed, real
 from tinytorch.ops.shape import diagonal as _diagonal
 
 # Determinants -------------------------------------------------------------------------------------
@@ -73,10 +77,10 @@ def _cofactors(x: Tensor) -> Tensor:
     others = s[..., None, :].expand((*s.shape[:-1], n, n))
     others = where(identity(x, n) == 1, 1.0, others).prod(-1)
     sign = det(u) * det(vh)
-    return _column(sign) * ((u * others[..., None, :]) @ vh)
+    return _column(sign) * conj((u * others[..., None, :]) @ vh)
 
 
-@op(np.linalg.det, name="LinalgDet", x=_det_x)
+@op(np.linalg.det, name="LinalgDet", x=_det_x, complex=HOLOMORPHIC)
 def _det(x: Any) -> Any:
     """Return the determinants."""
 
@@ -98,17 +102,23 @@ def det(input: Tensor) -> Tensor:
     return _det(input)
 
 
-_slogdet = op_of(
-    kernels.slogdet,
-    name="LinalgSlogdet",
-    outputs=2,
-    x=lambda g, x: None if g[1] is None else _column(g[1]) * inverse_info(x)[0].mT,
-)
+def _slogdet_x(g: Any, x: Tensor, out0: Tensor) -> Any:
+    """Return the gradient of the logarithm; of complex matrices also that of the sign, which turns with the phase."""
+    factor = g[1]
+    if g[0] is not None and out0.dtype.is_complex:
+        turned = imag(g[0] * conj(out0))
+        factor = make_complex(zeros_of(turned) if factor is None else factor, turned)
+    return None if factor is None else _column(factor) * inverse_info(x)[0].mH
+
+
+_slogdet = op_of(kernels.slogdet, name="LinalgSlogdet", outputs=2, complex=OWN, x=_slogdet_x)
 
 
 @public("linalg.slogdet", out="exact")
 def slogdet(A: Tensor) -> Any:
     """Return `(sign, logabsdet)`: the sign of the determinant, and the logarithm of its magnitude (without overflow).
+
+    The sign of a complex number is the number divided by its magnitude.
 
     Example:
         >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
@@ -120,7 +130,7 @@ def slogdet(A: Tensor) -> Any:
 
 @public(method=True)
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of the determinant: NaN if the determinant is negative, -inf if it is 0.
+    """Return the logarithm of the determinant: NaN if a real determinant is negative, -inf if it is 0.
 
     Example:
         >>> torch.logdet(torch.eye(3) * 2)
@@ -128,6 +138,8 @@ def logdet(input: Tensor) -> Tensor:
     """
     check_matrix("logdet", input)
     sign, logarithm = _slogdet(input)
+    if sign.dtype.is_complex:
+        return sign.log() + logarithm
     return where(sign == -1, math.nan, logarithm)
 
 
@@ -275,7 +287,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         )
     check_matrix("linalg.cond", input, "input")
     if not input.shape[-1]:
-        return zeros(input.shape[:-2], dtype=input.dtype)
+        return zeros(input.shape[:-2], dtype=input.dtype.to_real())
     if p == "nuc":
         values = svdvals(input)
         return values.sum(-1) * values.reciprocal().sum(-1)
@@ -287,7 +299,30 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
 
 
 def _antisymmetric(x: Tensor) -> Tensor:
-    return x - x.mT
+    return x - x.mH
+
+
+def _phases(x: Tensor) -> Tensor:
+    """Return the imaginary parts of the diagonals: how much a function depends on the phases of vectors."""
+    return imag(_diagonal(x, 0, -2, -1))
+
+
+def _imaginary(x: Tensor) -> Tensor:
+    return make_complex(zeros_of(x), x)
+
+
+def _without_diagonal(x: Tensor) -> Tensor:
+    return x * (1 - identity(x, x.shape[-1]))
+
+
+def _check_phases(name: str, what: str, whole: str, *phases: Tensor) -> None:
+    """Raise PyTorch's error if a function depends on phases of vectors, which the decomposition leaves open."""
+    first, second = phases[0]._array, phases[-1]._array if len(phases) > 1 else 0
+    if known((~(np.abs(first + second) <= 1e-2 + 1e-2 * np.abs(second))).any()):
+        raise RuntimeError(
+            f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+            f"loss function depends on this {whole}."
+        )
 
 
 def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
@@ -297,30 +332,41 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     u, vh = out0[..., :k], out2[..., :k, :]
     if gu is None and gvh is None:
         return (u * gs[..., None, :]) @ vh
+    phases: list[Tensor] | None = [] if u.dtype.is_complex else None
     rows, columns = s[..., :, None], s[..., None, :]
     gaps = (columns - rows) * (columns + rows) + identity(s, k)
     inner = None if gs is None else diag_embed(gs)
     if gu is not None:
         gu = gu[..., :k]
-        term = _antisymmetric(u.mT @ gu) / gaps * columns
+        product = _antisymmetric(u.mH @ gu)
+        term = product / gaps * columns
+        if phases is not None:  # (the phases of the vectors of a pair turn in opposite directions)
+            phases.append(_phases(product))
+            term = _without_diagonal(term) + diag_embed(_imaginary(phases[-1] / (4 * s)))
         inner = term if inner is None else inner + term
     if gvh is not None:
         gvh = gvh[..., :k, :]
-        term = rows * (_antisymmetric(vh @ gvh.mT) / gaps)
+        product = _antisymmetric(vh @ gvh.mH)
+        term = rows * (product / gaps)
+        if phases is not None:
+            phases.append(_phases(product))
+            term = _without_diagonal(term) - diag_embed(_imaginary(phases[-1] / (4 * s)))
         inner = term if inner is None else inner + term
     assert inner is not None
+    if phases is not None:
+        _check_phases("svd_backward", "singular vectors", "phase term, making it ill-defined", *phases)
     left = u @ inner
     if m > k and gu is not None:
         scaled = gu / columns
-        left = left + scaled - u @ (u.mT @ scaled)
+        left = left + scaled - u @ (u.mH @ scaled)
     gradient = left @ vh
     if n > k and gvh is not None:
         scaled = gvh / rows
-        gradient = gradient + u @ (scaled - (scaled @ vh.mT) @ vh)
+        gradient = gradient + u @ (scaled - (scaled @ vh.mH) @ vh)
     return gradient
 
 
-_svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x)
+_svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x, complex=OWN)
 
 
 def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
@@ -328,7 +374,7 @@ def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
     return (u * g[..., None, :]) @ vh
 
 
-_svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x)
+_svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x, complex=OWN)
 
 
 @public("linalg.svd", out="exact", autocast="float32")
@@ -336,8 +382,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     """Return the singular value decomposition `A = U diag(S) Vh`: a named tuple `(U, S, Vh)`, S in descending order.
 
     The gradients of U and Vh are finite only if all singular values differ, and meaningful only for functions that do
-    not depend on the signs of singular vectors. With `full_matrices`, the columns of U and the rows of Vh beyond the
-    smaller size have no gradient.
+    not depend on the signs of singular vectors; those of complex vectors exist only for functions that do not depend on
+    the phases. With `full_matrices`, the columns of U and the rows of Vh beyond the smaller size have no gradient.
 
     Args:
         A: `(..., m, n)`.
@@ -384,23 +430,27 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     gl, gv = g
     values, vectors = out0, out1
     if gv is None:
-        return (vectors * gl[..., None, :]) @ vectors.mT
+        return (vectors * gl[..., None, :]) @ vectors.mH
     gaps = values[..., None, :] - values[..., :, None] + identity(values, values.shape[-1])
-    inner = _antisymmetric(vectors.mT @ gv) / gaps / 2
+    product = vectors.mH @ gv
+    inner = _antisymmetric(product) / gaps / 2
+    if vectors.dtype.is_complex:
+        _check_phases("linalg_eigh_backward", "eigenvectors", "quantity, so it is ill-defined", _phases(product))
+        inner = _without_diagonal(inner)
     if gl is not None:
         inner = inner + diag_embed(gl)
-    return vectors @ inner @ vectors.mT
+    return vectors @ inner @ vectors.mH
 
 
-_eigh = op_of(kernels.eigh, name="LinalgEigh", outputs=2, x=_eigh_x)
+_eigh = op_of(kernels.eigh, name="LinalgEigh", outputs=2, x=_eigh_x, complex=OWN)
 
 
 def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
     vectors = _eigh(x, lower)[1]
-    return (vectors * g[..., None, :]) @ vectors.mT
+    return (vectors * g[..., None, :]) @ vectors.mH
 
 
-_eigvalsh = op_of(kernels.eigvalsh, name="LinalgEigh", x=_eigvalsh_x)
+_eigvalsh = op_of(kernels.eigvalsh, name="LinalgEigh", x=_eigvalsh_x, complex=OWN)
 
 
 def _is_lower(UPLO: str) -> bool:
@@ -411,11 +461,11 @@ def _is_lower(UPLO: str) -> bool:
 
 @public("linalg.eigh", out="exact", autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Any:
-    """Return a named tuple `(eigenvalues, eigenvectors)` of a symmetric matrix.
+    """Return a named tuple `(eigenvalues, eigenvectors)` of a Hermitian (if it is real: symmetric) matrix.
 
-    The eigenvalues are in ascending order; the eigenvectors are the columns of a matrix. The gradient of the
+    The eigenvalues are real, in ascending order; the eigenvectors are the columns of a matrix. The gradient of the
     eigenvectors is finite only if all eigenvalues differ, and meaningful only for functions that do not depend on the
-    signs of the eigenvectors.
+    signs of the eigenvectors; that of complex vectors exists only for functions that do not depend on the phases.
 
     Args:
         input: `(..., n, n)`, of which one triangle is read.
@@ -434,7 +484,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
 
 @public("linalg.eigvalsh", out="exact", autocast="float32")
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """Return the eigenvalues of a symmetric matrix in ascending order; see `eigh`.
+    """Return the eigenvalues of a Hermitian matrix in ascending order; see `eigh`.
 
     Example:
         >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
@@ -444,24 +494,67 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     return _eigvalsh(input, _is_lower(UPLO))
 
 
-@public("linalg.eig", out="safe linalg", autocast="float32")
+def _eig_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
+    """Return the gradient by those of the eigenvalues and of the eigenvectors, which have the length 1."""
+    gl, gv = g
+    vectors = out1
+    adjoint = vectors.mH
+    if gv is None:
+        return solve_ex(adjoint, gl[..., None] * adjoint, check_errors=True)[0]
+    product = adjoint @ gv
+    diagonal = _diagonal(product, 0, -2, -1)
+    _check_phases("linalg_eig_backward", "eigenvectors", "quantity, so it is ill-defined", imag(diagonal))
+    gaps = conj(out0[..., None, :] - out0[..., :, None])
+    unit = identity(out0, out0.shape[-1])
+    inner = _without_diagonal((product - (adjoint @ vectors) * real(diagonal)[..., None, :]) / (gaps + unit))
+    if gl is not None:
+        inner = inner + diag_embed(gl)
+    return solve_ex(adjoint, inner @ adjoint, check_errors=True)[0]
+
+
+_eig = op_of(kernels.eig, name="LinalgEig", outputs=2, x=_eig_x, complex=OWN)
+_eigvals = op_of(kernels.eigvals, name="LinalgEig", x=lambda g, x: _eig_x((g, None), *_eig(x)), complex=OWN)
+
+
+def _check_eig(name: str, input: Any) -> None:
+    if isinstance(input, Tensor) and input.ndim > 1 and not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"Unknown Complex ScalarType for {input.dtype.tensor_name}")
+    check_matrix(name, input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
+
+
+@public("linalg.eig", out="eig", autocast="float32")
 def eig(input: Tensor) -> Any:
-    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are not supported."""
-    check_matrix("linalg.eig", input, "input")
-    raise NotImplementedError(_COMPLEX.format("eig"))
+    """Return a named tuple `(eigenvalues, eigenvectors)` of a square matrix, as complex numbers.
+
+    The eigenvalues are in no particular order; the eigenvectors, of length 1, are the columns of a matrix. The gradient
+    of the eigenvectors is finite only if all eigenvalues differ, and exists only for functions that do not depend on
+    the phases of the eigenvectors. For Hermitian matrices `eigh` is faster and more accurate.
+
+    Args:
+        input: `(..., n, n)`, real or complex.
+
+    Raises:
+        RuntimeError: the matrices are not square; an element is infinite or NaN; in backward, the function depends on
+            the phases.
+
+    Example:
+        >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+        tensor([0.+1.j, 0.-1.j])
+    """
+    _check_eig("linalg.eig", input)
+    return return_types.linalg_eig(_eig(input))
 
 
-@public("linalg.eigvals", out="safe linalg", autocast="float32")
-def eigvals(input: Tensor) -> Any:
-    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are not supported."""
-    check_matrix("linalg.eigvals", input, "input")
-    raise NotImplementedError(_COMPLEX.format("eigvals"))
+@public("linalg.eigvals", out="eig", autocast="float32")
+def eigvals(input: Tensor) -> Tensor:
+    """Return the eigenvalues of a square matrix, as complex numbers; see `eig`.
 
-
-_COMPLEX = (
-    "linalg.{} returns complex numbers, which tinytorch leaves out: for symmetric matrices, whose eigenvalues are "
-    "real, use torch.linalg.eigh or torch.linalg.eigvalsh"
-)
+    Example:
+        >>> torch.linalg.eigvals(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))
+        tensor([0.+1.j, 0.-1.j])
+    """
+    _check_eig("linalg.eig", input)
+    return _eigvals(input)
 
 
 # Cholesky -----------------------------------------------------------------------------------------
@@ -469,34 +562,35 @@ _COMPLEX = (
 
 def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
     if upper:
-        g, out = g.mT, out.mT
-    inner = tril(out.mT @ g)
-    inner = inner + tril(inner, -1).mT  # twice the symmetric part of the lower triangle with half its diagonal
-    return 0.5 * triangular(out, triangular(out.mT, inner, True, False), False, False, False)
+        g, out = g.mH, out.mH
+    inner = tril(out.mH @ g)
+    inner = inner + tril(inner, -1).mH  # twice the Hermitian part of the lower triangle with half its diagonal
+    return 0.5 * triangular(out, triangular(out.mH, inner, True, False), False, False, False)
 
 
-_cholesky = op_of(kernels.cholesky, name="LinalgCholeskyEx", x=_cholesky_x)
+_cholesky = op_of(kernels.cholesky, name="LinalgCholeskyEx", x=_cholesky_x, complex=OWN)
 _cholesky_info = op_of(
     kernels.cholesky_info,
     name="LinalgCholeskyEx",
     outputs=2,
     nondiff=(1,),
+    complex=OWN,
     x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
 )
 
 
-@op(kernels.cholesky, name="Cholesky", x=_cholesky_x)
+@op(kernels.cholesky, name="Cholesky", x=_cholesky_x, complex=OWN)
 def old_cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the Cholesky factor, for `torch.cholesky`."""
 
 
 @public("linalg.cholesky", out="exact", autocast="float32")
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """Return the lower triangular L of `A = L L^T`, for a symmetric positive-definite A.
+    """Return the lower triangular L of `A = L L^H`, for a Hermitian positive-definite A.
 
     Args:
         input: A, `(..., n, n)`, of which the lower triangle is read.
-        upper: read the upper triangle and return the U of `A = U^T U`.
+        upper: read the upper triangle and return the U of `A = U^H U`.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64.
@@ -541,28 +635,30 @@ def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
     if m >= n:
         return _qr_tall(gq, gr, q, r)
-    # [X | Y] = Q [R | Q^T Y] with a square X
+    # [X | Y] = Q [R | Q^H Y] with a square X
     if gr is None:
         return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_of(x[..., m:])), -1)
     right = gr[..., m:]
-    by_right = x[..., m:] @ right.mT
+    by_right = x[..., m:] @ right.mH
     gq = by_right if gq is None else gq + by_right
     return cat((_qr_tall(gq, gr[..., :m], q, r[..., :m]), q @ right), -1)
 
 
 def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
-    inner = None if gr is None else r @ gr.mT
+    inner = None if gr is None else r @ gr.mH
     if gq is not None:
-        by_q = gq.mT @ q
+        by_q = gq.mH @ q
         inner = -by_q if inner is None else inner - by_q
     assert inner is not None
-    inner = q @ (tril(inner) + tril(inner, -1).mT)
+    if inner.dtype.is_complex:  # (R has a real diagonal)
+        inner = inner - diag_embed(_imaginary(_phases(inner)))
+    inner = q @ (tril(inner) + tril(inner, -1).mH)
     if gq is not None:
         inner = inner + gq
-    return triangular(r, inner.mT, True, False).mT
+    return triangular(r, inner.mH, True, False).mH
 
 
-_qr = op_of(kernels.qr, name="LinalgQr", outputs=2, x=_qr_x)
+_qr = op_of(kernels.qr, name="LinalgQr", outputs=2, x=_qr_x, complex=OWN)
 
 
 def _r_has_no_gradient(g: Any) -> Any:
@@ -572,7 +668,7 @@ def _r_has_no_gradient(g: Any) -> Any:
     )
 
 
-_only_r = op_of(kernels.only_r, name="LinalgQr", outputs=2, x=_r_has_no_gradient)
+_only_r = op_of(kernels.only_r, name="LinalgQr", outputs=2, x=_r_has_no_gradient, complex=OWN)
 
 
 @public("linalg.qr", out="exact", autocast="float32")
@@ -607,24 +703,24 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 
 
 def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the vectors and factors of Householder reflections in `Q C`, for Q = I - V T V^T.
+    """Return the gradients of the vectors and factors of Householder reflections in `Q C`, for Q = I - V T V^H.
 
-    V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^T V, 1).
+    V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^H V, 1).
     """
-    if not left:  # (C Q)^T = Q^T C^T
-        g, c, transpose = g.mT, c.mT, not transpose
-    if transpose:  # g . Q^T C = C . Q g
+    if not left:  # (C Q)^H = Q^H C^H
+        g, c, transpose = g.mH, c.mH, not transpose
+    if transpose:  # g . Q^H C = C . Q g
         g, c = c, g
     m, k = x.shape[-2], tau.shape[-1]
     v = tril(x[..., :k], -1) + identity(x, m, k)
-    s = triu(v.mT @ v, 1)
+    s = triu(v.mH @ v, 1)
     scaled = tau[..., None] * s
     t = triangular(scaled, diag_embed(tau), True, True)
-    inside, outside = c.mT @ v, g.mT @ v
-    inner = triangular(scaled.mT, -(outside.mT @ inside), False, True)
-    by_tau = (inner * (identity(x, k) - s @ t)).sum(-1)
-    by_s = triu(-(tau[..., None] * inner) @ t.mT, 1)
-    by_v = v @ (by_s + by_s.mT) - g @ (inside @ t.mT) - c @ (outside @ t)
+    inside, outside = c.mH @ v, g.mH @ v
+    inner = triangular(scaled.mH, -(outside.mH @ inside), False, True)
+    by_tau = (inner * conj(identity(x, k) - s @ t)).sum(-1)
+    by_s = triu(-(conj(tau)[..., None] * inner) @ t.mH, 1)
+    by_v = v @ (by_s + by_s.mH) - g @ (inside @ t.mH) - c @ (outside @ t)
     return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
 
 
@@ -633,6 +729,7 @@ _householder = op_of(
     name="LinalgHouseholderProduct",
     joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, identity(x, *x.shape[-2:]), True, False),
     inputs=("x", "tau"),
+    complex=OWN,
 )
 
 
@@ -647,7 +744,7 @@ def _reflect_joint(
     return by_x, by_tau, by_y
 
 
-reflect = op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"))(kernels.reflect)
+reflect = op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
 
 
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
@@ -731,7 +828,7 @@ def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
 
 
 _permutation = op_of(kernels.permutation_matrix, pivots=None)
-_lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
+_lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC)
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
@@ -803,6 +900,7 @@ _lu_parts = op_of(
     outputs=3,
     nondiff=(0,),
     x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
+    complex=HOLOMORPHIC,
 )
 
 
@@ -817,7 +915,7 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(kernels.lu_unpack, name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+@op(kernels.lu_unpack, name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None, complex=OWN)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact LU factors."""
 
@@ -843,13 +941,13 @@ def _lu_solve_joint(
     gb = _lu_solve(x, pivots, g, left, not adjoint)
     if not needs[0]:
         return None, None, gb
-    first, second = (gb, out.mT) if left else (out.mT, gb)
+    first, second = (gb, out.mH) if left else (out.mH, gb)
     if adjoint:
-        first, second = second.mT, first.mT
+        first, second = second.mH, first.mH
     n = x.shape[-1]
     inner = -(_permutation(pivots, n, x.dtype.numpy).mT @ (first @ second))
     unit = tril(x, -1) + identity(x, n)
-    return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
+    return tril(inner @ triu(x).mH, -1) + triu(unit.mH @ inner), None, gb
 
 
 _lu_solve = op_of(
@@ -859,6 +957,7 @@ _lu_solve = op_of(
     inputs=("x", "pivots", "y"),
     pivots=None,
     broadcasts=True,
+    complex=OWN,
 )
 
 
@@ -870,7 +969,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
         LU, pivots: the result of `lu_factor`.
         B: `(..., n, k)`.
         left: solve `A X = B`; otherwise `X A = B`.
-        adjoint: use `A^T` in place of A.
+        adjoint: use `A^H` in place of A.
 
     Raises:
         RuntimeError: shapes do not match; `B` is not a matrix.
@@ -908,9 +1007,16 @@ def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> 
 # LDL ----------------------------------------------------------------------------------------------
 
 
-_ldl = op_of(kernels.ldl, name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
+_ldl = op_of(
+    kernels.ldl,
+    name="NotImplemented",
+    outputs=3,
+    nondiff=(1, 2),
+    x=not_implemented("linalg_ldl_factor_ex"),
+    complex=OWN,
+)
 _no_gradient = not_implemented("linalg_ldl_solve")
-_ldl_solve = op_of(kernels.ldl_solve, name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None)
+_ldl_solve = op_of(kernels.ldl_solve, name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN)
 
 
 @public("linalg.ldl_factor_ex", out="exact")
@@ -922,7 +1028,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
         tensor(1, dtype=torch.int32)
     """
     check_matrix("torch.linalg.ldl_factor_ex", input, "input", kernel=half_name(input, "ldl_factor_kernel_cpu"))
-    result = _ldl(input)
+    result = _ldl(input, builtins.bool(hermitian))
     if check_errors:
         raise_first(result[2], "torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
     return return_types.linalg_ldl_factor_ex(result)
@@ -932,11 +1038,13 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
     """Return `(LD, pivots)`: the factorization `P L D L^T P^T` of a symmetric matrix, for `ldl_solve`.
 
+    With `hermitian` it is the factorization `P L D L^H P^T` of a Hermitian matrix, which may be complex.
+
     It is in LAPACK's compact form; D is block diagonal with blocks of one or two rows. There is no gradient.
 
     Args:
         input: `(..., n, n)`, of which the lower triangle is read.
-        hermitian: has no effect on real matrices.
+        hermitian: the matrices are Hermitian, not symmetric; has no effect on real ones.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64; a matrix is singular.
@@ -962,7 +1070,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     Args:
         LD, pivots: the result of `ldl_factor`.
         B: `(..., n, k)`; leading dimensions broadcast.
-        hermitian: has no effect on real matrices.
+        hermitian: the argument of `ldl_factor`.
 
     Raises:
         RuntimeError: shapes do not match; the pivots are not integers.
@@ -984,7 +1092,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     _check_pivots(name, "LD", LD, pivots)
     if pivots.dtype.is_floating_point or pivots.dtype is bool_:
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}")
-    return _ldl_solve(LD, pivots, B)
+    return _ldl_solve(LD, pivots, B, builtins.bool(hermitian))
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -992,10 +1100,10 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
 
 @public("linalg.vecdot", out="vecdot", autocast="low")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Return the scalar products of vectors along a dimension; the other dimensions broadcast.
+    """Return the scalar products of vectors along a dimension, the first ones conjugated; other dimensions broadcast.
 
     Args:
-        x, y: tensors of the same floating-point dtype, whose shapes broadcast.
+        x, y: tensors of the same floating-point or complex dtype, whose shapes broadcast.
         dim: the dimension of the vectors.
 
     Raises:
@@ -1010,12 +1118,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     check_same_dtype("linalg.vecdot", x=x, y=y)
     if x.ndim == y.ndim == 1:
         return vdot(x, y)
-    return (x * y).sum(dim)
+    return (conj(x) * y).sum(dim)
 
 
 _cross = op_of(
     products.cross,
     refuses="cross",
+    complex=HOLOMORPHIC,
     name="LinalgCross",
     x=lambda g, y, dim: _cross(y, g, dim),
     y=lambda g, x, dim: _cross(g, x, dim),

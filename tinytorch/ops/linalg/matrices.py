@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.complex import refuse
+from tinytorch.core.complex import HOLOMORPHIC, OWN
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
@@ -106,13 +107,15 @@ def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tens
     gb = _cholesky_solve(g, x, upper)
     if not needs[1]:
         return gb, None
-    half = gb @ out.mT
-    return gb, _factor_gradient(half + half.mT, x, upper)
+    half = gb @ out.mH
+    return gb, _factor_gradient(half + half.mH, x, upper)
 
 
-_cholesky_solve = op_of(kernels.cholesky_solve, joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True)
+_cholesky_solve = op_of(
+    kernels.cholesky_solve, joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True, complex=OWN
+)
 _cholesky_inverse = op_of(
-    kernels.cholesky_inverse, x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mT) @ out, x, upper)
+    kernels.cholesky_inverse, x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mH) @ out, x, upper), complex=OWN
 )
 
 
@@ -128,7 +131,7 @@ def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
                 "dimensions instead"
             )
     check_system(function, B, A)
-    if A.dtype.name not in ("float32", "float64"):
+    if A.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
 
 
@@ -190,7 +193,7 @@ def qr(input: Tensor, some: bool = True) -> Any:
 
 @public(method=True, out="exact", autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """Return `(U, S, V)`, the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
+    """Return `(U, S, V)`, the singular value decomposition `A = U diag(S) V^H`; see `linalg.svd`, which returns `V^H`.
 
     Args:
         input: `(..., m, n)`.
@@ -205,9 +208,9 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
         u, v = (solve.zeros_of(input, (*batch, k, k)) for k in (m, n))
-        return return_types.svd((u, values, v.mT))
+        return return_types.svd((u, values, v.mH))
     u, values, vh = decompose.svd(input, not some)
-    return return_types.svd((u, values, vh.mT))
+    return return_types.svd((u, values, vh.mH))
 
 
 @public(python=True, method=True)
@@ -296,7 +299,12 @@ def _triangular_solve_joint(
 
 
 _triangular_solve = op_of(
-    kernels.triangular_solve, joint=_triangular_solve_joint, inputs=("y", "x"), outputs=2, broadcasts=True
+    kernels.triangular_solve,
+    joint=_triangular_solve_joint,
+    inputs=("y", "x"),
+    outputs=2,
+    broadcasts=True,
+    complex=HOLOMORPHIC,
 )
 
 
@@ -324,7 +332,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-_geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"))
+_geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"), complex=OWN)
 
 
 @public(method=True, out="geqrf", autocast="float32")
@@ -345,6 +353,8 @@ def geqrf(input: Tensor) -> Any:
     if isinstance(input, Tensor) and input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
+    if input.dtype.is_complex and input.requires_grad and local.state.grad:
+        raise RuntimeError("geqrf does not support automatic differentiation for outputs with complex dtype.")
     return return_types.geqrf(_geqrf(input))
 
 
@@ -364,13 +374,13 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
 
 @public(method=True, out="ormqr", autocast="float32")
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return the product of a matrix C with the orthogonal matrix Q of Householder reflections.
+    """Return the product of a matrix C with the orthogonal (or unitary) matrix Q of Householder reflections.
 
     Args:
         input, input2: the vectors, `(..., m, k)`, and the factors of the reflections; see `geqrf`.
         input3: C.
         left: return `Q C`; otherwise `C Q`.
-        transpose: use `Q^T` in place of Q.
+        transpose: use `Q^H` in place of Q.
 
     Raises:
         RuntimeError: shapes do not match.
@@ -412,7 +422,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                 f"{input.dtype.tensor_name} and {name} has dtype {tensor.dtype.tensor_name}"
             )
-    if not input.is_floating_point():
+    if not (input.is_floating_point() or input.is_complex()):
         raise refused("ormqr_cpu", input._array)
     return decompose.reflect(input, tau, other, left, transpose)
 
@@ -489,8 +499,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     if dim is None:
         raise TypeError("frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType")
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
-    if not input.dtype.is_floating_point:
-        refuse("frobenius_norm", input)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {input.dtype.tensor_name} instead."
         )
@@ -1010,8 +1019,8 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """
 
     def product(x: Tensor, transposed: bool = False) -> Tensor:
-        result = matmul(A.mT if transposed else A, x)
-        return result if M is None else result - matmul(M.mT if transposed else M, x)
+        result = matmul(A.mH if transposed else A, x)
+        return result if M is None else result - matmul(M.mH if transposed else M, x)
 
     basis = autocasting(decompose.qr)(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
     for _ in builtins.range(niter):
@@ -1045,13 +1054,13 @@ def svd_lowrank(
     if M is not None:
         M = M.broadcast_to(A.shape)
     if m < n:
-        A, M = A.mT, None if M is None else M.mT
+        A, M = A.mH, None if M is None else M.mH
     basis = _range_of(A, q, niter, M)
-    small = matmul(basis.mT, A)
+    small = matmul(basis.mH, A)
     if M is not None:
-        small = small - matmul(basis.mT, M)
+        small = small - matmul(basis.mH, M)
     u, values, vh = autocasting(decompose.svd)(small, False)
-    u, v = matmul(basis, u), vh.mT
+    u, v = matmul(basis, u), vh.mH
     return (v, values, u) if m < n else (u, values, v)
 
 
@@ -1130,13 +1139,13 @@ def lobpcg(
             f"number of requested eigenpairs (={k})"
         )
     if B is None:
-        values, vectors = autocasting(decompose.eigh)((A + A.mT) / 2)
+        values, vectors = autocasting(decompose.eigh)((A + A.mH) / 2)
     else:
         factor = autocasting(decompose.cholesky)(B)
         half = solve.solve_triangular(factor, A, upper=False)
-        reduced = solve.solve_triangular(factor, half.mT, upper=False)
-        values, vectors = autocasting(decompose.eigh)((reduced + reduced.mT) / 2)
-        vectors = solve.solve_triangular(factor.mT, vectors, upper=True)
+        reduced = solve.solve_triangular(factor, half.mH, upper=False)
+        values, vectors = autocasting(decompose.eigh)((reduced + reduced.mH) / 2)
+        vectors = solve.solve_triangular(factor.mH, vectors, upper=True)
     if largest is None or largest:
         return flip(values[..., -k:], (-1,)), flip(vectors[..., -k:], (-1,))
     return values[..., :k], vectors[..., :k]

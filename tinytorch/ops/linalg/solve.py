@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.complex import refuse
+from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import contiguous_format
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
@@ -46,7 +46,7 @@ def check_matrix(
     kernel: str | None = None,
     low: bool = False,
 ) -> None:
-    """Raise PyTorch's error unless `x` is a batch of (square) matrices of float32 or float64.
+    """Raise PyTorch's error unless `x` is a batch of (square) matrices of float32, float64, or complex numbers.
 
     Args:
         function: the public name, such as "linalg.inv".
@@ -70,11 +70,10 @@ def check_matrix(
 
 
 def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: bool = False) -> None:
-    """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
+    """Raise PyTorch's error unless the elements are float32, float64 or complex (with `low`, of any floating type)."""
     dtype = x.dtype
-    if dtype.is_floating_point and (low or dtype.itemsize >= 4):
+    if (dtype.is_floating_point and (low or dtype.itemsize >= 4)) or dtype.is_complex:
         return
-    refuse(function, x)
     if kernel is not None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.tensor_name}'")
     if not dtype.is_floating_point:
@@ -88,9 +87,11 @@ def half_name(x: Any, kernel: str) -> str | None:
     return kernel if low else None
 
 
+_LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
+
 # Ops, so that formulas which use them are made of ops alone.
-identity = op_of(kernels.identity, x=None)
-zeros_of = op_of(kernels.zeros, x=None)
+identity = op_of(kernels.identity, x=None, complex=OWN)
+zeros_of = op_of(kernels.zeros, x=None, complex=OWN)
 
 
 def raise_first(info: Tensor, message: str) -> None:
@@ -158,10 +159,10 @@ def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
     return -(transposed @ g @ transposed)
 
 
-_inverse = op_of(kernels.inverse, name="LinalgInvEx", x=_inverse_x)
-inverse_info = op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))(
-    kernels.inverse_info
-)
+_inverse = op_of(kernels.inverse, name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
+inverse_info = op(
+    name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0), complex=HOLOMORPHIC
+)(kernels.inverse_info)
 
 
 @public("linalg.inv", out="exact", autocast="float32")
@@ -243,7 +244,9 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
     return -(gb @ out.mT if left else out.mT @ gb), gb
 
 
-_solve = op_of(kernels.solve, name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True)
+_solve = op_of(
+    kernels.solve, name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+)
 _solve_info = op_of(
     kernels.solve_info,
     name="LinalgSolveEx",
@@ -252,6 +255,7 @@ _solve_info = op_of(
     outputs=2,
     nondiff=(1,),
     broadcasts=True,
+    complex=HOLOMORPHIC,
 )
 
 
@@ -320,9 +324,9 @@ def _triangular_joint(
     return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
 
 
-triangular = op(name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True)(
-    kernels.triangular
-)
+triangular = op(
+    name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+)(kernels.triangular)
 
 
 @public("linalg.solve_triangular", out="solve_triangular")
@@ -390,17 +394,22 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
 
 
 def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    p, pt, gt = out, out.mT, g.mT
+    p, pt, gt = out, out.mH, g.mH
     left = (gt @ p) @ pt
     right = pt @ (p @ gt)
     return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
 
 
-_pinv = op_of(kernels.pinv, name="LinalgPinv", x=_pinv_x)
+_pinv = op_of(kernels.pinv, name="LinalgPinv", x=_pinv_x, complex=OWN)
 
 
-def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def _tolerances(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """Return the bounds on singular values, absolute and relative to the largest, as numbers or arrays."""
+    for bound, argument in ((atol, "atol"), (rtol, "rtol")):
+        if isinstance(bound, Tensor) and bound.dtype.is_complex:
+            raise RuntimeError(
+                f"torch.{name}: {argument} tensor of complex type is not supported. Got {bound.dtype.tensor_name}"
+            )
     default = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps)
     absolute = 0.0 if atol is None else atol._array if isinstance(atol, Tensor) else float(atol)
     if rtol is not None:
@@ -425,7 +434,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
     Args:
         input: `(..., m, n)`.
         rcond: an older name of `rtol`.
-        hermitian: the matrices are symmetric; they are decomposed by `eigh`.
+        hermitian: the matrices are Hermitian (symmetric, if they are real); they are decomposed by `eigh`.
         atol: singular values up to this bound count as 0.
         rtol: so do those up to this times the largest singular value; by default the larger of m and n times the
             epsilon of the dtype, or 0 if `atol` is not None.
@@ -439,15 +448,14 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
                 [0.0000, 0.0000]])
     """
     _check_float_matrix("linalg.pinv", input)
-    refuse("linalg.pinv", input)
-    if input.ndim < 2 or input.dtype.name not in ("float32", "float64"):
+    if input.ndim < 2 or input.dtype.name not in _LAPACK_DTYPES:
         raise RuntimeError(
             f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
             "dimensions of float, double, cfloat or cdouble types"
         )
     if hermitian:
         check_matrix("linalg.pinv", input, "input")
-    return _pinv(input, *_tolerances(input, atol, rcond if rtol is None else rtol), hermitian)
+    return _pinv(input, *_tolerances("linalg.pinv", input, atol, rcond if rtol is None else rtol), hermitian)
 
 
 @public("linalg.matrix_rank", out="safe torch.linalg", autocast="float32")
@@ -459,7 +467,7 @@ def matrix_rank(
     Args:
         input: `(..., m, n)`.
         tol: an older name of `atol`.
-        hermitian: the matrices are symmetric; `eigvalsh` computes the singular values.
+        hermitian: the matrices are Hermitian; `eigvalsh` computes the singular values.
         atol, rtol: see `pinv`.
 
     Raises:
@@ -473,18 +481,17 @@ def matrix_rank(
     _check_float_matrix(name, input)
     if input.ndim < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
-    if input.dtype.name not in ("float32", "float64"):
-        refuse(name, input)
+    if input.dtype.name not in _LAPACK_DTYPES:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if hermitian:
         check_matrix(name, input, "input")
     if not input.numel():
         return zeros(input.shape[:-2], dtype=int64)
-    absolute, relative = _tolerances(input, tol if atol is None else atol, rtol)
+    absolute, relative = _tolerances(name, input, tol if atol is None else atol, rtol)
     return _rank(input, absolute, relative if tol is None or rtol is not None else 0.0, hermitian)
 
 
-_rank = op_of(kernels.rank, x=None)
+_rank = op_of(kernels.rank, x=None, complex=OWN)
 
 
 def _lstsq_joint(
@@ -498,10 +505,10 @@ def _lstsq_joint(
     if gx is not None:
         gx = gx.unsqueeze(-1) if vector else gx
         inverse = _pinv(x, 0.0, bound, False)
-        ga, gb = _pinv_x(gx @ y.mT, x, inverse), inverse.mT @ gx
+        ga, gb = _pinv_x(gx @ y.mH, x, inverse), inverse.mH @ gx
     if gr is not None and out1.numel():
         difference = 2 * gr.unsqueeze(-2) * (x @ out0 - y)
-        ga, gb = ga + difference @ out0.mT, gb - difference
+        ga, gb = ga + difference @ out0.mH, gb - difference
     return ga, (gb.squeeze(-1) if vector else gb)
 
 
@@ -513,6 +520,7 @@ _lstsq = op_of(
     outputs=4,
     nondiff=(2, 3),
     broadcasts=True,
+    complex=OWN,
 )
 
 
@@ -551,8 +559,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
             f"{input.dtype.tensor_name} and other's dtype {b.dtype.tensor_name}"
         )
-    if input.dtype.name not in ("float32", "float64"):
-        refuse(name, input)
+    if input.dtype.name not in _LAPACK_DTYPES:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
@@ -589,7 +596,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x)
+_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC)
 
 
 @public(also="linalg.matrix_exp", method=True)
