@@ -53,6 +53,8 @@ class Level(DispatchMode):
         UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
 
+    lazy = False
+
     differentiates = True
 
     def __init__(self) -> None:

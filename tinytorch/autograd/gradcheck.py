@@ -19,7 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
-from tinytorch.ops.complex import view_as_complex, view_as_real
+from tinytorch.ops.complex import resolve_conj, view_as_complex, view_as_real
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.join import stack
 from tinytorch.ops.random import Generator, rand, randn
@@ -248,7 +248,10 @@ def _of_real_numbers(
 
     def of_parts(*given: Any) -> Any:
         results = func(*[view_as_complex(x) if c else x for x, c in zip(given, complex_ones, strict=True)])
-        return tuple([view_as_real(x) if isinstance(x, Tensor) and x.is_complex() else x for x in _as_tuple(results)])
+        return tuple([
+            view_as_real(resolve_conj(x)) if isinstance(x, Tensor) and x.is_complex() else x
+            for x in _as_tuple(results)
+        ])  # fmt: skip
 
     parts = [
         view_as_real(x.detach()).clone().requires_grad_(x.requires_grad) if c else x

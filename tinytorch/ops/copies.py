@@ -565,7 +565,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, name=stem, view=True, x=made.formulas["x"])
+    again = op_of(made.kernel, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
     return renamed(again, f"{stem}Backward{number}")
 
 

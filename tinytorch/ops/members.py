@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core import mode
 from tinytorch.core.mode import traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -156,7 +157,8 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure "
             "your class inherits from Tensor."
         )
-    made: Tensor = aliased(self, None)
+    # (A conjugate or negative view is copied: its own class knows of its bits.)
+    made: Tensor = aliased(supplied("resolved")(self) if isinstance(self, mode.lazy) else self, None)
     made.__class__ = cls
     return made
 

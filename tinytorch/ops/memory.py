@@ -232,7 +232,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         >>> x.is_set_to(x.view(4)), x.is_set_to(x.clone())
         (True, False)
     """
-    a, b = self._array, tensor._array
+    a, b = self._memory, tensor._memory
     return places.storage(a) is places.storage(b) and places.same(a, b)
 
 

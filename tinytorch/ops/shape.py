@@ -113,7 +113,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         shape = tuple(shape[0])
     elif not shape:
         raise missing_argument("reshape", "shape")
-    array = input._array
+    array = input._memory
     if array.flags.c_contiguous:
         return _view(input, shape)
     sizes = kernels.inferred(array.size, ints_of("reshape", "shape", (shape,)))
@@ -433,7 +433,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
 
 
 def _conjugate(input: Tensor) -> Tensor:
-    made: Tensor = supplied("conjugate")(input) if input._array.dtype.kind == "c" else input
+    made: Tensor = supplied("lazy_conjugate")(input) if input._memory.dtype.kind == "c" else input
     return made
 
 
@@ -764,7 +764,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     """
     check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
-    array = input._array
+    array = input._memory
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, operator.index(offset))
     return strided(input, place, places.place(array, array))
@@ -822,7 +822,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """
     check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
-        return input if input._array.flags.c_contiguous else _contiguous(input)
+        return input if input._memory.flags.c_contiguous else _contiguous(input)
     return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
 
 
@@ -835,7 +835,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
         >>> x.is_contiguous(), x.t().is_contiguous()
         (True, False)
     """
-    array = input._array
+    array = input._memory
     name = str(memory_format)
     if name in ("torch.channels_last", "torch.channels_last_3d"):
         if array.ndim != (4 if name == "torch.channels_last" else 5):
@@ -883,7 +883,7 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         >>> x.stride(), x.t().stride()
         ((3, 1), (1, 3))
     """
-    array = input._array
+    array = input._memory
     if not array.size and not any(array.strides):  # NumPy sets zero strides for new arrays without elements
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = [step // array.itemsize for step in array.strides]
@@ -930,7 +930,7 @@ def storage_offset(input: Tensor) -> int:
         >>> torch.arange(4)[1:].storage_offset()
         1
     """
-    return places.storage_offset(input._array)
+    return places.storage_offset(input._memory)
 
 
 @public("", method="element_size")
@@ -954,7 +954,7 @@ def data_ptr(input: Tensor) -> int:
         >>> x[1:].data_ptr() - x.data_ptr()
         8
     """
-    return 0 if meta.is_meta(input._array) else int(input._array.__array_interface__["data"][0])
+    return 0 if meta.is_meta(input._memory) else int(input._memory.__array_interface__["data"][0])
 
 
 @public(method=True)

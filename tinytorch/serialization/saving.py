@@ -15,6 +15,7 @@ from typing import IO, Any, ClassVar, NoReturn, cast
 import numpy as np
 
 from tinytorch._atomic import replacing
+from tinytorch.core import mode
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -171,6 +172,11 @@ class _Pickler(pickle._Pickler):
                 return rebuild, arguments
             cls = _TENSOR if kind is Tensor else kind
             return _REBUILD_ATTRIBUTES, (rebuild, cls, arguments, obj.__dict__)
+        if isinstance(obj, mode.lazy):
+            rebuild, arguments = self.tensor(obj._under)
+            bits = {name: True for name, bit in (("conj", obj._conjugated), ("neg", obj._negated)) if bit}
+            *described, _, hooks = arguments
+            return rebuild, (*described, obj.requires_grad, hooks, bits)
         if is_sparse(obj):
             return _REBUILD_SPARSE, sparse_parts(obj)
         if kind is Size:

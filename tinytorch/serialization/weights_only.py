@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout, sparse_coo, sparse_csr
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta
 from tinytorch.nn.parameter import Parameter
@@ -60,6 +61,10 @@ def _rebuild_tensor_v2(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, backward_hooks: Any, metadata: Any = None
 ) -> Tensor:
     tensor = _rebuild_tensor(storage, offset, shape, strides)
+    if metadata:
+        if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
+            raise pickle.UnpicklingError(f"a tensor has unknown metadata: {reprlib.repr(metadata)}")
+        tensor = supplied("bit_view")(tensor, bool(metadata.get("conj")), bool(metadata.get("neg")))
     tensor.requires_grad = requires_grad
     return tensor
 
