@@ -155,6 +155,11 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
         state.modes = modes
 
 
+def without_bits(x: Any) -> Any:
+    """Return a tensor in memory of its own if it is a lazy conjugate or negative, else `x`."""
+    return supplied("resolved")(x) if isinstance(x, lazy) else x
+
+
 def _tensors(args: tuple[Any, ...]) -> Iterator[Any]:
     """Yield arguments, and the elements of those that are sequences."""
     for each in args:

@@ -35,7 +35,8 @@ _MODULES = {
     "imaginary_part": "ops.complex",  # its imaginary part
     "of_bits": "ops.bits",  # calls an op some of whose arguments are lazy conjugates or negatives
     "write_to_bits": "ops.bits",  # calls a function that writes into one of them
-    "bit_view": "ops.bits",  # makes one
+    "bit_view": "ops.bits",  # makes one of a plain view
+    "with_bits": "ops.bits",  # makes one of any tensor
     "into_bits": "ops.bits",  # writes results into them
     "resolved": "ops.bits",  # a tensor without bits
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far

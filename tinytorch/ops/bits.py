@@ -28,6 +28,7 @@ from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import needs_grad, refresh
 from tinytorch.kernels.arithmetic import conjugate as _conjugate
+from tinytorch.kernels.dtypes import dtype
 from tinytorch.ops import values
 from tinytorch.ops.overrides import disabled
 from tinytorch.ops.shape import aliased
@@ -38,6 +39,17 @@ _conj = pointwise("_conj", _conjugate, node_name="Conj", complex=OWN, x=lambda g
 _neg = pointwise("_neg_view", np.negative, node_name="NegView", complex=OWN, x=lambda g: _neg(g))
 _conj_clone = pointwise("conj_physical", _conjugate, node_name="Clone", complex=OWN, x=lambda g: _conj_clone(g))
 _neg_clone = pointwise("neg", np.negative, node_name="Clone", complex=OWN, x=lambda g: _neg_clone(g))
+
+
+def _on_memory(name: str) -> Any:
+    """Return a method that changes the memory that a view refers to, and not the elements."""
+
+    def method(self: BitView, *args: Any, **kwargs: Any) -> Any:
+        getattr(self._under, name)(*args, **kwargs)
+        return self
+
+    method.__name__ = name
+    return method
 
 
 class BitView(Tensor):
@@ -60,7 +72,7 @@ class BitView(Tensor):
     _made: Any
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         array = _read(self)
         array.flags.writeable = False
         return array
@@ -81,7 +93,7 @@ class BitView(Tensor):
         return self._under._cell
 
     @property
-    def _requires_grad(self) -> bool:  # type: ignore[override]
+    def _requires_grad(self) -> bool:
         under = self._under
         if under._view is not None:
             refresh(under)
@@ -123,7 +135,7 @@ class BitView(Tensor):
     def data(self, value: Tensor) -> None:
         self._under.data = value
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return values._text(self, "tensor")
 
     def _is_view(self) -> bool:
@@ -156,14 +168,14 @@ class BitView(Tensor):
         Raises:
             RuntimeError: a dtype is given.
         """
-        from tinytorch.kernels.dtypes import dtype
-
         if "dtype" in named or isinstance(shape[0] if shape else None, dtype):
             which = "conjugate view tensors" if self._conjugated else "tensors with negative bit set"
-            raise RuntimeError(
-                f"torch.Tensor.view is not supported for {which} when converting to a different dtype."
-            )
+            raise RuntimeError(f"torch.Tensor.view is not supported for {which} when converting to a different dtype.")
         return _of_view(Tensor.view, self, shape, named)
+
+    as_strided_, resize_, resize_as_, set_ = map(_on_memory, ("as_strided_", "resize_", "resize_as_", "set_"))
+    share_memory_, squeeze_, unsqueeze_, t_ = map(_on_memory, ("share_memory_", "squeeze_", "unsqueeze_", "t_"))
+    swapaxes_, swapdims_, transpose_ = map(_on_memory, ("swapaxes_", "swapdims_", "transpose_"))
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise BufferError: other libraries do not know of the bits."""
@@ -208,7 +220,7 @@ def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
     made._under, made._conjugated, made._negated, made._own, made._made = under, conjugated, negated, False, None
     made._grad = made._hooks = made._accumulator = None
     mode.lazy = BitView
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def with_bits(x: Tensor, conjugated: bool, negated: bool) -> Tensor:
@@ -304,33 +316,6 @@ def _writing(name: str) -> Any:
     return method
 
 
-def _of_memory(name: str) -> Any:
-    """Return a method that tells of the memory, or changes the shape of the view in place."""
-
-    def method(self: BitView, *args: Any, **kwargs: Any) -> Any:
-        made = getattr(self._under, name)(*args, **kwargs)
-        return self if made is self._under else made
-
-    method.__name__ = name
-    return method
-
-
-def _viewing(name: str) -> Any:
-    def method(self: BitView, *args: Any, **kwargs: Any) -> Any:
-        return _of_view(getattr(Tensor, name), self, args, kwargs)
-
-    method.__name__ = name
-    return method
-
-
-#: Methods in place that change what the tensor refers to, not the elements.
-_IN_PLACE_OF_SHAPE = frozenset(
-    "as_strided_ resize_ resize_as_ set_ share_memory_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
-)
-_TELLING = (
-    "_typed_storage const_data_ptr data_ptr is_contiguous is_set_to is_shared storage storage_offset stride "
-    "untyped_storage size numel nelement dim ndimension element_size is_complex is_floating_point"
-).split()
 _OPERATORS = """
     __setitem__ __iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__
     __ixor__
@@ -341,14 +326,11 @@ def _complete() -> None:
     for name in vars(Tensor):
         if name in vars(BitView):
             continue
-        if name in _IN_PLACE_OF_SHAPE or name in _TELLING:
-            setattr(BitView, name, _of_memory(name))
-        elif name.endswith("_") and not name.startswith("_") and name not in ("requires_grad_", "rename_"):
+        if name.endswith("_") and not name.startswith("_") and name not in ("requires_grad_", "rename_"):
             setattr(BitView, name, _writing(name))
     for name in _OPERATORS.split():
         if hasattr(Tensor, name):
             setattr(BitView, name, _writing(name))
-    BitView.as_strided = _viewing("as_strided")  # type: ignore[attr-defined]
 
 
 BitView.__name__ = BitView.__qualname__ = Tensor.__name__  # (which users see)

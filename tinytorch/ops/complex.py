@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import builtins
 
+from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import CROSSING
 from tinytorch.kernels import complex as kernels
@@ -52,17 +54,14 @@ def view_as_real(input: Tensor) -> Tensor:
         tensor([[ 1.,  2.],
                 [ 3., -1.]])
     """
-    if type(input) is not Tensor:
-        from tinytorch.ops.bits import BitView, bit_view
-
-        if isinstance(input, BitView):
-            if input._conjugated:
-                raise RuntimeError(
-                    "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
-                    "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
-                    "will NOT alias the original."
-                )
-            return bit_view(view_as_real(input._under), False, True)
+    if isinstance(input, mode.lazy):
+        if input._conjugated:
+            raise RuntimeError(
+                "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
+                "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
+                "will NOT alias the original."
+            )
+        return _bit_view(view_as_real(input._under))
     return _crossing(_view_as_real(input))
 
 
@@ -80,11 +79,8 @@ def view_as_complex(input: Tensor) -> Tensor:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
         tensor([1.+2.j, 3.-1.j])
     """
-    if type(input) is not Tensor:
-        from tinytorch.ops.bits import BitView, bit_view
-
-        if isinstance(input, BitView):
-            return bit_view(view_as_complex(input._under), False, True)
+    if isinstance(input, mode.lazy):
+        return _bit_view(view_as_complex(input._under))
     return _crossing(_view_as_complex(input))
 
 
@@ -98,13 +94,15 @@ def imaginary_part(input: Tensor) -> Tensor:
     return _part(input, 1)
 
 
-def _part(input: Tensor, k: int) -> Tensor:
-    if type(input) is not Tensor:
-        from tinytorch.ops.bits import BitView, bit_view
+def _bit_view(negated: Tensor) -> Tensor:
+    made: Tensor = supplied("bit_view")(negated, False, True)
+    return made
 
-        if isinstance(input, BitView):
-            negated = input._negated is not (input._conjugated and k == 1)
-            return bit_view(_part(input._under, k), False, negated)
+
+def _part(input: Tensor, k: int) -> Tensor:
+    if isinstance(input, mode.lazy):
+        part = _part(input._under, k)
+        return _bit_view(part) if input._negated is not (input._conjugated and k == 1) else part
     return select(view_as_real(input), -1, k)
 
 
@@ -117,9 +115,8 @@ conjugate = pointwise(
 
 
 def _with_bits(input: Tensor, conjugated: builtins.bool) -> Tensor:
-    from tinytorch.ops.bits import with_bits
-
-    return with_bits(input, conjugated, not conjugated)
+    made: Tensor = supplied("with_bits")(input, conjugated, not conjugated)
+    return made
 
 
 def lazy_conjugate(input: Tensor) -> Tensor:
@@ -164,6 +161,8 @@ def _neg_view(input: Tensor) -> Tensor:
         True
     """
     check_tensor(input, "_neg_view")
+    if input._memory.dtype.kind == "b":
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
     return _with_bits(input, False)
 
 
@@ -191,7 +190,8 @@ def resolve_conj(input: Tensor) -> Tensor:
         True
     """
     check_tensor(input, "resolve_conj")
-    return _resolved(input) if is_conj(input) else input
+    made: Tensor = mode.without_bits(input) if is_conj(input) else input
+    return made
 
 
 @public(method=True)
@@ -204,13 +204,8 @@ def resolve_neg(input: Tensor) -> Tensor:
         array([-2.], dtype=float32)
     """
     check_tensor(input, "resolve_neg")
-    return _resolved(input) if is_neg(input) else input
-
-
-def _resolved(input: Tensor) -> Tensor:
-    from tinytorch.ops.bits import resolved
-
-    return resolved(input)
+    made: Tensor = mode.without_bits(input) if is_neg(input) else input
+    return made
 
 
 @public(method=True)
@@ -223,7 +218,7 @@ def conj_physical_(input: Tensor) -> Tensor:
         >>> x
         tensor([1.-2.j])
     """
-    return input.copy_(conjugate(input)) if input._array.dtype.kind == "c" else input
+    return input.copy_(conj_physical(input))
 
 
 @public()

@@ -134,7 +134,7 @@ def to(
     return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
-@op(meta.like, name="ToCopy", x=lambda g: g.cpu())
+@op(meta.like, name="ToCopy", complex=OWN, x=lambda g: g.cpu())
 def _without_data(x: Any) -> Any:
     """Return a tensor like `x` on the meta device."""
 

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinytorch.core import mode
 from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
@@ -53,7 +54,7 @@ def _copied(view: Tensor, name: str | None = None) -> Tensor:
 
 def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
     """Return contiguous copies of all outputs of a view op; see `_copied`."""
-    if local.state.modes is not None:
+    if local.state.modes is not None or any([isinstance(each, mode.lazy) for each in outputs]):
         return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
     copies = [wrap(view._array.copy("C")) for view in outputs]
     edge = outputs[0]._edge if outputs else None

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import mode
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import traced_as, without_bits
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -158,7 +157,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
             "your class inherits from Tensor."
         )
     # (A conjugate or negative view is copied: its own class knows of its bits.)
-    made: Tensor = aliased(supplied("resolved")(self) if isinstance(self, mode.lazy) else self, None)
+    made: Tensor = aliased(without_bits(self), None)
     made.__class__ = cls
     return made
 

@@ -268,7 +268,7 @@ def is_shared(self: Tensor) -> bool:
         >>> torch.ones(2).is_shared(), torch.ones(2).share_memory_().is_shared()
         (False, True)
     """
-    return _is_mapped(self._array)
+    return _is_mapped(self._memory)
 
 
 @public(listed=False)

@@ -868,7 +868,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
         >>> x.size(), x.size(-1)
         (torch.Size([2, 3]), 3)
     """
-    shape = input._array.shape
+    shape = input._memory.shape
     if dim is None:
         return Size(shape)
     return shape[_dimension(dim, shape)]
@@ -908,7 +908,7 @@ def numel(input: Tensor) -> int:
         6
     """
     check_tensor(input, "numel")
-    return int(input._array.size)
+    return int(input._memory.size)
 
 
 @public("", method="dim ndimension")
@@ -919,7 +919,7 @@ def dim(input: Tensor) -> int:
         >>> torch.zeros(2, 3).dim()
         2
     """
-    return int(input._array.ndim)
+    return int(input._memory.ndim)
 
 
 @public("", method="storage_offset")
@@ -941,7 +941,7 @@ def element_size(input: Tensor) -> int:
         >>> torch.zeros(2).element_size(), torch.arange(2).element_size()
         (4, 8)
     """
-    return int(input._array.itemsize)
+    return int(input._memory.itemsize)
 
 
 @public("", method="data_ptr")
