@@ -49,6 +49,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.checks import exceeds_dimensions, too_many_dimensions
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, NoData, NotCopied, is_meta, on_zeros
 from tinytorch.kernels.programs import as_array
@@ -831,6 +832,8 @@ def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception
     if isinstance(error, ValueError) and ("broadcast" in text):
         shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
         return RuntimeError(_broadcast_error(made.name, shapes))
+    if isinstance(error, ValueError) and exceeds_dimensions(error):
+        return too_many_dimensions()
     if isinstance(error, TypeError) and ("ufunc" in text or "numpy boolean" in text):
         kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
         if made.name == "sub":

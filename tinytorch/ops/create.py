@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
+from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.ops.register import public
@@ -59,8 +60,18 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
         if name == "zeros":
             raise RuntimeError(f"zeros: Dimension size must be non-negative, got {list(shape)}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
-    if math.prod(shape) >= 1 << 60:
+    count = math.prod(shape)
+    if count >= 1 << 60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    if len(shape) > MOST_DIMENSIONS:
+        raise too_many_dimensions(len(shape))
+    if not count and math.prod([length or 1 for length in shape]) >= 1 << 59:
+        if math.prod([length or 1 for length in shape[1:]]) >= 1 << 63:
+            raise RuntimeError("Stride calculation overflowed")
+        raise NotImplementedError(
+            f"a tensor without elements of the sizes {list(shape)} cannot be made: as for NumPy's arrays, the product "
+            "of the sizes other than 0 has to be below 2**59"
+        )
     return shape
 
 

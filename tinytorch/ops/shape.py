@@ -884,9 +884,7 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         ((3, 1), (1, 3))
     """
     array = input._memory
-    if not array.size and not any(array.strides):  # NumPy sets zero strides for new arrays without elements
-        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
-    strides = [step // array.itemsize for step in array.strides]
+    strides = places.element_strides(array)
     for d in range(len(strides) - 1, -1, -1):
         if array.shape[d] == 1 and not strides[d]:  # NumPy: newaxis has stride 0; PyTorch derives it from the next
             strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1

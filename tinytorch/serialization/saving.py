@@ -20,6 +20,7 @@ from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.places import element_strides
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
@@ -277,8 +278,8 @@ def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     """Return the strides in elements, or None if PyTorch cannot represent them."""
-    if not array.size and not any(array.strides):  # NumPy's strides of empty arrays
-        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
+    if not array.size and not any(array.strides):
+        return tuple(element_strides(array))
     strides = []
     for length, stride in zip(array.shape, array.strides, strict=True):
         if length <= 1 and (stride < 0 or stride % array.itemsize):
