@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import inplace
+from tinytorch.core import inplace, narrow
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import leaf_edge, numbers
@@ -247,6 +247,7 @@ class Caller:
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         if op.complex is None:
             guard_kernels(op, change)
+        narrow.guard_kernels(op, change)
         return call
 
 

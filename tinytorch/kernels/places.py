@@ -35,7 +35,7 @@ def _address(x: Array) -> int:
 
 
 def element_strides(x: Array) -> list[int]:
-    """Return the strides of an array in elements; of a new array without elements, for which NumPy's are 0, PyTorch's."""
+    """Return the strides in elements; of a new array without elements, for which NumPy has zeros, those of PyTorch."""
     if x.size or any(x.strides):
         return [step // x.itemsize for step in x.strides]
     strides, step = [], 1

@@ -454,6 +454,8 @@ def converted(kind: Any, memory_format: str, x: Array) -> Array:
     """Return a copy of an array with the given dtype and memory format."""
     if x.dtype.kind == "c" and kind.kind not in "cb":
         x = x.real
+    if kind.itemsize == 1:
+        x = dtypes.narrowed(x, kind)
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))

@@ -288,11 +288,15 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     array = data._array if isinstance(data, Tensor) else _given_array(data)
     if array is not None:
+        if kind in dtypes.FLOAT8:
+            array = dtypes.narrowed(array, kind.numpy)
         return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
     own, array = _numbers(data, kind)
     kind = own if kind is None else kind
     if kind.category == dtypes.INTEGER:
         _check_range(array, kind)
+    if kind in dtypes.FLOAT8:
+        array = dtypes.narrowed(array, kind.numpy)
     return array.astype(kind.numpy, copy=False)
 
 
@@ -765,7 +769,8 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     kind = made.dtype
     if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
         kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
-    made._array[...] = fits(value, kind)
+    value = fits(value, kind)
+    made._array[...] = dtypes.narrowed(value, made._array.dtype) if made._array.itemsize == 1 else value
     return made
 
 

@@ -316,6 +316,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if copied:
             each.copy_(made)
             continue
+        if each._array.itemsize == 1:
+            array = dtypes.narrowed(array, each._array.dtype)
         np.copyto(each._array, array, casting="unsafe")
         count_write(each)
     if isinstance(result, Tensor):

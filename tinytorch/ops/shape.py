@@ -778,6 +778,7 @@ _contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, x=lambda 
 _clone_in = op_of(
     kernels.clone_in, name="Clone", complex=OWN, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
+_clone.op.moves = _contiguous.op.moves = _clone_in.op.moves = _unsafe_view.op.moves = True
 _FORMATS: dict[str, Any] = {
     "None": _clone,
     "torch.preserve_format": _clone,

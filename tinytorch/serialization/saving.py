@@ -118,7 +118,9 @@ _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
-_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in dtypes.ALL}
+#: The dtypes of which PyTorch has no typed storages.
+_BYTES_ONLY = (*dtypes.UNSIGNED, *dtypes.FLOAT8)
+_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in (*dtypes.ALL, *dtypes.FLOAT8)}
 _UNTYPED = _Global("torch.storage", "UntypedStorage")
 #: Classes that PyTorch also accepts with `weights_only`.
 _CLASSES: dict[Any, _Global] = {
@@ -167,7 +169,7 @@ class _Pickler(pickle._Pickler):
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
         if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
             rebuild, arguments = self.tensor(obj)
-            if obj.dtype in dtypes.UNSIGNED and not obj.is_meta:  # PyTorch has no typed storages for them
+            if obj.dtype in _BYTES_ONLY and not obj.is_meta:  # PyTorch has no typed storages for them
                 rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
             if kind is Tensor and not obj.__dict__:
                 return rebuild, arguments
@@ -204,7 +206,7 @@ class _Pickler(pickle._Pickler):
             array = array.astype(array.dtype.newbyteorder("="), order="C")
             memory, strides = array.reshape(-1), _element_strides(array)
         dtype = dtypes.from_numpy_dtype(array.dtype)
-        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in dtypes.UNSIGNED else None
+        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in _BYTES_ONLY else None
         storage = self.keep(memory, dtype) if storage is None else storage.to_public(untyped=True)
         byte_offset = _address(array) - _address(memory)
         offset = byte_offset // array.itemsize if array.size else 0
