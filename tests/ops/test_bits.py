@@ -263,6 +263,10 @@ def test_gradients_are_plain() -> None:
     leaf = x.detach().conj().requires_grad_()
     leaf.abs().square().sum().backward()
     assert leaf.is_leaf and tinytorch.allclose(leaf.grad, 2 * leaf.detach())
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.mul_(2)
+    with tinytorch.no_grad():
+        leaf.mul_(2)
     parameter = tinytorch.nn.Parameter(x.detach().conj())
     assert isinstance(parameter, tinytorch.nn.Parameter) and tinytorch.equal(parameter.detach(), x.detach().conj())
 

@@ -24,9 +24,10 @@ from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import HasBits
+from tinytorch.core.mode import local
 from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
-from tinytorch.core.view import needs_grad, refresh
+from tinytorch.core.view import check_recorded, needs_grad, refresh
 from tinytorch.kernels.arithmetic import conjugate as _conjugate
 from tinytorch.kernels.dtypes import dtype
 from tinytorch.ops import values
@@ -277,6 +278,8 @@ def _of_view(function: Callable[..., Any], x: BitView, args: tuple[Any, ...], kw
 def write_to_bits(function: Callable[..., Any], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function that writes into its first argument, on a view with bits; return the view."""
     assert isinstance(x, BitView)
+    if x._own and local.state.grad:
+        check_recorded(x)  # raises the error of a leaf
     plain = resolved(x)
     function(plain, *args, **kwargs)
     _write_back(x, plain)
