@@ -88,6 +88,7 @@ def test_other_calls() -> None:
     same_as_pytorch(lambda torch: list(torch._foreach_mm([torch.ones(2, 3)], [torch.ones(3, 1)])))
     same_as_pytorch(lambda torch: torch._foreach_add([torch.ones(2)], "x"))
     same_as_pytorch(lambda torch: torch._foreach_mul(5, 1))
+    same_as_pytorch(lambda torch: list(torch._foreach_mul([torch.ones(2)], 2 + 1j)))
 
 
 @needs_oracle

@@ -92,8 +92,8 @@ _NAMES = {
         logical_or logical_xor lt ne not_equal
     """,
     "ops.complex": """
-        complex conj conj_physical conj_physical_ imag is_conj is_neg polar resolve_conj resolve_neg view_as_complex
-        view_as_real
+        _conj _neg_view complex conj conj_physical conj_physical_ imag is_conj is_neg polar resolve_conj resolve_neg
+        view_as_complex view_as_real
     """,
     "ops.copies": """
         alias_copy as_strided_ as_strided_copy as_strided_scatter channel_shuffle constant_pad_nd detach_copy
@@ -217,7 +217,7 @@ _MEMBERS = {
         less_equal less_equal_ logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor
         logical_xor_ lt lt_ ne ne_ not_equal not_equal_
     """,
-    "ops.complex": "conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
+    "ops.complex": "_conj _neg_view conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
     "ops.convert": "bfloat16 bool byte cdouble cfloat char cpu cuda double float half int long short to type_as",
     "ops.copies": """
         as_strided_ as_strided_scatter diagonal_scatter narrow_copy select_scatter slice_inverse slice_scatter

@@ -241,6 +241,8 @@ from tinytorch.ops.compare import logical_xor as logical_xor
 from tinytorch.ops.compare import lt as lt
 from tinytorch.ops.compare import ne as ne
 from tinytorch.ops.compare import ne as not_equal
+from tinytorch.ops.complex import _conj as _conj
+from tinytorch.ops.complex import _neg_view as _neg_view
 from tinytorch.ops.complex import complex as complex
 from tinytorch.ops.complex import conj as conj
 from tinytorch.ops.complex import conj_physical as conj_physical

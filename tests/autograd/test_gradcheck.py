@@ -470,3 +470,34 @@ def test_a_missing_gradient_of_an_output() -> None:
         torch.autograd.gradgradcheck(lambda x: (x, x * 2), leaf(torch, 2), (leaf(torch, 2), None))
 
     same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.filterwarnings("ignore")
+def test_jacobians_alone() -> None:
+    def program(library: Any) -> Any:
+        module = import_module(f"{library.__name__}.autograd.gradcheck")
+        x = library.tensor([1.0, 2], dtype=library.float64, requires_grad=True)
+        y = library.ones(2, 3, dtype=library.float64, requires_grad=True)
+        z = library.tensor([1 + 1j, 2], requires_grad=True, dtype=library.complex128)
+        found = [
+            *module.get_numerical_jacobian(lambda given: (given[0][:, None] * given[1]).sum(1), (x, y, 3)),
+            *module.get_numerical_jacobian(lambda given: given[0] * given[0], (x,), x, 1e-6),
+            *module.get_numerical_jacobian(lambda given: given[0].abs(), (z,)),
+        ]
+        for inputs, output in (((x, y), (x[:, None] * y).sum(1)), ((z,), z.abs())):
+            jacobians, *agree = module.get_analytical_jacobian(inputs, output)
+            found += [*jacobians, agree]
+        return found
+
+    for ours, theirs in zip(program(tinytorch), program(torch), strict=True):
+        if isinstance(ours, list):
+            assert ours == theirs == [True, True, True]
+        else:
+            torch.testing.assert_close(torch.tensor(ours.numpy()), theirs, rtol=1e-5, atol=1e-5)
+    module = import_module("tinytorch.autograd.gradcheck")
+    x = tinytorch.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="grad_out"):
+        module.get_numerical_jacobian(lambda given: given[0], (x,), grad_out=2.0)
+    with pytest.raises(ValueError, match="complex"):
+        module.get_analytical_jacobian((x,), x * 1j)

@@ -621,3 +621,27 @@ def test_what_is_no_number_among_numbers(kind: str | None, other: Any) -> None:
         return torch.tensor([1, other], dtype=None if kind is None else getattr(torch, kind))
 
     same_as_pytorch(program)
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda torch: torch.zeros([1] * 65), lambda torch: torch.rand([1] * 65),
+        lambda torch: torch.ones([1] * 64)[None],
+        lambda torch: torch.empty([1] * 65, device="meta"), lambda torch: torch.ones(3).reshape([1] * 64 + [3]),
+        lambda torch: torch.ones([1] * 64).unsqueeze(-1), lambda torch: torch.ones(3).expand([1] * 64 + [3]),
+        lambda torch: torch.empty_strided([1] * 65, [1] * 65), lambda torch: torch.ones(1).repeat([1] * 65),
+        lambda torch: torch.stack([torch.ones([1] * 64)]), lambda torch: torch.ones(1).as_strided([1] * 65, [1] * 65),
+    ],
+)  # fmt: skip
+def test_the_limit_of_dimensions_is_named(create: Any) -> None:
+    with pytest.raises(NotImplementedError, match="at most 64 dimensions"):
+        create(tinytorch)
+
+
+def test_sizes_of_tensors_without_elements() -> None:
+    assert tinytorch.zeros(0, 2**30, 2**20).stride() == (2**50, 2**20, 1)
+    with pytest.raises(NotImplementedError, match=r"2\*\*59"):  # PyTorch makes it, with a stride of 2 ** 62
+        tinytorch.zeros(0, 2**31, 2**31)
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        tinytorch.zeros(0, 2**40, 2**40)

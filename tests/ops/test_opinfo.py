@@ -97,9 +97,6 @@ KNOWN = {
     "the name of the node: composed of convolutions of the real and imaginary parts": """
         nn.functional.conv(_transpose)?[123]d : complex(64|128) node
     """,
-    "the name of the node: conjugates are computed at once": """
-        *conj_physical : complex(64|128) node
-    """,
     "the name of the node: PyTorch has another one for numbers, or for tensors": """
         copysign|fmod|remainder|__rmod__ : .* node
     """,

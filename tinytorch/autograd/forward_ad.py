@@ -26,7 +26,7 @@ from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import DispatchMode, local, without_bits
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
@@ -53,6 +53,8 @@ class Level(DispatchMode):
         UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
 
+    lazy = False
+
     differentiates = True
 
     def __init__(self) -> None:
@@ -74,7 +76,7 @@ class Level(DispatchMode):
             if tensor._array.dtype.kind not in DIFFERENTIABLE:
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
         dual = _alias(primal)
-        self._set(dual, tangent)
+        self._set(dual, without_bits(tangent))
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
@@ -383,6 +385,7 @@ def _zeros_like(x: Tensor) -> Tensor:
 
 def _alias(x: Tensor) -> Tensor:
     """Return a tensor with the same memory and edge, but an array object of its own."""
+    x = without_bits(x)
     alias: Tensor = x.view_as(x)
     if (
         x._edge is not None or not x._requires_grad

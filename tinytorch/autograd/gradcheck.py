@@ -15,11 +15,12 @@ from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import _Undefined
 from tinytorch.autograd.functional import unit_tensors
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
-from tinytorch.ops.complex import view_as_complex, view_as_real
+from tinytorch.ops.complex import resolve_conj, view_as_complex, view_as_real
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.join import stack
 from tinytorch.ops.random import Generator, rand, randn
@@ -248,7 +249,10 @@ def _of_real_numbers(
 
     def of_parts(*given: Any) -> Any:
         results = func(*[view_as_complex(x) if c else x for x, c in zip(given, complex_ones, strict=True)])
-        return tuple([view_as_real(x) if isinstance(x, Tensor) and x.is_complex() else x for x in _as_tuple(results)])
+        return tuple([
+            view_as_real(resolve_conj(x)) if isinstance(x, Tensor) and x.is_complex() else x
+            for x in _as_tuple(results)
+        ])  # fmt: skip
 
     parts = [
         view_as_real(x.detach()).clone().requires_grad_(x.requires_grad) if c else x
@@ -372,6 +376,110 @@ class _Problem:
                 primal = self.arguments[k].detach()
                 arguments[k] = primal if tangent is None else make_dual(primal, tangent)
             return [unpack_dual(x).tangent for x in self.evaluate(arguments)]
+
+
+# The Jacobians alone: functions of PyTorch that older programs call ---------------------------------
+
+
+def get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: tuple[Any, ...], target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Tensor, ...]:
+    """Return the Jacobian of the first result of `fn(inputs)` by each input that requires grad; deprecated.
+
+    Args:
+        fn: a function of one tuple, whose results are real.
+        inputs: the tuple.
+        target: the input, or the tuple of inputs, by which to differentiate; by default all that require grad.
+        eps: the step of the central differences.
+        grad_out: must be 1.
+
+    Returns:
+        A Jacobian per input, of the shape (elements of the input, elements of the result).
+
+    Raises:
+        ValueError: `grad_out` is not 1, or the result is complex.
+    """
+    _warn_of_private_api("get_numerical_jacobian")
+    _check_grad_out("get_numerical_jacobian", grad_out)
+    targets = inputs if target is None else _as_tuple(target)
+    with no_grad():
+        result = _as_tuple(fn(inputs))[0]
+    if result.is_complex():
+        raise ValueError("Expected output to be non-complex.")
+    jacobians = []
+    for x in targets:
+        if not _requires_grad(x):
+            continue
+        parts = view_as_real(x.detach()).reshape(-1) if x.is_complex() else x.detach().reshape(-1)
+        if parts.data_ptr() != x.data_ptr() and x.numel():
+            raise RuntimeError("get_numerical_jacobian needs contiguous inputs, which it changes in place")
+        rows = parts.new_zeros(parts.numel(), result.numel(), dtype=result.dtype)
+        for k in range(parts.numel()):
+            before, sides = parts[k].clone(), []
+            with no_grad():
+                for moved in (before - eps, before + eps):
+                    parts[k] = moved
+                    sides.append(_as_tuple(fn(inputs))[0].clone())
+                parts[k] = before
+            rows[k] = ((sides[1] - sides[0]) / (2 * eps)).reshape(-1)
+        jacobians.append(rows[0::2] + 1j * rows[1::2] if x.is_complex() else rows)
+    return tuple(jacobians)
+
+
+def get_analytical_jacobian(
+    inputs: tuple[Any, ...], output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """Return the Jacobian of `output` by each input that requires grad, computed by backward; deprecated.
+
+    Args:
+        inputs: the inputs.
+        output: a real tensor that was computed from them.
+        nondet_tol: how much two backward passes may differ.
+        grad_out: must be 1.
+
+    Returns:
+        The Jacobians, of the shape (elements of the input, elements of `output`); whether two backward passes agreed;
+        and whether all gradients have the sizes, and the dtypes, of their inputs.
+
+    Raises:
+        ValueError: `grad_out` is not 1, or the output is complex.
+    """
+    _warn_of_private_api("get_analytical_jacobian")
+    _check_grad_out("get_analytical_jacobian", grad_out)
+    if output.is_complex():
+        raise ValueError(
+            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return "
+            "complex outputs."
+        )
+    differentiated = [x for x in inputs if _requires_grad(x)]
+    runs, sizes_agree, dtypes_agree = [], True, True
+    for _ in range(2):
+        jacobians = [x.detach().new_zeros(x.numel(), output.numel()) for x in differentiated]
+        for column, vector in enumerate(unit_tensors(output)):
+            grads = grad(output, differentiated, vector, retain_graph=True, allow_unused=True)
+            for x, jacobian, g in zip(differentiated, jacobians, grads, strict=True):
+                if g is not None:
+                    sizes_agree, dtypes_agree = sizes_agree and g.shape == x.shape, dtypes_agree and g.dtype is x.dtype
+                    jacobian[:, column] = g.detach().reshape(-1)
+        runs.append(jacobians)
+    reentrant = all(
+        not one.numel() or bool((one - other).abs().max() <= nondet_tol) for one, other in zip(*runs, strict=True)
+    )
+    return tuple(runs[0]), reentrant, sizes_agree, dtypes_agree
+
+
+def _check_grad_out(name: str, grad_out: float) -> None:
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
+
+
+def _warn_of_private_api(name: str) -> None:
+    warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to be "
+        "a stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+    )
 
 
 # Comparisons --------------------------------------------------------------------------------------

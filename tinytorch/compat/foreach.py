@@ -51,7 +51,7 @@ def _operands(function: str, tensors: Tensors, other: Any) -> Iterable[Any]:
         return other
     if isinstance(other, (np.number, np.bool_)):
         return repeat(other.item())
-    if not isinstance(other, (bool, int, float, Tensor)):
+    if not isinstance(other, (bool, int, float, complex, Tensor)):
         raise TypeError(
             f"{function}() received an invalid combination of arguments - got (list, {type(other).__name__}), but "
             "expected a number, a Tensor, or a tuple of these"

@@ -209,6 +209,8 @@ class Recorder(DispatchMode):
         tensors: by place, the inputs.
     """
 
+    lazy = False
+
     keeps_residuals = True
 
     def __init__(self) -> None:

@@ -38,17 +38,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import inplace
+from tinytorch.core import inplace, narrow
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import leaf_edge, numbers
-from tinytorch.core.layout import NoArray
+from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.checks import exceeds_dimensions, too_many_dimensions
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, NoData, NotCopied, is_meta, on_zeros
 from tinytorch.kernels.programs import as_array
@@ -246,6 +247,7 @@ class Caller:
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         if op.complex is None:
             guard_kernels(op, change)
+        narrow.guard_kernels(op, change)
         return call
 
 
@@ -352,7 +354,9 @@ class _Text:
         self.put(0, "state = local.state", "if state.modes is not None:")
         self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
         self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
-        self.put(0, "values = OP.bind((a0, *args), kwargs)", "target = a0._array")
+        self.put(0, "try:\n    target = a0._exposed\nexcept HasBits:")
+        self.put(1, "return supplied('write_to_bits')(THIS.function, a0, args, kwargs)")
+        self.put(0, "values = OP.bind((a0, *args), kwargs)")
         self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
         if in_place:
             self.put(0, "check_operands_of_write(OP, a0, values)")
@@ -381,6 +385,8 @@ class _Text:
             by_name = [f"{x}={array}" for x, array in zip(facts.keywords, self.arrays[facts.positional :], strict=True)]
             self.refuse_dtypes("arrays0[0]" if facts.many else self.arrays[facts.inputs[0]])
             self.put(0, f"try:\n    array = KERNEL({', '.join(self.arrays[: facts.positional] + by_name)})")
+            if self.one and facts.view:
+                self.catch_bits()
             self.translate()
 
     def refuse_dtypes(self, array: str, condition: str = "") -> None:
@@ -458,7 +464,8 @@ class _Text:
             self.put(0, "try:")
         for k, i in enumerate(self.facts.inputs):
             x = self.a[i]
-            self.arrays[i] = f"{x}._array" if self.one else f"array{k}"
+            array = "_exposed" if self.facts.view else "_array"
+            self.arrays[i] = f"{x}.{array}" if self.one else f"array{k}"
             if self.one:
                 self.put(0, f"if type({x}) is not Tensor and not isinstance({x}, Tensor):")
                 self.put(1, f"{x} = OP.adopted({x}, {i})")
@@ -468,14 +475,24 @@ class _Text:
                 self.put(0, f"except AttributeError:\n    arrays0 = OP.elements({x}, {i})")
             else:
                 self.put(1, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
-                self.put(1, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
+                self.put(1, f"if is_tensor{k}:\n    array{k} = {x}.{array}\nelse:")
                 self.put(2, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
         if several:
-            count = self.facts.positional
-            given = "".join([f"{x}, " for x in self.a[:count]])
-            named = ", ".join([f"{name!r}: {x}" for name, x in zip(self.facts.keywords, self.a[count:], strict=True)])
             self.put(0, "except NoArray as error:")
-            self.put(1, f"return supplied('of_sparse')(OP.name, ({given}), {{{named}}}, error)")
+            self.put(1, f"return supplied('of_sparse')(OP.name, {self.call_of_this()}, error)")
+            if self.facts.view:
+                self.catch_bits()
+
+    def call_of_this(self) -> str:
+        """Return the expression of the positional arguments of the call, and of those by name."""
+        count = self.facts.positional
+        given = "".join([f"{x}, " for x in self.a[:count]])
+        named = ", ".join([f"{name!r}: {x}" for name, x in zip(self.facts.keywords, self.a[count:], strict=True)])
+        return f"({given}), {{{named}}}"
+
+    def catch_bits(self) -> None:
+        """Give the views of a lazy conjugate or negative its bits."""
+        self.put(0, f"except HasBits:\n    return supplied('of_bits')(THIS.function, {self.call_of_this()})")
 
     # Wrap and record ------------------------------------------------------------------------------
 
@@ -816,6 +833,8 @@ def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception
     if isinstance(error, ValueError) and ("broadcast" in text):
         shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
         return RuntimeError(_broadcast_error(made.name, shapes))
+    if isinstance(error, ValueError) and exceeds_dimensions(error):
+        return too_many_dimensions()
     if isinstance(error, TypeError) and ("ufunc" in text or "numpy boolean" in text):
         kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
         if made.name == "sub":
@@ -852,6 +871,6 @@ _SCOPE = {
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
-    "NoData": NoData, "is_meta": is_meta, "supplied": supplied, "translated": translated, "unusual": unusual,
-    "without_data": without_data,
+    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "supplied": supplied, "translated": translated,
+    "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

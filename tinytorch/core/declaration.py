@@ -58,6 +58,7 @@ class Op:
     operands = 0
     elementwise = False
     linear = False
+    moves = False  # whether the kernel only moves elements, so that it can do so with 8-bit floats (`core/narrow.py`)
     in_float32 = False
     of_floats: Callable[..., Any] | None = None
 

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
-from tinytorch.core.layout import NoArray, strided
+from tinytorch.core.layout import HasBits, NoArray, strided
 from tinytorch.core.mode import dispatch_step, local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -106,11 +106,14 @@ def walk(
                         push(heap, order)
                     continue
                 try:
-                    array = g._array
+                    array = g._exposed
                 except NoArray:
                     g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
                     _collect_sparse(g, edge, waiting, functools.partial(push, heap))
                     continue
+                except HasBits:
+                    g = supplied("resolved")(g)
+                    array = g._array
                 if array.dtype is not target.dtype or array.shape != target.shape:
                     if target.outputs == 1:
                         g = _as_gradient_of_input(node, grads, g, target.shape, target.dtype)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
-from tinytorch.core.layout import NoArray
+from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 
@@ -360,10 +360,13 @@ class AccumulateGrad(Node):
                 elif leaf._grad is None:
                     leaf._grad = self._owned(g)
                 else:
-                    leaf._grad._array += g._array
+                    total = leaf._grad._exposed
+                    total += g._array
                     leaf._grad._bump()
             except NoArray:  # one of the two is sparse
                 leaf._grad = supplied("add_gradient")(leaf._grad, g, create_graph)
+            except HasBits:
+                leaf._grad.add_(g)  # type: ignore[union-attr]
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()

@@ -18,6 +18,13 @@ class NoArray(NotImplementedError, TypeError):
     __module__ = "tinytorch"
 
 
+class HasBits(RuntimeError):
+    """Raised where the memory of a lazy conjugate or negative is asked for as if it held the elements (`ops/bits.py`).
+
+    The generated functions of ops catch it: the dispatch to views with bits costs other tensors nothing.
+    """
+
+
 class layout:
     """A memory layout: tensors are `strided`, or one of the sparse layouts (`torch.sparse`).
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from tinytorch.core.supplied import supplied
+
 F = TypeVar("F")
 
 
@@ -57,6 +59,8 @@ class _Local(threading.local):
 
 
 local = _Local()
+#: The class of lazy conjugates and negatives, once there is one: modes receive calls of plain tensors alone.
+lazy: Any = ()
 
 
 class DispatchMode:
@@ -67,6 +71,7 @@ class DispatchMode:
     """
 
     differentiates = False  # whether it computes derivatives of the calls that it sees
+    lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
     def __enter__(self) -> Any:
@@ -141,11 +146,27 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
     state = local.state
     modes = state.modes
     assert modes is not None
+    if lazy and any([isinstance(each, lazy) for each in _tensors((*args, *kwargs.values()))]):
+        return supplied("of_bits")(caller, args, kwargs)
     state.modes = modes[:-1] or None
     try:
         return modes[-1].call(op, caller, args, kwargs)
     finally:
         state.modes = modes
+
+
+def without_bits(x: Any) -> Any:
+    """Return a tensor in memory of its own if it is a lazy conjugate or negative, else `x`."""
+    return supplied("resolved")(x) if isinstance(x, lazy) else x
+
+
+def _tensors(args: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield arguments, and the elements of those that are sequences."""
+    for each in args:
+        if isinstance(each, (list, tuple)):
+            yield from each
+        else:
+            yield each
 
 
 def tell_of_reading(x: Any, truth: bool = False) -> None:

@@ -30,8 +30,15 @@ _MODULES = {
     "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "conjugate": "ops.complex",  # the complex conjugate
+    "lazy_conjugate": "ops.complex",  # a view with the conjugates
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view
     "imaginary_part": "ops.complex",  # its imaginary part
+    "of_bits": "ops.bits",  # calls an op some of whose arguments are lazy conjugates or negatives
+    "write_to_bits": "ops.bits",  # calls a function that writes into one of them
+    "bit_view": "ops.bits",  # makes one of a plain view
+    "with_bits": "ops.bits",  # makes one of any tensor
+    "into_bits": "ops.bits",  # writes results into them
+    "resolved": "ops.bits",  # a tensor without bits
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

@@ -108,9 +108,14 @@ class Tensor:
     # _view         for a view its `View`: the base and the location in its memory; None for other tensors
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
+    # Further names of `_array`, which lazy conjugates and negatives answer differently (`ops/bits.py`):
+    # _exposed      the memory, for what returns views of it or writes into it: they have none to expose
+    # _memory       the memory, for what tells of addresses and strides and reads no elements
     __slots__ = ("__dict__", "__weakref__", *_SLOTS)
 
     _array: Any
+    _exposed: Any
+    _memory: Any
     _cell: list[int] | None
     _requires_grad: bool
     _edge: graph.Edge | None
@@ -158,6 +163,9 @@ class Tensor:
     if TYPE_CHECKING:  # other modules add members to the class; `tensor.pyi` lists them
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+Tensor._exposed = Tensor._memory = vars(Tensor)["_array"]
 
 
 def _makes_tensors(function: Any) -> Any:

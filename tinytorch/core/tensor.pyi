@@ -25,6 +25,8 @@ def new_tensor_text(name: str, cls: str='Tensor', **instead: str) -> str: ...
 
 class Tensor:
     _array: Any
+    _exposed: Any
+    _memory: Any
     _cell: list[builtins.int] | None
     _requires_grad: builtins.bool
     _edge: graph.Edge | None
@@ -136,9 +138,11 @@ class Tensor:
     def _base(self) -> Tensor | None: ...
     @property
     def _cdata(self) -> Tensor: ...
+    def _conj(self) -> Tensor: """Return the lazy complex conjugates of a complex tensor; see `conj`."""
     def _current(self) -> Tensor: """Return self with `_edge` up to date: a view gets a new edge if its memory was written to."""
     def _indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     def _is_view(self) -> builtins.bool: ...
+    def _neg_view(self) -> Tensor: """Return the negatives of numbers, as a view whose elements are negated when they are read."""
     def _nnz(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     def _only(self) -> Any: ...
     def _place_of_hooks(self) -> tuple[graph.Hooks, builtins.int]: ...
@@ -256,7 +260,7 @@ class Tensor:
     def clone(self, *, memory_format: Any = ...) -> Tensor: """Return a copy; without a `memory_format` it keeps the order of the dimensions in memory."""
     def coalesce(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def col_indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
-    def conj(self) -> Tensor: """Return the complex conjugates; `input` itself if it is real. Unlike PyTorch's, the result is no view."""
+    def conj(self) -> Tensor: """Return the complex conjugates, as a view whose elements are conjugated when they are read; a real `input` itself."""
     def conj_physical(self) -> Tensor: """Return the complex conjugates; `input` itself if it is real."""
     def conj_physical_(self) -> Tensor: """Replace complex numbers by their conjugates, in place; return `input`."""
     def const_data_ptr(self) -> Tensor: """Return the address of the first element, for reading."""
@@ -418,7 +422,7 @@ class Tensor:
     def ipu(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: tensors live on the CPU."""
     def is_coalesced(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def is_complex(self) -> builtins.bool: """Return whether the dtype is complex."""
-    def is_conj(self) -> Tensor: """Return False: conjugates are computed at once."""
+    def is_conj(self) -> Tensor: """Return whether a tensor is a lazy conjugate."""
     def is_contiguous(self, memory_format: Any = ...) -> builtins.bool: """Return whether the tensor is contiguous in `memory_format` (row-major by default)."""
     def is_distributed(self) -> Tensor: """Return False: no tensor is distributed over processes."""
     def is_floating_point(self) -> builtins.bool: """Return whether the dtype is a floating-point type."""
@@ -431,7 +435,7 @@ class Tensor:
     def is_maia(self) -> Tensor: ...
     @property
     def is_mtia(self) -> Tensor: ...
-    def is_neg(self) -> Tensor: """Return False: negations are computed at once."""
+    def is_neg(self) -> Tensor: """Return whether a tensor is a lazy negative."""
     def is_nonzero(self) -> builtins.bool: """Return whether the single element is nonzero."""
     def is_pinned(self, device: Any = ...) -> Tensor: """Return False: memory is never pinned without a GPU."""
     def is_same_size(self, other: Any) -> builtins.bool: """Return whether two tensors have the same shape."""
@@ -632,8 +636,8 @@ class Tensor:
     def resize_(self, *sizes: Any, size: Any = ..., memory_format: Any = ...) -> Tensor: """Resize the tensor in place: on its storage if that is large enough, otherwise on new memory."""
     def resize_as(self, tensor: Any) -> Tensor: """Return the tensor in the shape of another tensor with as many elements; deprecated: use `reshape_as`."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor: """Resize the tensor in place to the shape of another (`torch.preserve_format`: and its strides); see `resize_`."""
-    def resolve_conj(self) -> Tensor: """Return `input` itself: no conjugation waits to be done."""
-    def resolve_neg(self) -> Tensor: """Return `input` itself: no negation waits to be done."""
+    def resolve_conj(self) -> Tensor: """Return a copy of a lazy conjugate, with the conjugates in its memory; other tensors themselves."""
+    def resolve_neg(self) -> Tensor: """Return a copy of a lazy negative (`x.conj().imag`), with the negatives in its memory; other tensors themselves."""
     def retain_grad(self) -> None: """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway."""
     @property
     def retains_grad(self) -> builtins.bool: """Whether this non-leaf keeps its `.grad` (`retain_grad` was called)."""

@@ -19,6 +19,7 @@ from tinytorch.autograd import api as engine
 from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.functional import forward_jacobian, reverse_jacobian, tangent_of
 from tinytorch.autograd.grad_mode import enable_grad
+from tinytorch.core import mode
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor, wrap
@@ -221,7 +222,8 @@ def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
     for level in _levels():
         level.tangent(x)  # so that the level computes the tangent of a view from that of its base
-    tensor: Tensor = wrap(x._array)
+    array = x._array
+    tensor: Tensor = wrap(array.copy() if isinstance(x, mode.lazy) else array)
     tensor._cell = x._cell
     return tensor
 

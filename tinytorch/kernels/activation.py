@@ -208,6 +208,8 @@ def hardshrink(x: Array, lambd: float) -> Array:
     check_floating("hardshrink_cpu", x)
     if type(lambd) is not float:
         lambd = plain("hardshrink", "lambd", lambd)
+    if x.dtype.itemsize == 2:  # (PyTorch compares with the bound in the dtype of `x`)
+        lambd = float(np.asarray(lambd).astype(x.dtype))
     return outside(x, x, lambd)
 
 

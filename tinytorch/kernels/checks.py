@@ -75,3 +75,21 @@ def plain(name: str, argument: str, value: Any) -> Any:
     if value.ndim:
         raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
     return value.item()
+
+
+#: The most dimensions that an array of NumPy has.
+MOST_DIMENSIONS = 64
+
+
+def too_many_dimensions(count: int | None = None) -> NotImplementedError:
+    """Return the error for a tensor of more dimensions than an array of NumPy can have."""
+    have = "a tensor" if count is None else f"a tensor of {count} dimensions"
+    return NotImplementedError(
+        f"{have} cannot be made: tinytorch's tensors have at most {MOST_DIMENSIONS} dimensions, as NumPy's arrays"
+    )
+
+
+def exceeds_dimensions(error: Exception) -> bool:
+    """Return whether an error of NumPy says that an array would have too many dimensions."""
+    text = str(error)
+    return "maximum supported dimension" in text or "number of dimensions must be within" in text or "ndmax" in text

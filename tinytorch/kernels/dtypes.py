@@ -57,8 +57,9 @@ class dtype:
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
         self.is_signed = name != "bool" and not name.startswith("uint")
-        # bfloat16 is not NumPy's own: it is looked up when first used. So are complex dtypes, see `on_complex`.
-        late = name == "bfloat16" or category == COMPLEX
+        # bfloat16 and float8 are not NumPy's own: they are looked up when first used. So are complex dtypes, see
+        # `on_complex`.
+        late = name == "bfloat16" or name.startswith("float8") or category == COMPLEX
         self._numpy: np.dtype[Any] | None = None if late else np.dtype(name)
 
     @property
@@ -73,14 +74,19 @@ class dtype:
                 _begin_complex()
                 assert self._numpy is not None
                 return self._numpy
-            if self is not bfloat16:
+            if self is not bfloat16 and self not in FLOAT8:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
                 import ml_dtypes
             except ImportError as error:
-                raise ImportError("bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes") from error
-            self._numpy = np.dtype(ml_dtypes.bfloat16)
+                raise ImportError(f"{self.name} needs ml_dtypes (the extra `bf16`): pip install ml_dtypes") from error
+            if not hasattr(ml_dtypes, self.name):
+                raise ImportError(f"{self.name} needs a newer ml_dtypes: pip install -U ml_dtypes")
+            self._numpy = np.dtype(getattr(ml_dtypes, self.name))
             _FROM_NUMPY[self._numpy] = self
+            if self is not bfloat16:
+                while on_float8:
+                    on_float8.pop()()
         return self._numpy
 
     def to_complex(self) -> dtype:
@@ -150,11 +156,13 @@ qint32 = Absent("qint32", "QInt32", INTEGER, 4)
 quint8 = Absent("quint8", "QUInt8", INTEGER, 1)
 quint4x2 = Absent("quint4x2", "QUInt4x2", INTEGER, 1)
 quint2x4 = Absent("quint2x4", "QUInt2x4", INTEGER, 1)
-float8_e4m3fn = Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
-float8_e4m3fnuz = Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
-float8_e5m2 = Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
-float8_e5m2fnuz = Absent("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
+float8_e4m3fn = dtype("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
+float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", FLOATING, 1)
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
 float8_e8m0fnu = Absent("float8_e8m0fnu", "Float8_e8m0fnu", FLOATING, 1)
+#: Their tensors are stored, copied and converted: no op computes with them, and nothing is promoted to them.
+FLOAT8 = (float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz)
 complex32 = chalf = Absent("complex32", "ComplexHalf", COMPLEX, 4)
 complex64 = cfloat = dtype("complex64", "ComplexFloat", COMPLEX, 8)
 complex128 = cdouble = dtype("complex128", "ComplexDouble", COMPLEX, 16)
@@ -177,6 +185,8 @@ _FROM_PYTHON: dict[Any, dtype] = {
 #: Functions that are called when a program first uses a complex dtype. Until then no tensor is complex, so nothing on
 #: the way of an op has to look for complex numbers.
 on_complex: list[Callable[[], None]] = []
+#: Those that are called when it first uses a dtype of 8-bit floats.
+on_float8: list[Callable[[], None]] = []
 
 
 def _begin_complex() -> None:
@@ -189,13 +199,31 @@ def _begin_complex() -> None:
             function()
 
 
+def narrowed(values: Any, kind: np.dtype[Any]) -> Any:
+    """Return numbers as an array of 8-bit floats, rounded as in PyTorch; if `kind` is no such dtype, as they are.
+
+    PyTorch converts to float32 first. What is out of the range of float8_e4m3fn becomes its largest number, also
+    infinity (ml_dtypes makes it NaN); the other dtypes have infinity, or NaN, for it.
+    """
+    if kind.kind not in FLOATS or kind.itemsize != 1 or getattr(values, "dtype", None) == kind:
+        return values
+    wide = values.astype(np.float32) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+    if kind.name == "float8_e4m3fn":
+        wide = np.clip(wide, np.float32(-448), np.float32(448))
+    made = wide.astype(kind)
+    if kind.name == "float8_e5m2" and made.size and type(made) is np.ndarray:  # PyTorch's NaN has all bits set
+        made.view(np.uint8)[...] |= np.isnan(wide).astype(np.uint8)
+    return made
+
+
 def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
     """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, dates)."""
     kind = _FROM_NUMPY.get(numpy_dtype)
     if kind is None:
-        if numpy_dtype.name == "bfloat16":
-            bfloat16.numpy  # noqa: B018  (adds it to the table)
-            return bfloat16
+        for late in (bfloat16, *FLOAT8):
+            if numpy_dtype.name == late.name:
+                late.numpy  # noqa: B018  (adds it to the table)
+                return late
         if numpy_dtype.kind == "c":
             _begin_complex()
         kind = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
@@ -244,6 +272,11 @@ def _promote(a: dtype, b: dtype) -> dtype:
 class _Promoted(dict[tuple[dtype, dtype], dtype]):
     def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
         a, b = pair
+        if a is b:
+            return a
+        if a in FLOAT8 or b in FLOAT8:
+            what = f"attempted to promote {a.tensor_name} and {b.tensor_name}"
+            raise RuntimeError(f"Promotion for Float8 Types is not supported, {what}")
         if complex32 in pair and not any(isinstance(each, Absent) and each is not complex32 for each in pair):
             other = b if a is complex32 else a
             wide = {bfloat16: complex64, float32: complex64, float64: complex128}

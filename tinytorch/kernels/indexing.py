@@ -44,7 +44,7 @@ def add_at(out: Array, positions: Array, values: Array) -> None:
 def copy(x: Array, y: Any) -> None:
     """Write `y`, broadcast and cast, into `x`."""
     try:
-        x[...] = copied(y, x)
+        x[...] = dtypes.narrowed(copied(y, x), x.dtype) if x.itemsize == 1 else copied(y, x)
     except ValueError:
         np.broadcast_to(y, x.shape)  # raises if the shapes do not broadcast
         raise
@@ -52,7 +52,8 @@ def copy(x: Array, y: Any) -> None:
 
 def fill(x: Array, value: Any) -> None:
     """Fill `x` with a number, or with the number in a 0-d array."""
-    x[...] = fitting(value, x)
+    value = fitting(value, x)
+    x[...] = dtypes.narrowed(value, x.dtype) if x.itemsize == 1 else value
 
 
 def copy_in_order(x: Array, *_: Any) -> Array:

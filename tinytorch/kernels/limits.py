@@ -100,6 +100,10 @@ _C_NAMES = {
     "bfloat16": "c10::BFloat16",
     "float32": "float",
     "float64": "double",
+    "float8_e4m3fn": "c10::Float8_e4m3fn",
+    "float8_e4m3fnuz": "c10::Float8_e4m3fnuz",
+    "float8_e5m2": "c10::Float8_e5m2",
+    "float8_e5m2fnuz": "c10::Float8_e5m2fnuz",
 }
 
 

@@ -34,6 +34,17 @@ def _address(x: Array) -> int:
     return address
 
 
+def element_strides(x: Array) -> list[int]:
+    """Return the strides in elements; of a new array without elements, for which NumPy has zeros, those of PyTorch."""
+    if x.size or any(x.strides):
+        return [step // x.itemsize for step in x.strides]
+    strides, step = [], 1
+    for length in reversed(x.shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return strides[::-1]
+
+
 # Where an array's elements lie in a block of memory: sizes, strides, and the offset of the first, all in elements.
 Place = tuple[tuple[int, ...], tuple[int, ...], int]
 

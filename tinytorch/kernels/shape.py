@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import tensor_name
+from tinytorch.kernels.checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.places import storage_offset
@@ -73,6 +73,8 @@ def view(x: Array, shape: tuple[int, ...]) -> Array:
             f"view() received an invalid combination of arguments - got ({kinds}), but expected a shape or a dtype"
         ) from None
     inferred(x.size, shape)  # raises an error if the shape does not fit
+    if len(shape) > MOST_DIMENSIONS:
+        raise too_many_dimensions(len(shape))
     raise RuntimeError(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
         "contiguous subspaces). Use .reshape(...) instead."
@@ -137,6 +139,8 @@ def _squeezed(x: Array, dims: tuple[int, ...]) -> Array:
 
 def unsqueeze(x: Array, dim: int) -> Array:
     """Return a view with a new dimension of length 1."""
+    if x.ndim == MOST_DIMENSIONS:
+        raise too_many_dimensions(x.ndim + 1)
     if dim == 0:
         return x[None]
     return x[(slice(None),) * axis_of(dim, x.ndim + 1, "unsqueeze") + (None,)]
@@ -181,7 +185,10 @@ def permute(x: Array, dims: tuple[int, ...]) -> Array:
 
 def part(x: Array, key: Any) -> Array:
     """Return the view that a key of ints, slices, None and Ellipsis selects."""
-    return x[key]
+    try:
+        return x[key]
+    except IndexError as error:
+        raise (too_many_dimensions() if exceeds_dimensions(error) else error) from None
 
 
 def alias(x: Array, key: Any) -> Array:
@@ -447,6 +454,8 @@ def converted(kind: Any, memory_format: str, x: Array) -> Array:
     """Return a copy of an array with the given dtype and memory format."""
     if x.dtype.kind == "c" and kind.kind not in "cb":
         x = x.real
+    if kind.itemsize == 1:
+        x = dtypes.narrowed(x, kind)
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, without_bits
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import disabled
@@ -53,6 +53,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         """Return a parameter that shares the memory of `data`."""
         data = _empty() if data is None else data
+        data = without_bits(data)
         data_type = type(data)
         plain = data_type in (Tensor, Parameter, cls)
         detached = data if plain else data.detach()

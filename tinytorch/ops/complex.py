@@ -1,15 +1,17 @@
 """Complex numbers: their parts, conjugates, and construction from real numbers.
 
-`conj` computes the conjugate at once: `is_conj` and `is_neg` are always false (PyTorch's `conj` is a lazy view).
+`conj` is lazy: a view of the memory with a bit (`ops/bits.py`). What formulas use is `conjugate`, which computes.
 """
 
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
+from tinytorch.core import mode
 from tinytorch.core.complex import OWN
+from tinytorch.core.mode import local
 from tinytorch.core.op import op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import CROSSING
 from tinytorch.kernels import complex as kernels
@@ -52,6 +54,14 @@ def view_as_real(input: Tensor) -> Tensor:
         tensor([[ 1.,  2.],
                 [ 3., -1.]])
     """
+    if isinstance(input, mode.lazy):
+        if input._conjugated:
+            raise RuntimeError(
+                "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
+                "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
+                "will NOT alias the original."
+            )
+        return _bit_view(view_as_real(input._under))
     return _crossing(_view_as_real(input))
 
 
@@ -69,50 +79,91 @@ def view_as_complex(input: Tensor) -> Tensor:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
         tensor([1.+2.j, 3.-1.j])
     """
+    if isinstance(input, mode.lazy):
+        return _bit_view(view_as_complex(input._under))
     return _crossing(_view_as_complex(input))
 
 
 def real_part(input: Tensor) -> Tensor:
     """Return the real part of a complex tensor, as a view."""
-    return select(view_as_real(input), -1, 0)
+    return _part(input, 0)
 
 
 def imaginary_part(input: Tensor) -> Tensor:
-    """Return the imaginary part of a complex tensor, as a view."""
-    return select(view_as_real(input), -1, 1)
+    """Return the imaginary part of a complex tensor, as a view; of a lazy conjugate it is a lazy negative."""
+    return _part(input, 1)
+
+
+def _bit_view(negated: Tensor) -> Tensor:
+    made: Tensor = supplied("bit_view")(negated, False, True)
+    return made
+
+
+def _part(input: Tensor, k: int) -> Tensor:
+    if isinstance(input, mode.lazy):
+        part = _part(input._under, k)
+        return _bit_view(part) if input._negated is not (input._conjugated and k == 1) else part
+    return select(view_as_real(input), -1, k)
 
 
 # Conjugates ---------------------------------------------------------------------------------------
 
-conjugate = pointwise("conj", _conjugate_kernel, x=lambda g: conj(g), complex=OWN, doc="Return the conjugate.")
+conjugate = pointwise(
+    "conj", _conjugate_kernel, x=lambda g: conjugate(g), complex=OWN, node_name="ConjPhysical",
+    doc="Return the conjugate.",
+)  # fmt: skip
 
 
-def _itself(name: str, what: str) -> Any:
-    def itself(input: Tensor) -> Tensor:
-        check_tensor(input, name)
-        return input
+def _with_bits(input: Tensor, conjugated: builtins.bool) -> Tensor:
+    made: Tensor = supplied("with_bits")(input, conjugated, not conjugated)
+    return made
 
-    itself.__name__ = itself.__qualname__ = name
-    itself.__doc__ = f"""Return `input` itself: {what}.
 
-    Example:
-        >>> x = torch.tensor([1.0, -2.0])
-        >>> torch.{name}(x) is x
-        True
-    """
-    return itself
+def lazy_conjugate(input: Tensor) -> Tensor:
+    """Return the conjugates of complex numbers as a view: computed at once in a backward pass, and for some modes."""
+    state = local.state
+    if state.callbacks is not None or any([not each.lazy for each in state.modes or ()]):
+        return conjugate(input)
+    return _with_bits(input, True)
 
 
 @public(method=True)
 def conj(input: Tensor) -> Tensor:
-    """Return the complex conjugates; `input` itself if it is real. Unlike PyTorch's, the result is no view.
+    """Return the complex conjugates, as a view whose elements are conjugated when they are read; a real `input` itself.
 
     Example:
-        >>> torch.conj(torch.tensor([1 + 2j, 3 - 1j]))
+        >>> x = torch.tensor([1 + 2j, 3 - 1j])
+        >>> y = torch.conj(x)
+        >>> y
         tensor([1.-2.j, 3.+1.j])
+        >>> y[0] = 5j  # writes the conjugate into the memory
+        >>> x
+        tensor([0.-5.j, 3.-1.j])
     """
     check_tensor(input, "conj")
-    return conjugate(input) if input._array.dtype.kind == "c" else input
+    return lazy_conjugate(input) if input._memory.dtype.kind == "c" else input
+
+
+@public("_conj", method="_conj")
+def _conj(input: Tensor) -> Tensor:
+    """Return the lazy complex conjugates of a complex tensor; see `conj`."""
+    if input._memory.dtype.kind != "c":
+        raise RuntimeError("_conj: the tensor must be complex")
+    return _with_bits(input, True)
+
+
+@public("_neg_view", method="_neg_view")
+def _neg_view(input: Tensor) -> Tensor:
+    """Return the negatives of numbers, as a view whose elements are negated when they are read.
+
+    Example:
+        >>> torch._neg_view(torch.tensor([1.0, -2.0])).is_neg()
+        True
+    """
+    check_tensor(input, "_neg_view")
+    if input._memory.dtype.kind == "b":
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
+    return _with_bits(input, False)
 
 
 @public(method=True, out="same")
@@ -127,8 +178,34 @@ def conj_physical(input: Tensor) -> Tensor:
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
-resolve_conj = public("resolve_conj", method=True)(_itself("resolve_conj", "no conjugation waits to be done"))
-resolve_neg = public("resolve_neg", method=True)(_itself("resolve_neg", "no negation waits to be done"))
+@public(method=True)
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return a copy of a lazy conjugate, with the conjugates in its memory; other tensors themselves.
+
+    Example:
+        >>> x = torch.tensor([1 + 2j])
+        >>> torch.resolve_conj(x.conj()).numpy()
+        array([1.-2.j], dtype=complex64)
+        >>> torch.resolve_conj(x) is x
+        True
+    """
+    check_tensor(input, "resolve_conj")
+    made: Tensor = mode.without_bits(input) if is_conj(input) else input
+    return made
+
+
+@public(method=True)
+def resolve_neg(input: Tensor) -> Tensor:
+    """Return a copy of a lazy negative (`x.conj().imag`), with the negatives in its memory; other tensors themselves.
+
+    Example:
+        >>> x = torch.tensor([1 + 2j])
+        >>> torch.resolve_neg(x.conj().imag).numpy()
+        array([-2.], dtype=float32)
+    """
+    check_tensor(input, "resolve_neg")
+    made: Tensor = mode.without_bits(input) if is_neg(input) else input
+    return made
 
 
 @public(method=True)
@@ -141,7 +218,7 @@ def conj_physical_(input: Tensor) -> Tensor:
         >>> x
         tensor([1.-2.j])
     """
-    return input.copy_(conjugate(input)) if input._array.dtype.kind == "c" else input
+    return input.copy_(conj_physical(input))
 
 
 @public()
@@ -160,26 +237,26 @@ def imag(input: Tensor) -> Tensor:
 
 @public(method=True)
 def is_conj(input: Tensor) -> builtins.bool:
-    """Return False: conjugates are computed at once.
+    """Return whether a tensor is a lazy conjugate.
 
     Example:
-        >>> torch.is_conj(torch.tensor([1.0]))
-        False
+        >>> torch.is_conj(torch.tensor([1j])), torch.is_conj(torch.tensor([1j]).conj())
+        (False, True)
     """
     check_tensor(input, "is_conj")
-    return False
+    return getattr(input, "_conjugated", False)
 
 
 @public(method=True)
 def is_neg(input: Tensor) -> builtins.bool:
-    """Return False: negations are computed at once.
+    """Return whether a tensor is a lazy negative.
 
     Example:
-        >>> torch.is_neg(torch.tensor([-1.0]))
-        False
+        >>> torch.is_neg(torch.tensor([-1.0])), torch.is_neg(torch.tensor([1j]).conj().imag)
+        (False, True)
     """
     check_tensor(input, "is_neg")
-    return False
+    return getattr(input, "_negated", False)
 
 
 # Construction -------------------------------------------------------------------------------------
@@ -191,7 +268,7 @@ _complex.op.name = "complex"
 _polar = op(
     name="Polar", broadcasts=True, complex=OWN,
     x=lambda g, y: real_part(g) * y.cos() + imaginary_part(g) * y.sin(),
-    y=lambda g, out: imaginary_part(g * conj(out)),
+    y=lambda g, out: imaginary_part(g * conjugate(out)),
 )(kernels.polar)  # fmt: skip
 _polar.op.name = "polar"
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch.core.complex import OWN
+from tinytorch.core import mode
 from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
@@ -54,7 +55,7 @@ def _copied(view: Tensor, name: str | None = None) -> Tensor:
 
 def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
     """Return contiguous copies of all outputs of a view op; see `_copied`."""
-    if local.state.modes is not None:
+    if local.state.modes is not None or any([isinstance(each, mode.lazy) for each in outputs]):
         return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
     copies = [wrap(view._array.copy("C")) for view in outputs]
     edge = outputs[0]._edge if outputs else None
@@ -567,7 +568,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, name=stem, view=True, x=made.formulas["x"])
+    again = op_of(made.kernel, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
     return renamed(again, f"{stem}Backward{number}")
 
 

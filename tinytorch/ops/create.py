@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
+from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.ops.register import public
@@ -59,8 +60,18 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
         if name == "zeros":
             raise RuntimeError(f"zeros: Dimension size must be non-negative, got {list(shape)}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
-    if math.prod(shape) >= 1 << 60:
+    count = math.prod(shape)
+    if count >= 1 << 60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    if len(shape) > MOST_DIMENSIONS:
+        raise too_many_dimensions(len(shape))
+    if not count and math.prod([length or 1 for length in shape]) >= 1 << 59:
+        if math.prod([length or 1 for length in shape[1:]]) >= 1 << 63:
+            raise RuntimeError("Stride calculation overflowed")
+        raise NotImplementedError(
+            f"a tensor without elements of the sizes {list(shape)} cannot be made: as for NumPy's arrays, the product "
+            "of the sizes other than 0 has to be below 2**59"
+        )
     return shape
 
 
@@ -277,11 +288,15 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     array = data._array if isinstance(data, Tensor) else _given_array(data)
     if array is not None:
+        if kind in dtypes.FLOAT8:
+            array = dtypes.narrowed(array, kind.numpy)
         return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
     own, array = _numbers(data, kind)
     kind = own if kind is None else kind
     if kind.category == dtypes.INTEGER:
         _check_range(array, kind)
+    if kind in dtypes.FLOAT8:
+        array = dtypes.narrowed(array, kind.numpy)
     return array.astype(kind.numpy, copy=False)
 
 
@@ -754,7 +769,8 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     kind = made.dtype
     if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
         kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
-    made._array[...] = fits(value, kind)
+    value = fits(value, kind)
+    made._array[...] = dtypes.narrowed(value, made._array.dtype) if made._array.itemsize == 1 else value
     return made
 
 

@@ -20,8 +20,8 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
-from tinytorch.kernels import places
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
@@ -71,6 +71,8 @@ _fill = writing(
     x=_zeros,
     value=lambda g: g.sum(),
 )(kernels.fill)
+for _each in (_copy, *_fill):
+    _each[0].op.moves = True
 
 
 def _seen(*operands: Any) -> bool:
@@ -106,9 +108,12 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         other = wrap(np.asarray(other))
     if other._cell is self._cell or _seen(self, other):
         return _copy[1](self, other)
-    if expanded(self._array) and not _same_places(self, other):
+    target, source = self._array, other._array
+    if expanded(target) and not _same_places(self, other):
         raise shared_places()
-    np.copyto(self._array, other._array, "unsafe")  # (which refuses to copy from the meta device)
+    if target.itemsize == 1:
+        source = dtypes.narrowed(source, target.dtype)
+    np.copyto(target, source, "unsafe")  # (which refuses to copy from the meta device)
     count_write(self)
     return self
 
@@ -424,6 +429,9 @@ def _kind_name(value: Any) -> str:
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
+_index.op.moves = True
+
+
 _put_back = op_of(kernels.put_back, complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
 
 
@@ -543,9 +551,10 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = shapes.expand(given, region.shape)
         if type(given) is MetaArray:
             copied(given, region)
-        region[...] = given
+        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
     else:
-        region[...] = fitting_item(value, region)
+        given = fitting_item(value, region)
+        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
     count_write(self)
 
 
@@ -683,6 +692,9 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
         tensor([[2, 0],
                 [5, 3]])
     """
+
+
+index_select.op.moves = True
 
 
 _rows_back = op_of(

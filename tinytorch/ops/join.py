@@ -314,8 +314,14 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
+_cat.op.moves = True
+
+
 @op(kernels.stacked, complex=OWN, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
+
+
+_stack.op.moves = True
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:

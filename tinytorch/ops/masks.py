@@ -133,6 +133,7 @@ _where = op(
     broadcasts=True,
     name="Where",
 )(where_)
+_where.op.moves = True
 
 
 @public(out="where")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import traced_as, without_bits
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -156,7 +156,8 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure "
             "your class inherits from Tensor."
         )
-    made: Tensor = aliased(self, None)
+    # (A conjugate or negative view is copied: its own class knows of its bits.)
+    made: Tensor = aliased(without_bits(self), None)
     made.__class__ = cls
     return made
 

@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
+from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.ops.create import _given_array, checked_device, finished, shape_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import is_contiguous, reshape, stride
@@ -232,7 +233,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         >>> x.is_set_to(x.view(4)), x.is_set_to(x.clone())
         (True, False)
     """
-    a, b = self._array, tensor._array
+    a, b = self._memory, tensor._memory
     return places.storage(a) is places.storage(b) and places.same(a, b)
 
 
@@ -268,7 +269,7 @@ def is_shared(self: Tensor) -> bool:
         >>> torch.ones(2).is_shared(), torch.ones(2).share_memory_().is_shared()
         (False, True)
     """
-    return _is_mapped(self._array)
+    return _is_mapped(self._memory)
 
 
 @public(listed=False)
@@ -335,6 +336,8 @@ def empty_strided(
     on = checked_device(device, layout)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     shape, strides = _ints(size), _ints(stride)
+    if len(shape) > MOST_DIMENSIONS:
+        raise too_many_dimensions(len(shape))
     if len(shape) != len(strides):
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.core import mode
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local, recording
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.core.warning import warn
@@ -249,11 +251,14 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     for k, each in enumerate(outs):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
+    if mode.lazy and any([isinstance(each, mode.lazy) for each in outs]):
+        into_bits = supplied("into_bits")
+        return into_bits(lambda plain: into(public, plain, args, kwargs), out, outs)
     read = list(_tensors((args, kwargs)))
     state = local.state
     recorded = state.grad and any(map(_requires_grad, (*read, *outs)))
-    for mode in state.modes or ():
-        if any(mode.tangent(each) is not None for each in (*read, *outs)):
+    for each_mode in state.modes or ():
+        if any(each_mode.tangent(each) is not None for each in (*read, *outs)):
             raise NotImplementedError(
                 f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
             )
@@ -312,6 +317,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if copied:
             each.copy_(made)
             continue
+        if each._array.itemsize == 1:
+            array = dtypes.narrowed(array, each._array.dtype)
         np.copyto(each._array, array, casting="unsafe")
         count_write(each)
     if isinstance(result, Tensor):

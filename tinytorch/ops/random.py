@@ -293,6 +293,7 @@ _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBa
 
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and record the fill, with further differentiable `inputs`."""
+    _check_narrow(x)
     for mode in local.state.modes or ():
         mode.known(x)
     if local.state.modes is not None:
@@ -315,6 +316,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
 
 def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
     """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
+    _check_narrow(x)
     if not new or local.state.modes is not None:
         return _fill(made, x, kernel, *args)
     if x._array.size and not is_meta(x._array):
@@ -345,6 +347,11 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return int(value)
+
+
+def _check_narrow(x: Tensor) -> None:
+    if x._array.itemsize == 1 and x.dtype in dtypes.FLOAT8:
+        raise refused("normal_kernel_cpu", x._array)
 
 
 def _check_dtype(x: Tensor, kernel: str) -> None:

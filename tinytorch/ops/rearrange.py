@@ -27,6 +27,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
 
 
 _repeat = op_of(kernels.repeat, complex=OWN, name="Repeat", x=_repeat_x)
+_repeat.op.moves = True
 
 
 @public("", method="repeat")
@@ -180,6 +181,7 @@ _roll = op_of(
     name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
 )
+_roll.op.moves = True
 
 
 @public(method=True)
@@ -293,3 +295,6 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     `pad` holds pairs of widths (before, after), from the last dimension to the first.
     Negative widths crop, so the gradient is the same op with the negated widths.
     """
+
+
+constant_pad.op.moves = True

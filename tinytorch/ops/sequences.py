@@ -73,7 +73,7 @@ def arange(
     if kind is None:
         whole = all(isinstance(each, int) for each in (start, end, step))
         kind = dtypes.int64 if whole else dtypes.get_default_dtype()
-    if kind in dtypes.LACKING or kind.is_complex:
+    if kind in dtypes.LACKING or kind.is_complex or kind in dtypes.FLOAT8:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.tensor_name}'")
     if isinstance(end, complex) or isinstance(start, complex) or isinstance(step, complex):
         raise RuntimeError("value cannot be converted to type double without overflow")

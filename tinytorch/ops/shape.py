@@ -113,7 +113,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         shape = tuple(shape[0])
     elif not shape:
         raise missing_argument("reshape", "shape")
-    array = input._array
+    array = input._memory
     if array.flags.c_contiguous:
         return _view(input, shape)
     sizes = kernels.inferred(array.size, ints_of("reshape", "shape", (shape,)))
@@ -433,7 +433,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
 
 
 def _conjugate(input: Tensor) -> Tensor:
-    made: Tensor = supplied("conjugate")(input) if input._array.dtype.kind == "c" else input
+    made: Tensor = supplied("lazy_conjugate")(input) if input._memory.dtype.kind == "c" else input
     return made
 
 
@@ -772,7 +772,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     """
     check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
-    array = input._array
+    array = input._memory
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, operator.index(offset))
     return strided(input, place, places.place(array, array))
@@ -786,6 +786,7 @@ _contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, x=lambda 
 _clone_in = op_of(
     kernels.clone_in, name="Clone", complex=OWN, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
+_clone.op.moves = _contiguous.op.moves = _clone_in.op.moves = _unsafe_view.op.moves = True
 _FORMATS: dict[str, Any] = {
     "None": _clone,
     "torch.preserve_format": _clone,
@@ -830,7 +831,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """
     check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
-        return input if input._array.flags.c_contiguous else _contiguous(input)
+        return input if input._memory.flags.c_contiguous else _contiguous(input)
     return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
 
 
@@ -843,7 +844,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
         >>> x.is_contiguous(), x.t().is_contiguous()
         (True, False)
     """
-    array = input._array
+    array = input._memory
     name = str(memory_format)
     if name in ("torch.channels_last", "torch.channels_last_3d"):
         if array.ndim != (4 if name == "torch.channels_last" else 5):
@@ -876,7 +877,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
         >>> x.size(), x.size(-1)
         (torch.Size([2, 3]), 3)
     """
-    shape = input._array.shape
+    shape = input._memory.shape
     if dim is None:
         return Size(shape)
     return shape[_dimension(dim, shape)]
@@ -891,10 +892,8 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         >>> x.stride(), x.t().stride()
         ((3, 1), (1, 3))
     """
-    array = input._array
-    if not array.size and not any(array.strides):  # NumPy sets zero strides for new arrays without elements
-        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
-    strides = [step // array.itemsize for step in array.strides]
+    array = input._memory
+    strides = places.element_strides(array)
     for d in range(len(strides) - 1, -1, -1):
         if array.shape[d] == 1 and not strides[d]:  # NumPy: newaxis has stride 0; PyTorch derives it from the next
             strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1
@@ -916,7 +915,7 @@ def numel(input: Tensor) -> int:
         6
     """
     check_tensor(input, "numel")
-    return int(input._array.size)
+    return int(input._memory.size)
 
 
 @public("", method="dim ndimension")
@@ -927,7 +926,7 @@ def dim(input: Tensor) -> int:
         >>> torch.zeros(2, 3).dim()
         2
     """
-    return int(input._array.ndim)
+    return int(input._memory.ndim)
 
 
 @public("", method="storage_offset")
@@ -938,7 +937,7 @@ def storage_offset(input: Tensor) -> int:
         >>> torch.arange(4)[1:].storage_offset()
         1
     """
-    return places.storage_offset(input._array)
+    return places.storage_offset(input._memory)
 
 
 @public("", method="element_size")
@@ -949,7 +948,7 @@ def element_size(input: Tensor) -> int:
         >>> torch.zeros(2).element_size(), torch.arange(2).element_size()
         (4, 8)
     """
-    return int(input._array.itemsize)
+    return int(input._memory.itemsize)
 
 
 @public("", method="data_ptr")
@@ -962,7 +961,7 @@ def data_ptr(input: Tensor) -> int:
         >>> x[1:].data_ptr() - x.data_ptr()
         8
     """
-    return 0 if meta.is_meta(input._array) else int(input._array.__array_interface__["data"][0])
+    return 0 if meta.is_meta(input._memory) else int(input._memory.__array_interface__["data"][0])
 
 
 @public(method=True)

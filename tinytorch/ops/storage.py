@@ -615,7 +615,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         >>> torch.zeros(3)[1:].untyped_storage().nbytes()
         12
     """
-    return UntypedStorage._of(self._array)
+    return UntypedStorage._of(self._memory)
 
 
 @public("", method="storage")

@@ -15,10 +15,12 @@ from typing import IO, Any, ClassVar, NoReturn, cast
 import numpy as np
 
 from tinytorch._atomic import replacing
+from tinytorch.core import mode
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.places import element_strides
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
@@ -116,7 +118,9 @@ _REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
-_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in dtypes.ALL}
+#: The dtypes of which PyTorch has no typed storages.
+_BYTES_ONLY = (*dtypes.UNSIGNED, *dtypes.FLOAT8)
+_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in (*dtypes.ALL, *dtypes.FLOAT8)}
 _UNTYPED = _Global("torch.storage", "UntypedStorage")
 #: Classes that PyTorch also accepts with `weights_only`.
 _CLASSES: dict[Any, _Global] = {
@@ -165,12 +169,17 @@ class _Pickler(pickle._Pickler):
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
         if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
             rebuild, arguments = self.tensor(obj)
-            if obj.dtype in dtypes.UNSIGNED and not obj.is_meta:  # PyTorch has no typed storages for them
+            if obj.dtype in _BYTES_ONLY and not obj.is_meta:  # PyTorch has no typed storages for them
                 rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
             if kind is Tensor and not obj.__dict__:
                 return rebuild, arguments
             cls = _TENSOR if kind is Tensor else kind
             return _REBUILD_ATTRIBUTES, (rebuild, cls, arguments, obj.__dict__)
+        if isinstance(obj, mode.lazy):
+            rebuild, arguments = self.tensor(obj._under)
+            bits = {name: True for name, bit in (("conj", obj._conjugated), ("neg", obj._negated)) if bit}
+            *described, _, hooks = arguments
+            return rebuild, (*described, obj.requires_grad, hooks, bits)
         if is_sparse(obj):
             return _REBUILD_SPARSE, sparse_parts(obj)
         if kind is Size:
@@ -197,7 +206,7 @@ class _Pickler(pickle._Pickler):
             array = array.astype(array.dtype.newbyteorder("="), order="C")
             memory, strides = array.reshape(-1), _element_strides(array)
         dtype = dtypes.from_numpy_dtype(array.dtype)
-        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in dtypes.UNSIGNED else None
+        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in _BYTES_ONLY else None
         storage = self.keep(memory, dtype) if storage is None else storage.to_public(untyped=True)
         byte_offset = _address(array) - _address(memory)
         offset = byte_offset // array.itemsize if array.size else 0
@@ -271,8 +280,8 @@ def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     """Return the strides in elements, or None if PyTorch cannot represent them."""
-    if not array.size and not any(array.strides):  # NumPy's strides of empty arrays
-        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
+    if not array.size and not any(array.strides):
+        return tuple(element_strides(array))
     strides = []
     for length, stride in zip(array.shape, array.strides, strict=True):
         if length <= 1 and (stride < 0 or stride % array.itemsize):

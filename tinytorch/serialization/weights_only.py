@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout, sparse_coo, sparse_csr
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta
 from tinytorch.nn.parameter import Parameter
@@ -60,19 +61,23 @@ def _rebuild_tensor_v2(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, backward_hooks: Any, metadata: Any = None
 ) -> Tensor:
     tensor = _rebuild_tensor(storage, offset, shape, strides)
+    if metadata:
+        if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
+            raise pickle.UnpicklingError(f"a tensor has unknown metadata: {reprlib.repr(metadata)}")
+        tensor = supplied("bit_view")(tensor, bool(metadata.get("conj")), bool(metadata.get("neg")))
     tensor.requires_grad = requires_grad
     return tensor
 
 
 def _rebuild_tensor_v3(storage: Any, *arguments: Any) -> Tensor:
     *others, kind = arguments[:6]
-    if type(storage) is not UntypedStorage or kind not in dtypes.ALL:
+    if type(storage) is not UntypedStorage or kind not in (*dtypes.ALL, *dtypes.FLOAT8):
         raise pickle.UnpicklingError("a tensor is not described by bytes and a dtype")
     return _rebuild_tensor_v2(TypedStorage(wrap_storage=storage, dtype=kind), *others)
 
 
 def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    if dtype not in dtypes.ALL or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
+    if dtype not in (*dtypes.ALL, *dtypes.FLOAT8) or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
         raise pickle.UnpicklingError("a tensor on the meta device is not described by a dtype and whole numbers")
     tensor = wrap(meta.empty(tuple(size), dtype.numpy, tuple([step * dtype.itemsize for step in stride])))
     tensor.requires_grad = requires_grad
@@ -192,7 +197,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 _VALUES: dict[str, Any] = {
     "torch.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
-    **{f"torch.{dtype.name}": dtype for dtype in dtypes.ALL},
+    **{f"torch.{dtype.name}": dtype for dtype in (*dtypes.ALL, *dtypes.FLOAT8)},
     **{f"torch.{dtype.tensor_name}Storage": _StorageType(dtype) for dtype in dtypes.ALL},
     "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
 }

@@ -69,6 +69,8 @@ class SparseTensor(Tensor):
     def _array(self) -> NoReturn:
         raise NoArray(f"a tensor of layout {self.layout} has no dense memory: convert it by to_dense()")
 
+    _exposed = _memory = _array
+
     @property
     def _edge(self) -> Any:  # type: ignore[override]
         held = self._held

@@ -511,4 +511,8 @@ def max_unpool3d(
                   [0., 7.]]]])
     """
     sizes = _unpool_size(input, kernel_size, stride, padding, output_size, 3)
+    steps = kernel_size if stride is None else stride
+    steps = [steps] * 3 if isinstance(steps, int) else list(steps)
+    if min(steps) < 1:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {steps}")
     return pool.max_unpool(input, indices, sizes, 3)

@@ -27,7 +27,7 @@ from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import _older_call, mul
-from tinytorch.ops.complex import conj
+from tinytorch.ops.complex import conjugate
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
 
@@ -229,7 +229,7 @@ _vdot_product: Any = renamed(
 
 
 _conj_dot: Any = renamed(
-    op_of(products.vdot, complex=OWN, x=lambda g, y: conj(g) * y, y=lambda g, x: g * x), "VdotBackward0"
+    op_of(products.vdot, complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 

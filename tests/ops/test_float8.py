@@ -1,0 +1,96 @@
+"""8-bit floats: stored, moved, converted, printed and saved as by PyTorch; nothing computes with them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle, torch
+from tests.same import same_as_pytorch
+
+KINDS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", KINDS)
+def test_conversion_of_every_number(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    spread = (rng.standard_normal(50_000) * np.exp2(rng.integers(-25, 25, 50_000))).astype(np.float32)
+    edges = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 448, 464, 465, 480, 57344, 61439, 61440, 65536, 240, 248])
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    for values in (every, spread, edges, spread.astype(np.float64) * (1 + 1e-10), np.arange(-500, 500)):
+        ours, theirs = (
+            library.tensor(values).to(getattr(library, kind)).view(library.uint8).numpy()
+            for library in (tinytorch, torch)
+        )
+        np.testing.assert_array_equal(ours, theirs)
+    bits = np.arange(256, dtype=np.uint8)
+    for target in ("float32", "float16", "bfloat16", "float64"):
+        ours, theirs = (
+            library.tensor(bits).view(getattr(library, kind)).to(getattr(library, target)).double().numpy()
+            for library in (tinytorch, torch)
+        )
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def written(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda torch, x: x, lambda torch, x: x[0], lambda torch, x: x[[0, 2]], lambda torch, x: x[1:],
+        lambda torch, x: torch.cat([x, x]), lambda torch, x: torch.stack([x, x]), lambda torch, x: x.repeat(2),
+        lambda torch, x: x.reshape(3, 1).t(), lambda torch, x: x.roll(1), lambda torch, x: x.expand(2, 3).contiguous(),
+        lambda torch, x: torch.nn.functional.pad(x, (1, 1)), lambda torch, x: torch.zeros_like(x),
+        lambda torch, x: torch.where(torch.tensor([True, False, True]), x, x.flatten()),
+        lambda torch, x: x.index_select(0, torch.tensor([2, 0])), lambda torch, x: x.fill_(3.3),
+        lambda torch, x: x.zero_(), lambda torch, x: torch.ones(2, dtype=x.dtype), lambda torch, x: x.view(torch.int8),
+        lambda torch, x: torch.full((2,), 1.7, dtype=x.dtype), lambda torch, x: torch.full((2,), 1e6, dtype=x.dtype),
+        lambda torch, x: torch.tensor([1.0, 500.0, 1e9, float("inf")], dtype=x.dtype),
+        lambda torch, x: x.copy_(torch.tensor([500.0, 1e6, 1.0])), lambda torch, x: torch.ones(3).copy_(x),
+        lambda torch, x: written(x, 0, 500.0), lambda torch, x: written(x, slice(2), torch.tensor([500.0, 1.0])),
+        lambda torch, x: [x.tolist(), x[0].item(), x.element_size(), x.type(), x.is_floating_point()],
+        lambda torch, x: repr(torch.finfo(x.dtype)), lambda torch, x: x.requires_grad_(),
+        lambda torch, x: x.to("meta").dtype.itemsize, lambda torch, x: x + torch.ones(3),
+        lambda torch, x: torch.promote_types(x.dtype, torch.float32), lambda torch, x: torch.arange(3, dtype=x.dtype),
+        lambda torch, x: torch.randn(3, dtype=x.dtype), lambda torch, x: x.sin(), lambda torch, x: x + x,
+        lambda torch, x: x.add_(1), lambda torch, x: x.sum(), lambda torch, x: x.sort(), lambda torch, x: x.relu(),
+    ],
+)  # fmt: skip
+def test_what_tensors_do(run: Any, kind: str) -> None:
+    def program(library: Any) -> Any:
+        made = run(library, library.tensor([1.0, 2.5, -3.0]).to(getattr(library, kind)))
+        return [repr(made), made.requires_grad] if isinstance(made, library.Tensor) else made
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_computes_with_them(kind: str) -> None:
+    x = tinytorch.ones(2, 2).to(getattr(tinytorch, kind))
+    for run in (lambda: x * 2.0, lambda: x @ x, lambda: x.exp_(), lambda: x.mean(), lambda: x.cumsum(0)):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e"):
+            run()
+    y = tinytorch.ones(2, requires_grad=True)
+    y.to(x.dtype).float().sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", KINDS)
+def test_files(kind: str) -> None:
+    for save, load in ((torch, tinytorch), (tinytorch, torch), (tinytorch, tinytorch)):
+        file = io.BytesIO()
+        save.save({"x": save.tensor([1.0, 2.5, -3.0]).to(getattr(save, kind))[1:]}, file)
+        file.seek(0)
+        found = load.load(file)["x"]
+        assert found.dtype is getattr(load, kind) and found.float().tolist() == [2.5, -3.0]

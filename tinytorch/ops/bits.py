@@ -1,0 +1,340 @@
+"""Lazy conjugates and negatives: views of a memory whose elements are conjugated, or negated, when they are read.
+
+`x.conj()` of complex numbers, and `x.conj().imag`, share the memory of `x`. Such a view is a `BitView`: a tensor that
+refers to a plain view of the memory, and has two bits, as in PyTorch. Functions read its `_array`, which is a new
+array with the conjugates: every function computes right without knowing of the bits. What must reach the memory itself
+reads `_exposed` instead, another name of the slot `_array`, for which a `BitView` raises `HasBits`; the generated
+functions of ops catch it:
+
+- an op that returns views is called on the plain view, and its results get the same bits (`of_bits`);
+- an op that writes is called on a copy with the elements of the view, which is then written back (`write_to_bits`).
+
+So the plain tensors pay nothing for the lazy ones. The array that `_array` returns is read-only: a write that took
+neither way raises an error, and is never lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import mode
+from tinytorch.core.complex import OWN
+from tinytorch.core.graph import leaf_edge
+from tinytorch.core.layout import HasBits
+from tinytorch.core.mode import local
+from tinytorch.core.op import pointwise
+from tinytorch.core.tensor import Size, Tensor
+from tinytorch.core.view import check_recorded, needs_grad, refresh
+from tinytorch.kernels.arithmetic import conjugate as _conjugate
+from tinytorch.kernels.dtypes import dtype
+from tinytorch.ops import values
+from tinytorch.ops.overrides import disabled
+from tinytorch.ops.shape import aliased
+
+__all__ = ["BitView", "bit_view", "of_bits", "resolved", "write_to_bits"]
+
+_conj = pointwise("_conj", _conjugate, node_name="Conj", complex=OWN, x=lambda g: _conj(g))
+_neg = pointwise("_neg_view", np.negative, node_name="NegView", complex=OWN, x=lambda g: _neg(g))
+_conj_clone = pointwise("conj_physical", _conjugate, node_name="Clone", complex=OWN, x=lambda g: _conj_clone(g))
+_neg_clone = pointwise("neg", np.negative, node_name="Clone", complex=OWN, x=lambda g: _neg_clone(g))
+
+
+def _on_memory(name: str) -> Any:
+    """Return a method that changes the memory that a view refers to, and not the elements."""
+
+    def method(self: BitView, *args: Any, **kwargs: Any) -> Any:
+        getattr(self._under, name)(*args, **kwargs)
+        return self
+
+    method.__name__ = name
+    return method
+
+
+class BitView(Tensor):
+    """A view whose elements are the conjugates, or the negatives, of those in its memory."""
+
+    # _under        a plain tensor: the same view of the memory without the bits; what the engine asks of a tensor
+    #               (its edge, version ...) is answered by it
+    # _conjugated, _negated   the bits
+    # _own          whether `requires_grad` was set on this tensor: then it is a leaf, although it shares memory
+    # _made         the edge of `_under` and that of this tensor, which leads to it through the nodes of the bits
+    __slots__ = ("_conjugated", "_made", "_negated", "_own", "_under")
+
+    __module__ = "tinytorch"
+    __torch_function__ = disabled
+
+    _under: Tensor
+    _conjugated: bool
+    _negated: bool
+    _own: bool
+    _made: Any
+
+    @property
+    def _array(self) -> Any:
+        array = _read(self)
+        array.flags.writeable = False
+        return array
+
+    @_array.setter
+    def _array(self, array: Any) -> None:  # (`data = ...`, `set_`: the memory changes, the bits stay, as in PyTorch)
+        self._under._array = array
+
+    @property
+    def _exposed(self) -> Any:
+        raise HasBits("the memory of a conjugate or negative view is needed: use resolve_conj() or resolve_neg()")
+
+    _memory = property(lambda self: self._under._array)
+    _view = property(lambda self: None)
+
+    @property
+    def _cell(self) -> Any:  # type: ignore[override]
+        return self._under._cell
+
+    @property
+    def _requires_grad(self) -> bool:
+        under = self._under
+        if under._view is not None:
+            refresh(under)
+        return self._own or needs_grad(under)
+
+    @_requires_grad.setter
+    def _requires_grad(self, value: bool) -> None:
+        self._own = value
+
+    @property
+    def _edge(self) -> Any:  # type: ignore[override]
+        under = self._under
+        if self._own or not self._requires_grad:
+            return None
+        edge = under._edge or leaf_edge(under)
+        if self._made is None or self._made[0] is not edge:
+            made = edge
+            for op in (_conj.op,) * self._conjugated + (_neg.op,) * self._negated:
+                made = (op.node(257, (made,), (under,), (under._array,), under._cell), 0)
+            self._made = (edge, made)
+        return self._made[1]
+
+    # Members that tell of the memory, or that would read elements needlessly ---------------------------
+
+    shape = property(lambda self: Size(self._under._array.shape))
+    ndim = property(lambda self: self._under._array.ndim)
+    dtype = property(lambda self: self._under.dtype)
+    device = property(lambda self: self._under.device)
+    is_cpu = property(lambda self: self._under.is_cpu)
+    is_meta = property(lambda self: self._under.is_meta)
+    _base = property(lambda self: self._under._base)
+
+    @property
+    def data(self) -> Tensor:
+        """The same view, detached."""
+        return bit_view(self._under.data, self._conjugated, self._negated)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._under.data = value
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
+        return values._text(self, "tensor")
+
+    def _is_view(self) -> bool:
+        return self._under._is_view()
+
+    def detach(self) -> Tensor:
+        """Return the same view, detached."""
+        return bit_view(self._under.detach(), self._conjugated, self._negated)
+
+    def detach_(self) -> Tensor:
+        """Raise RuntimeError: a view cannot be detached in place."""
+        return self._under.detach_()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return the elements as an array if `force` is true.
+
+        Raises:
+            RuntimeError: it is false: the array could not share the memory.
+        """
+        if force:
+            return _read(self)
+        which, remedy = ("conjugate", "conj") if self._conjugated else ("negative", "neg")
+        raise RuntimeError(
+            f"Can't call numpy() on Tensor that has {which} bit set. Use tensor.resolve_{remedy}().numpy() instead."
+        )
+
+    def view(self, *shape: Any, **named: Any) -> Tensor:
+        """Return a view of another shape.
+
+        Raises:
+            RuntimeError: a dtype is given.
+        """
+        if "dtype" in named or isinstance(shape[0] if shape else None, dtype):
+            which = "conjugate view tensors" if self._conjugated else "tensors with negative bit set"
+            raise RuntimeError(f"torch.Tensor.view is not supported for {which} when converting to a different dtype.")
+        return _of_view(Tensor.view, self, shape, named)
+
+    as_strided_, resize_, resize_as_, set_ = map(_on_memory, ("as_strided_", "resize_", "resize_as_", "set_"))
+    share_memory_, squeeze_, unsqueeze_, t_ = map(_on_memory, ("share_memory_", "squeeze_", "unsqueeze_", "t_"))
+    swapaxes_, swapdims_, transpose_ = map(_on_memory, ("swapaxes_", "swapdims_", "transpose_"))
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise BufferError: other libraries do not know of the bits."""
+        raise BufferError(f"Can't export tensors with the {'conjugate' if self._conjugated else 'negative'} bit set")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if id(self) not in memo:
+            memo[id(self)] = resolved(self).detach().requires_grad_(self.requires_grad)
+        made: Tensor = memo[id(self)]
+        return made
+
+    def __copy__(self) -> Tensor:
+        rebuild, arguments = self.__reduce_ex__(2)
+        made: Tensor = rebuild(*arguments)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (_unpickled, (self._under.detach(), self._conjugated, self._negated, self.requires_grad, self.__dict__))
+
+
+def _read(x: BitView) -> Any:
+    """Return a new array with the elements of a view."""
+    array = x._under._array
+    if x._conjugated:
+        array = _conjugate(array)
+    if x._negated:
+        array = np.negative(array)
+    return np.asarray(array) if isinstance(array, np.generic) else array  # (a ufunc returns a scalar for a 0-d array)
+
+
+def _unpickled(under: Tensor, conjugated: bool, negated: bool, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    made = bit_view(under, conjugated, negated).requires_grad_(requires_grad)
+    made.__dict__.update(attributes)
+    return made
+
+
+def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
+    """Return the lazy conjugates, or negatives, of a plain tensor, which must be a view that nobody else refers to."""
+    if not (conjugated or negated):
+        return under
+    made: Any = object.__new__(BitView)
+    made._under, made._conjugated, made._negated, made._own, made._made = under, conjugated, negated, False, None
+    made._grad = made._hooks = made._accumulator = None
+    mode.lazy = BitView
+    return made
+
+
+def with_bits(x: Tensor, conjugated: bool, negated: bool) -> Tensor:
+    """Return a view of `x` with the given bits changed."""
+    if isinstance(x, BitView):
+        return bit_view(aliased(x._under, ()), x._conjugated is not conjugated, x._negated is not negated)
+    return bit_view(aliased(x, ()), conjugated, negated)
+
+
+def resolved(x: Tensor) -> Tensor:
+    """Return the elements of a tensor in memory of their own if it has bits, else the tensor."""
+    if not isinstance(x, BitView):
+        return x
+    if x._own:  # a leaf: the op below would not lead to it
+        made = Tensor.clone(x)
+    else:
+        made = _conj_clone(x._under) if x._conjugated else _neg_clone(x._under)
+        made = _neg_clone(made) if x._conjugated and x._negated else made
+    return made
+
+
+# Calls -------------------------------------------------------------------------------------------
+
+
+def _with_resolved(value: Any) -> Any:
+    """Return an argument with tensors without bits in the place of those with bits."""
+    if isinstance(value, BitView):
+        return resolved(value)
+    if type(value) in (list, tuple):
+        return type(value)([_with_resolved(each) for each in value])
+    return value
+
+
+def of_bits(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of an op's function some of whose arguments have bits.
+
+    Of a view op it has the bits of the argument; a write goes to the memory; other ops get resolved arguments.
+    """
+    if isinstance(args[0] if args else None, BitView):
+        if function.writes:  # type: ignore[attr-defined]
+            return write_to_bits(function, args[0], args[1:], kwargs)
+        if function.op.view:  # type: ignore[attr-defined]
+            return _of_view(function, args[0], args[1:], kwargs)
+    return function(*_with_resolved(args), **{key: _with_resolved(value) for key, value in kwargs.items()})
+
+
+def _of_view(function: Callable[..., Any], x: BitView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    made = function(x._under, *args, **kwargs)
+    if isinstance(made, Tensor):
+        return bit_view(made, x._conjugated, x._negated)
+    return type(made)([bit_view(each, x._conjugated, x._negated) for each in made])
+
+
+def write_to_bits(function: Callable[..., Any], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function that writes into its first argument, on a view with bits; return the view."""
+    assert isinstance(x, BitView)
+    if x._own and local.state.grad:
+        check_recorded(x)  # raises the error of a leaf
+    plain = resolved(x)
+    function(plain, *args, **kwargs)
+    _write_back(x, plain)
+    return x
+
+
+def into_bits(write: Callable[[Any], Any], out: Any, outs: Any) -> Any:
+    """Write results into tensors some of which have bits; return `out`.
+
+    Args:
+        write: writes into the tensors that it gets, as `out=` does.
+        out, outs: the argument of the call, and its tensors.
+    """
+    plain = [resolved(each).detach() if isinstance(each, BitView) else each for each in outs]
+    made = write(plain[0] if isinstance(out, Tensor) else type(out)(plain))
+    for each, new in zip(outs, plain, strict=True):
+        if isinstance(each, BitView):
+            _write_back(each, new)
+    return out if isinstance(out, Tensor) or type(made) is not tuple else tuple(outs)
+
+
+def _write_back(x: BitView, plain: Tensor) -> None:
+    if plain.shape != x.shape:
+        raise RuntimeError("a conjugate or negative view cannot be resized: use resolve_conj() or resolve_neg()")
+    x._under.copy_(with_bits(plain, x._conjugated, x._negated))
+
+
+# Members of Tensor ---------------------------------------------------------------------------------
+
+
+def _writing(name: str) -> Any:
+    def method(self: BitView, *args: Any, **kwargs: Any) -> Any:
+        made = write_to_bits(getattr(Tensor, name), self, args, kwargs)
+        return None if name == "__setitem__" else made
+
+    method.__name__ = name
+    return method
+
+
+_OPERATORS = """
+    __setitem__ __iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__
+    __ixor__
+"""
+
+
+def _complete() -> None:
+    for name in vars(Tensor):
+        if name in vars(BitView):
+            continue
+        if name.endswith("_") and not name.startswith("_") and name not in ("requires_grad_", "rename_"):
+            setattr(BitView, name, _writing(name))
+    for name in _OPERATORS.split():
+        if hasattr(Tensor, name):
+            setattr(BitView, name, _writing(name))
+
+
+BitView.__name__ = BitView.__qualname__ = Tensor.__name__  # (which users see)
+_complete()
