@@ -32,6 +32,7 @@ _MODULES = {
     "conjugate": "ops.complex",  # the complex conjugate
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view
     "imaginary_part": "ops.complex",  # its imaginary part
+    "pad": "nn.functional.padding",  # a tensor with a border
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}
