@@ -42,7 +42,7 @@ def converted(value: Any, library: Any, change: Any = None, requires_grad: bool 
             )
         else:
             tensor = torch.from_numpy(array.copy("K") if array.base is None else array)
-        if requires_grad and array.dtype.kind == "f":
+        if requires_grad and array.dtype.kind in "fc":
             tensor.requires_grad_()
         return tensor
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -93,7 +93,7 @@ def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
             continue
         assert str(mine.dtype) == str(other.dtype)
         assert tuple(mine.shape) == tuple(other.shape)
-        slack = 1e4 if "64" not in str(other.dtype) else 1.0
+        slack = 1.0 if str(other.dtype).endswith(("t64", "complex128")) else 1e4
         np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack)
 
 
@@ -161,8 +161,8 @@ def as_function(sample: Sample, in_place: bool = False) -> tuple[Any, list[Any]]
             result = function(tinytorch, sample.name)(*args, **kwargs)
         if sample.select is not None:
             result = sample.select(result)
-        found = [each for each in tensors_in(result, tinytorch) if each.dtype.is_floating_point]
-        return tuple(found)
+        found = tensors_in(result, tinytorch)
+        return tuple([each for each in found if each.dtype.is_floating_point or each.dtype.is_complex])
 
     return run, inputs
 
@@ -181,7 +181,11 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
 
 def vectors(tensors: Any, seed: int) -> list[Any]:
     rng = np.random.default_rng(seed)
-    return [tinytorch.tensor(rng.standard_normal(tuple(each.shape)), dtype=each.dtype) for each in tensors]
+    drawn = [
+        rng.standard_normal(each.shape) + (1j * rng.standard_normal(each.shape) if each.is_complex() else 0)
+        for each in tensors
+    ]
+    return [tinytorch.tensor(v, dtype=each.dtype) for v, each in zip(drawn, tensors, strict=True)]
 
 
 def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[Any]]:
@@ -196,9 +200,10 @@ def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[An
 
 
 def total(firsts: Any, seconds: Any) -> Any:
-    """Return the inner product of two lists of tensors."""
+    """Return the inner product of two lists of tensors: of complex numbers as of pairs of real numbers."""
     zero = tinytorch.tensor(0.0, dtype=tinytorch.float64)
-    return sum(((a * b).sum() for a, b in zip(firsts, seconds, strict=True) if a is not None), zero)
+    products = [a * b.conj() for a, b in zip(firsts, seconds, strict=True) if a is not None]
+    return sum([(each.real if each.is_complex() else each).sum() for each in products], zero)
 
 
 @parametrize("sample", DIFFERENTIABLE, ids=str)

@@ -103,7 +103,6 @@ def _resized(input: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tens
 
 def _one_dim(name: str, input: Tensor, n: Any, dim: Any) -> tuple[int | None, int]:
     """Return the length and the dimension of a transform along one dimension."""
-    check_tensor(input, f"fft_{name}")
     if n is not None and type(n) is not int:
         n = int_of(n, f"fft_{name}", "n")
     ndim = input._array.ndim
@@ -152,21 +151,23 @@ def _several_dims(name: str, input: Tensor, s: Any, dim: Any) -> tuple[list[int]
 
 
 def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    n, axis = _one_dim(name, input, n, dim)
-    if input.dtype.is_complex and not onesided:
-        input = _resized(input, (axis,), (_points(input._array.shape[axis] if n is None else n),))
-        return complex_to_complex(input, (axis,), _scale(norm, forward), forward)
-    if input.dtype.is_complex:
+    check_tensor(input, f"fft_{name}")
+    if onesided and input.dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.tensor_name}")
     input = _promoted(input, False)
+    n, axis = _one_dim(name, input, n, dim)
     input = _resized(input, (axis,), (_points(input._array.shape[axis] if n is None else n),))
-    made = real_to_complex(input, (axis,), _scale(norm, forward), onesided)
+    scale = _scale(norm, forward)
+    if input.dtype.is_complex:
+        return complex_to_complex(input, (axis,), scale, forward)
+    made = real_to_complex(input, (axis,), scale, onesided)
     return made if forward else conj(made)
 
 
 def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    n, axis = _one_dim(name, input, n, dim)
+    check_tensor(input, f"fft_{name}")
     input = _promoted(input, True)
+    n, axis = _one_dim(name, input, n, dim)
     length = _points(2 * (input._array.shape[axis] - 1) if n is None else n)
     if n is not None:
         input = _resized(input, (axis,), (length // 2 + 1,))
