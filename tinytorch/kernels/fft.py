@@ -6,12 +6,14 @@ PyTorch's do: first the dimensions that are not transformed, in the order of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, meta, parallel
+from tinytorch.kernels import dtypes, meta
+from tinytorch.kernels.native import twin
 
 Array = Any
 
@@ -19,40 +21,39 @@ Array = Any
 UNSCALED, BY_ROOT, BY_COUNT = range(3)
 _FORWARD = ("backward", "ortho", "forward")  # NumPy's names, for transforms in either direction
 _BACKWARD = ("forward", "ortho", "backward")
+#: Rows up to this length are not worth the steps before and after their twin's.
+_SHORT = 64
 
 
 def complex_to_complex(x: Array, dims: tuple[int, ...], scale: int, forward: bool) -> Array:
     """Return the transform of complex numbers along some dimensions."""
     _check(x)
-    out = _laid_out(x, x.dtype, x.shape, _by_stride(x, dims))
+    order = _order(x, _by_stride(x, dims))
     if meta.is_meta(x):
-        return out
-    if not dims or not x.size:
-        out[...] = x
-        return out
-    function, norm = (np.fft.fft, _FORWARD[scale]) if forward else (np.fft.ifft, _BACKWARD[scale])
-    for dim in dims[::-1]:
-        _transform(function, x, dim, None, norm, out)
-        x = out
-    return out
+        return _allocated(x, x.dtype, x.shape, order)
+    made = x
+    for dim in _by_stride(x, dims)[::-1] if x.size else ():
+        made = _along(made, dim, scale, forward, made is x)
+    return _laid_out(made.copy() if made is x else made, order)
 
 
 def real_to_complex(x: Array, dims: tuple[int, ...], scale: int, onesided: bool) -> Array:
     """Return the transform of real numbers; if `onesided`, only the first half along the last dimension."""
     _check(x)
     last = dims[-1]
-    kind = dtypes.from_numpy_dtype(x.dtype).to_complex().numpy
-    shape = list(x.shape)
-    if onesided:
-        shape[last] = shape[last] // 2 + 1
-    out = _laid_out(x, kind, tuple(shape), (*_by_stride(x, dims[:-1]), last))
-    if meta.is_meta(x) or not out.size:
-        return out
-    norm = _FORWARD[scale]
-    _transform(np.fft.rfft if onesided else np.fft.fft, x, last, None, norm, out)
+    order = _order(x, (*_by_stride(x, dims[:-1]), last))
+    length = x.shape[last]
+    shape = (*x.shape[:last], length // 2 + 1 if onesided else length, *x.shape[last + 1 :])
+    if meta.is_meta(x) or not x.size:
+        return _allocated(x, dtypes.from_numpy_dtype(x.dtype).to_complex().numpy, shape, order)
+    if _suits(x, length):
+        rows, complete = _as_rows(x, last)
+        made = complete(rows_of_reals(rows, onesided, _factor(scale, length)).view(np.complex64))
+    else:
+        made = (np.fft.rfft if onesided else np.fft.fft)(x, None, last, _FORWARD[scale])
     for dim in dims[-2::-1]:
-        _transform(np.fft.fft, out, dim, None, norm, out)
-    return out
+        made = _along(made, dim, scale, True, False)
+    return _laid_out(made, order)
 
 
 def complex_to_real(x: Array, dims: tuple[int, ...], scale: int, length: int) -> Array:
@@ -61,11 +62,40 @@ def complex_to_real(x: Array, dims: tuple[int, ...], scale: int, length: int) ->
         x = complex_to_complex(x, dims[:-1], scale, False)
     _check(x)
     last = dims[-1]
+    order = _order(x, (last,))
     shape = (*x.shape[:last], length, *x.shape[last + 1 :])
-    out = _laid_out(x, dtypes.from_numpy_dtype(x.dtype).to_real().numpy, shape, (last,))
-    if not meta.is_meta(x) and out.size:
-        _transform(np.fft.irfft, x, last, length, _BACKWARD[scale], out)
-    return out
+    if meta.is_meta(x) or not x.size:
+        return _allocated(x, dtypes.from_numpy_dtype(x.dtype).to_real().numpy, shape, order)
+    if _suits(x, length) and x.shape[last] == length // 2 + 1:
+        rows, complete = _as_rows(x, last)
+        return _laid_out(complete(rows_to_reals(rows.view(np.float32), _factor(scale, length))), order)
+    return _laid_out(np.fft.irfft(x, length, last, _BACKWARD[scale]), order)
+
+
+def _along(x: Array, dim: int, scale: int, forward: bool, keep: bool) -> Array:
+    """Return the transform of complex numbers along one dimension; unless `keep`, it may be written into `x`."""
+    if _suits(x, x.shape[dim]):
+        rows, complete = _as_rows(x, dim)
+        return complete(complex_rows(rows.view(np.float32), not forward, _factor(scale, x.shape[dim])).view(x.dtype))
+    function, norm = (np.fft.fft, _FORWARD[scale]) if forward else (np.fft.ifft, _BACKWARD[scale])
+    return function(x, None, dim, norm, None if keep else x)
+
+
+def _suits(x: Array, length: int) -> bool:
+    """Return whether the transform along a dimension of this length has a twin: a power of two, in single precision."""
+    return type(x) is np.ndarray and x.dtype.char in "fF" and length & (length - 1) == 0 and length > _SHORT
+
+
+def _as_rows(x: Array, dim: int) -> tuple[Array, Callable[[Array], Array]]:
+    """Return a dimension as rows of contiguous memory, and a function that puts transformed rows into its place."""
+    moved = x.swapaxes(dim, -1)
+    shape = moved.shape[:-1]
+    rows = np.ascontiguousarray(moved).reshape(-1, moved.shape[-1])
+    return rows, lambda made: made.reshape(*shape, made.shape[-1]).swapaxes(dim, -1)
+
+
+def _factor(scale: int, length: int) -> float:
+    return (1.0, 1 / math.sqrt(length), 1 / length)[scale]
 
 
 def scaled_interior(x: Array, dim: int, length: int, factor: float) -> Array:
@@ -75,20 +105,36 @@ def scaled_interior(x: Array, dim: int, length: int, factor: float) -> Array:
     return out
 
 
-def _transform(function: Any, x: Array, dim: int, length: int | None, norm: str, out: Array) -> None:
-    """Write the transform along one dimension into `out`, which may be `x`, by several threads if it is large."""
-    pieces = [axis for axis in range(x.ndim) if axis != dim and x.shape[axis] > 1]
-    if x.size < parallel.LARGE // 8 or not pieces or type(x) is not np.ndarray:
-        function(x, length, dim, norm, out)
-        return
-    axis = max(pieces, key=lambda each: abs(x.strides[each]))
-    before = (slice(None),) * axis
+# Rows ---------------------------------------------------------------------------------------------
+# Complex numbers are pairs of real ones here, since their twins take arrays of float32.
 
-    def work(begin: int, end: int) -> None:
-        part = (*before, slice(begin, end))
-        function(x[part], length, dim, norm, out[part])
 
-    parallel.parallel_for(work, x.shape[axis])
+@twin
+def complex_rows(x: Array, inverse: bool, factor: float) -> Array:
+    """Return the transforms of rows of complex numbers (rows, 2 n), multiplied by a factor."""
+    z = x.view(_COMPLEX[x.dtype.char])
+    made = np.fft.ifft(z, norm="forward") if inverse else np.fft.fft(z)
+    made *= factor
+    return made.view(x.dtype)
+
+
+@twin
+def rows_of_reals(x: Array, onesided: bool, factor: float) -> Array:
+    """Return the transforms of rows of real numbers (rows, n): n // 2 + 1 complex numbers if `onesided`, else n."""
+    made = np.fft.rfft(x) if onesided else np.fft.fft(x)
+    made *= factor
+    return made.view(x.dtype)
+
+
+@twin
+def rows_to_reals(x: Array, factor: float) -> Array:
+    """Return the rows of n real numbers whose transforms begin with rows (rows, n + 2), with n even, times a factor."""
+    made = np.fft.irfft(x.view(_COMPLEX[x.dtype.char]), norm="forward")
+    made *= factor
+    return made
+
+
+_COMPLEX = {"f": np.complex64, "d": np.complex128}
 
 
 def _check(x: Array) -> None:
@@ -101,9 +147,18 @@ def _by_stride(x: Array, dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(dims, key=lambda dim: -abs(x.strides[dim])))
 
 
-def _laid_out(x: Array, dtype: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Array:
-    """Return a new array whose dimensions `dims` are the innermost in memory, in their order."""
-    batch = _by_stride(x, [dim for dim in range(x.ndim) if dim not in dims])
-    order = (*batch, *dims)
+def _order(x: Array, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the order of the dimensions in the memory of a result, of which `dims` are the innermost."""
+    return (*_by_stride(x, [dim for dim in range(x.ndim) if dim not in dims]), *dims)
+
+
+def _allocated(x: Array, dtype: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Array:
     made = np.empty_like(x, dtype, "C", shape=tuple([shape[dim] for dim in order]))
     return made.transpose(np.argsort(order)) if order else made
+
+
+def _laid_out(x: Array, order: tuple[int, ...]) -> Array:
+    """Return `x`, or a copy, with its dimensions in this order in memory."""
+    if not order or (turned := x.transpose(order)).flags.c_contiguous:
+        return x
+    return turned.copy().transpose(np.argsort(order))
