@@ -32,7 +32,6 @@ SAMPLES += [
     sample("fft.irfft", spectrum), sample("fft.irfft", spectrum, 5), sample("fft.hfft", spectrum),
     sample("fft.fftshift", x), sample("fft.fftshift", cube, (0, 2)), sample("fft.ifftshift", wide),
     sample("fft.ifftshift", wide, dim=1), sample("fft.fftshift", integers(2, 3), -1),
-    sample("fft.fftfreq", 5), sample("fft.fftfreq", 4, 0.5), sample("fft.rfftfreq", 5), sample("fft.rfftfreq", 4, d=2),
 ]  # fmt: skip
 
 for options in (

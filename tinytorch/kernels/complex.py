@@ -17,7 +17,7 @@ def view_as_real(x: Array) -> Array:
     if x.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     parts = x.real
-    return np.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
+    return np.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize), subok=True)
 
 
 def view_as_complex(x: Array) -> Array:

@@ -72,6 +72,18 @@ def complex_to_real(x: Array, dims: tuple[int, ...], scale: int, length: int) ->
     return _laid_out(np.fft.irfft(x, length, last, _BACKWARD[scale]), order)
 
 
+def complex_to_real_part(x: Array, dim: int, scale: int) -> Array:
+    """Return the real part of the inverse transform along one dimension."""
+    _check(x)
+    order, length = _order(x, (dim,)), x.shape[dim]
+    if meta.is_meta(x) or not x.size:
+        return _allocated(x, dtypes.from_numpy_dtype(x.dtype).to_real().numpy, x.shape, order)
+    if _suits(x, length):
+        rows, complete = _as_rows(x, dim)
+        return _laid_out(complete(rows_to_real_part(rows.view(np.float32), _factor(scale, length))), order)
+    return _laid_out(np.fft.ifft(x, None, dim, _BACKWARD[scale]).real.copy(), order)
+
+
 def _along(x: Array, dim: int, scale: int, forward: bool, keep: bool) -> Array:
     """Return the transform of complex numbers along one dimension; unless `keep`, it may be written into `x`."""
     if _suits(x, x.shape[dim]):
@@ -132,6 +144,13 @@ def rows_to_reals(x: Array, factor: float) -> Array:
     made = np.fft.irfft(x.view(_COMPLEX[x.dtype.char]), norm="forward")
     made *= factor
     return made
+
+
+@twin
+def rows_to_real_part(x: Array, factor: float) -> Array:
+    """Return the real parts of the inverse transforms of rows of complex numbers (rows, 2 n), times a factor."""
+    made = np.fft.ifft(x.view(_COMPLEX[x.dtype.char]), norm="forward").real * factor
+    return made.astype(x.dtype, copy=False)
 
 
 _COMPLEX = {"f": np.complex64, "d": np.complex128}

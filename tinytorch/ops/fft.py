@@ -19,7 +19,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, op_of
-from tinytorch.ops.complex import conj, real_part
+from tinytorch.ops.complex import conj
 from tinytorch.ops.rearrange import constant_pad, roll
 from tinytorch.ops.register import public
 from tinytorch.ops.sequences import arange
@@ -41,6 +41,10 @@ complex_to_real = op_of(
     kernels.complex_to_real, name="FftC2R", complex=OWN,
     x=lambda g, dims, scale, length: _scaled_interior(real_to_complex(g, dims, scale, True), dims[-1], length, 2.0),
 )  # fmt: skip
+_complex_to_real_part = op_of(
+    kernels.complex_to_real_part, name="FftC2Real", complex=OWN,
+    x=lambda g, dim, scale: real_to_complex(g, (dim,), scale, False),
+)  # fmt: skip
 _scaled_interior = op_of(
     kernels.scaled_interior, name="ScaledInterior", complex=OWN,
     x=lambda g, dim, length, factor: _scaled_interior(g, dim, length, factor),
@@ -50,12 +54,14 @@ _scaled_interior = op_of(
 def _of_real(g: Tensor, length: int, dims: tuple[int, ...], scale: int, onesided: bool) -> Tensor:
     """Return the gradient of a transform of real numbers: the real part of the inverse transform.
 
+    A transform that returns both halves of the spectrum is along one dimension.
+
     For a half of the spectrum the other half of `g` is zero. The transform to real numbers takes it to be the conjugate
     of the first half, which adds the real part of the sum over the interior twice.
     """
     if onesided:
         return complex_to_real(_scaled_interior(g, dims[-1], length, 0.5), dims, scale, length)
-    return real_part(complex_to_complex(g, dims, scale, False))
+    return _complex_to_real_part(g, dims[0], scale)
 
 
 # Arguments ----------------------------------------------------------------------------------------

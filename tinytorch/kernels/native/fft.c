@@ -1,5 +1,5 @@
-// Twins of `complex_rows`, `rows_of_reals` and `rows_to_reals` in kernels/fft.py: Fourier transforms of contiguous rows
-// whose length is a power of two.
+// Twins of `complex_rows`, `rows_of_reals`, `rows_to_reals` and `rows_to_real_part` in kernels/fft.py: Fourier
+// transforms of contiguous rows whose length is a power of two.
 //
 // Stockham's algorithm of radix 4: each stage reads one buffer and writes the other, and the results come out in order.
 // Real and imaginary parts are apart in the buffers. The inverse transform is the transform with them exchanged. The
@@ -227,7 +227,7 @@ static void transform(const float *x, Parts apart, bool inverse, float factor, c
 
 // Rows -------------------------------------------------------------------------------------------
 
-typedef enum { COMPLEX_ROWS, FROM_REALS, TO_REALS } Kind;
+typedef enum { COMPLEX_ROWS, FROM_REALS, TO_REALS, TO_REAL_PART } Kind;
 
 typedef struct {
     Kind kind;
@@ -240,36 +240,64 @@ typedef struct {
     int64_t rows_per_part;
 } Rows;
 
-// The spectrum of 2 n real numbers, from the transform of their n pairs, whose parts are `z_re` and `z_im`.
-static void take_apart(const float *restrict z_re, const float *restrict z_im, const float *restrict w, int64_t n,
-                       bool onesided, float *restrict out) {
-    for (int64_t k = 1; k < n; k++) {
-        float a = z_re[k], b = z_im[k], c = z_re[n - k], d = -z_im[n - k];
-        float sum_re = a + c, sum_im = b + d, re = a - c, im = b - d;
-        out[2 * k] = 0.5f * (sum_re + (w[k] * im + w[n + k] * re));
-        out[2 * k + 1] = 0.5f * (sum_im - (w[k] * re - w[n + k] * im));
-    }
-    out[0] = z_re[0] + z_im[0];
-    out[1] = 0;
-    out[2 * n] = z_re[0] - z_im[0];
-    out[2 * n + 1] = 0;
-    if (onesided) return;
-    for (int64_t k = 1; k < n; k++) {
-        out[2 * (2 * n - k)] = out[2 * k];
-        out[2 * (2 * n - k) + 1] = -out[2 * k + 1];
-    }
+INLINE vec reversed(vec x) {
+    float lanes[WIDTH];
+    vec y;
+    store(lanes, x);
+    for (int i = 0; i < WIDTH; i++) y[i] = lanes[WIDTH - 1 - i];
+    return y;
 }
 
-// Undo `take_apart`: twice the transform of the pairs.
-static void put_together(const float *restrict x, const float *restrict w, int64_t n, float *restrict z_re,
-                         float *restrict z_im) {
-    z_re[0] = x[0] + x[2 * n];
-    z_im[0] = x[0] - x[2 * n];
+INLINE void store_pairs(float *to, vec first, vec second) {
+    store(to, INTERLEAVE_LOW(first, second));
+    store(to + WIDTH, INTERLEAVE_HIGH(first, second));
+}
+
+// The spectrum of 2 n real numbers, from the transform `z` of their n pairs. The second half is the mirror image.
+static void take_apart(Parts z, const float *w, int64_t n, bool onesided, float *out) {
+    for (int64_t next = 1; next < n; next += WIDTH) {
+        int64_t k = imin(next, n - WIDTH), mirrored = n - k - WIDTH + 1;
+        vec a = load(z.re + k), b = load(z.im + k);
+        vec c = reversed(load(z.re + mirrored)), d = -reversed(load(z.im + mirrored));
+        vec w_re = load(w + k), w_im = load(w + n + k), re = a - c, im = b - d;
+        vec x_re = 0.5f * ((a + c) + (w_re * im + w_im * re)), x_im = 0.5f * ((b + d) - (w_re * re - w_im * im));
+        store_pairs(out + 2 * k, x_re, x_im);
+        if (!onesided) store_pairs(out + 2 * (n + mirrored), reversed(x_re), -reversed(x_im));
+    }
+    out[0] = z.re[0] + z.im[0];
+    out[1] = 0;
+    out[2 * n] = z.re[0] - z.im[0];
+    out[2 * n + 1] = 0;
+}
+
+// Undo `take_apart`: twice the transform of the pairs, from the first n + 1 points of a spectrum.
+static void put_together(const float *restrict x_re, const float *restrict x_im, const float *restrict w, int64_t n,
+                         float *restrict z_re, float *restrict z_im) {
     for (int64_t k = 1; k < n; k++) {
-        float a = x[2 * k], b = x[2 * k + 1], c = x[2 * (n - k)], d = -x[2 * (n - k) + 1];
+        float a = x_re[k], b = x_im[k], c = x_re[n - k], d = -x_im[n - k];
         float re = a - c, im = b - d;
         z_re[k] = (a + c) - (w[k] * im - w[n + k] * re);
         z_im[k] = (b + d) + (w[k] * re + w[n + k] * im);
+    }
+    z_re[0] = x_re[0] + x_re[n];
+    z_im[0] = x_re[0] - x_re[n];
+}
+
+static void separate(const float *x, int64_t n, float *re, float *im) {
+    for (int64_t k = 0; k < n; k += WIDTH) {
+        vec low = load(x + 2 * k), high = load(x + 2 * k + WIDTH);
+        store(re + k, DEINTERLEAVE(0, low, high));
+        store(im + k, DEINTERLEAVE(1, low, high));
+    }
+}
+
+// Replace the first half of a spectrum of `n` points by that of its part with a real transform: the mean of each point
+// and of the conjugate of its mirror image.
+static void take_hermitian_part(float *restrict re, float *restrict im, int64_t n) {
+    const float *restrict mirrored_re = re + n / 2, *restrict mirrored_im = im + n / 2;
+    for (int64_t k = 1; k < n / 2; k++) {
+        re[k] = 0.5f * (re[k] + mirrored_re[n / 2 - k]);
+        im[k] = 0.5f * (im[k] - mirrored_im[n / 2 - k]);
     }
 }
 
@@ -286,9 +314,17 @@ static void rows_part(void *context, Py_ssize_t part, int worker) {
             transform(x, none, t->inverse, t->factor, t->w, t->log, a, b, out, none);
         } else if (t->kind == FROM_REALS) {
             transform(x, none, false, t->factor, t->w, t->log, a, b, NULL, c);
-            take_apart(c.re, c.im, t->half_w, n, t->onesided, out);
+            take_apart(c, t->half_w, n, t->onesided, out);
         } else {
-            put_together(x, t->half_w, n, c.re, c.im);
+            float *re = scratch, *im = scratch + 2 * n;  // of the spectrum
+            if (t->kind == TO_REALS) {
+                separate(x, n, re, im);
+                re[n] = x[2 * n];
+            } else {
+                separate(x, 2 * n, re, im);
+                take_hermitian_part(re, im, 2 * n);
+            }
+            put_together(re, im, t->half_w, n, c.re, c.im);
             transform(NULL, c, true, t->factor, t->w, t->log, a, b, out, none);
         }
     }
@@ -352,4 +388,11 @@ KERNEL(rows_to_reals, x, factor) {
     return t.in < 4 || t.in % 2 || !tt_read_number(args->factor, &t.factor) ? FALLBACK : transform_rows(args->x, &t);
 }
 
-FAMILY(fft, ENTRY(complex_rows), ENTRY(rows_of_reals), ENTRY(rows_to_reals));
+KERNEL(rows_to_real_part, x, factor) {
+    Rows t = {.kind = TO_REAL_PART, .in = row_length(args->x)};
+    t.width = t.in / 2;
+    t.points = t.width / 2;
+    return t.in % 4 || !tt_read_number(args->factor, &t.factor) ? FALLBACK : transform_rows(args->x, &t);
+}
+
+FAMILY(fft, ENTRY(complex_rows), ENTRY(rows_of_reals), ENTRY(rows_to_real_part), ENTRY(rows_to_reals));
