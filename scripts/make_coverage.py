@@ -68,7 +68,6 @@ FAMILIES = [
         "NumPy has no complex numbers of 16 bits, and linear algebra is of real numbers.",
         "chalf torch.linalg:eig torch.linalg:eigvals",
     ),
-    Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
         "Sparse tensors in other formats than COO and CSR",
         "there are no layouts CSC, BSR and BSC.",

@@ -20,10 +20,8 @@ FEW = {"float32": 16, "method": 3, "in place": 3, "int64": 4, "bool": 3, "bfloat
 #: By reason what differs: patterns of entries, and of what `findings` calls the differences. An entry that no longer
 #: differs is an error, but in lines with an asterisk, which only some samples, machines or states of memory show.
 KNOWN = {
-    "tinytorch leaves out complex numbers of 16 bits, and linear algebra and spectra of complex numbers": """
+    "tinytorch leaves out complex numbers of 16 bits, and linear algebra of complex numbers": """
         chalf : .* (missing|raises)
-        fft[.]i?[hr]?fft[2n]? : .* (missing|raises|error)
-        stft|istft : .* missing
         linalg[.]eig|linalg[.]eigvals : float32 raises
         complex|view_as_complex : float16 raises
     """,
