@@ -297,8 +297,8 @@ COMPLEX = frozenset(
     t_copy take_along_dim tan tanh tensor_split tensordot tile trace transpose transpose_copy trapezoid trapz tril triu
     true_divide unbind unbind_copy unflatten unfold_copy unsqueeze unsqueeze_copy vander vdot view_copy vsplit vstack
     where
-        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.irfft
-    fft.irfft2 fft.irfftn
+    fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ifftshift
+    fft.irfft fft.irfft2 fft.irfftn nn.functional.pad
     """.split()
 )
 

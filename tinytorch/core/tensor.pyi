@@ -397,6 +397,8 @@ class Tensor:
     def igammac_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `igammac`: writes the result into this tensor and returns it."""
     @property
     def imag(self) -> Tensor: """The imaginary part of complex numbers, as a view; RuntimeError for real numbers."""
+    @imag.setter
+    def imag(self) -> Tensor: ...
     def index_add(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, alpha: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up."""
     def index_add_(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, alpha: Any = ..., axis: Any = ...) -> Tensor: """In-place version of `index_add`."""
     def index_copy(self, dim: Any = ..., index: Any = ..., source: Any = ..., *, axis: Any = ...) -> Tensor: """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`."""
@@ -604,6 +606,8 @@ class Tensor:
     def ravel(self) -> Tensor: """Return all elements in one dimension, a view where the memory is contiguous."""
     @property
     def real(self) -> Tensor: """Return the real part of complex numbers, as a view; `input` itself if it is real."""
+    @real.setter
+    def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor: """Return `1 / x`."""
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `reciprocal`: writes the result into this tensor and returns it."""
     def record_stream(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: there are no streams."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels.native import twin
 
 Array = Any
+_Norm = Literal["backward", "ortho", "forward"]
 
 # How a result is scaled: not at all, by the square root of the number of points, or by their number.
 UNSCALED, BY_ROOT, BY_COUNT = range(3)
-_FORWARD = ("backward", "ortho", "forward")  # NumPy's names, for transforms in either direction
-_BACKWARD = ("forward", "ortho", "backward")
+# NumPy's names of them, for transforms in either direction.
+_FORWARD: tuple[_Norm, ...] = ("backward", "ortho", "forward")
+_BACKWARD: tuple[_Norm, ...] = ("forward", "ortho", "backward")
 #: Rows up to this length are not worth the steps before and after their twin's.
 _SHORT = 64
 
@@ -89,8 +91,10 @@ def _along(x: Array, dim: int, scale: int, forward: bool, keep: bool) -> Array:
     if _suits(x, x.shape[dim]):
         rows, complete = _as_rows(x, dim)
         return complete(complex_rows(rows.view(np.float32), not forward, _factor(scale, x.shape[dim])).view(x.dtype))
-    function, norm = (np.fft.fft, _FORWARD[scale]) if forward else (np.fft.ifft, _BACKWARD[scale])
-    return function(x, None, dim, norm, None if keep else x)
+    out = None if keep else x
+    if forward:
+        return np.fft.fft(x, None, dim, _FORWARD[scale], out)
+    return np.fft.ifft(x, None, dim, _BACKWARD[scale], out)
 
 
 def _suits(x: Array, length: int) -> bool:

@@ -658,9 +658,10 @@ def _frequencies(
         count, out=out, dtype=dtype if out is not None else kind, layout=layout, device=device,
         requires_grad=requires_grad, pin_memory=pin_memory,
     )  # fmt: skip
-    wide = np.float64 if kind is dtypes.float64 else np.float32
+    wide: Any = np.float64 if kind is dtypes.float64 else np.float32
     with np.errstate(all="ignore"):
-        made._array[...] = np.array(numbers, wide) * wide(np.float64(1.0) / np.float64(n * d))
+        spacing: Any = np.float64(1.0) / np.float64(n * d)
+        made._array[...] = np.array(numbers, wide) * spacing.astype(wide)
     return made
 
 

@@ -477,6 +477,14 @@ def _imag(input: Tensor) -> Tensor:
     return part
 
 
+def _set_real(input: Tensor, values: Any) -> None:
+    real(input).copy_(values)
+
+
+def _set_imag(input: Tensor, values: Any) -> None:
+    _imag(input).copy_(values)
+
+
 # Views: a part ------------------------------------------------------------------------------------
 
 
@@ -848,10 +856,10 @@ members(
     {
         "H": property(_matrix_adjoint),
         "T": property(_reversed_dims),
-        "imag": property(_imag),
+        "imag": property(_imag, _set_imag),
         "mH": property(_mH),
         "mT": property(_mT),
-        "real": property(real),
+        "real": property(real, _set_real),
     }
 )
 
