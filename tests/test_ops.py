@@ -490,7 +490,7 @@ ELSEWHERE = {
     "_second", "_product",  # which refuses; and of NaN and infinities: tests/ops/test_out.py and test_statistics.py
     "_clone_in",  # memory formats: tests/ops/test_shape.py
     "_without_data",  # tests/test_meta.py
-    "_vdot", "complex", "conj", "polar", "view_as_complex", "view_as_real",  # tests/ops/test_complex.py
+    "_vdot", "polar", "view_as_complex",  # tests/ops/test_complex.py
     "_entries", "_multiply", "_sampled",  # tests/sparse
     "_by_given", "_ctc_grad", "_ctc_losses",  # see tests/nn/test_norm.py and test_losses_more.py
     "_beta_grad", "_binomial", "_dirichlet", "_gamma", "_gamma_grad", "_poisson",  # random

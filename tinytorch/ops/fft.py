@@ -258,7 +258,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
     Example:
         >>> torch.fft.ifft(torch.tensor([4.0, 0.0, 0.0, 0.0]))
-        tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+        tensor([1.-0.j, 1.-0.j, 1.-0.j, 1.-0.j])
     """
     return _to_complex("ifft", input, n, dim, norm, False, False)
 
@@ -339,7 +339,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
     Example:
         >>> torch.fft.ihfft(torch.tensor([8.0, 0.0, 0.0, -4.0]))
-        tensor([1.+0.j, 2.+1.j, 3.+0.j])
+        tensor([1.-0.j, 2.+1.j, 3.-0.j])
     """
     return _to_complex("ihfft", input, n, dim, norm, False, True)
 
@@ -466,9 +466,9 @@ def ihfft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str
         RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
 
     Example:
-        >>> torch.fft.ihfft2(torch.ones(2, 3))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
+        >>> torch.fft.ihfft2(torch.ones(2, 3)).real
+        tensor([[1., 0.],
+                [0., 0.]])
     """
     return _n_from_real("ihfft2", input, s, dim, norm, False)
 
@@ -594,9 +594,9 @@ def ihfftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: 
         RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
 
     Example:
-        >>> torch.fft.ihfftn(torch.ones(2, 3))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
+        >>> torch.fft.ihfftn(torch.ones(2, 3)).real
+        tensor([[1., 0.],
+                [0., 0.]])
     """
     return _n_from_real("ihfftn", input, s, dim, norm, False)
 

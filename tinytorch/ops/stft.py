@@ -205,7 +205,7 @@ def stft(
     return made if as_complex else view_as_real(made)
 
 
-@public(method=True)
+@public(method=True, listed=False)
 def istft(
     input: Tensor,
     n_fft: int,
