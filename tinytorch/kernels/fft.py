@@ -1,5 +1,7 @@
 """Discrete Fourier transforms, by NumPy's pocketfft: results have the precision of their input.
 
+In single precision, rows whose length is a power of two have native twins.
+
 A transform is linear, and its transpose is a transform again, of a kind that is here. The results lie in memory as
 PyTorch's do: first the dimensions that are not transformed, in the order of the input's memory, then the others.
 """
@@ -30,11 +32,12 @@ _SHORT = 64
 def complex_to_complex(x: Array, dims: tuple[int, ...], scale: int, forward: bool) -> Array:
     """Return the transform of complex numbers along some dimensions."""
     _check(x)
-    order = _order(x, _by_stride(x, dims))
+    dims = _by_stride(x, dims)
+    order = _order(x, dims)
     if meta.is_meta(x):
         return _allocated(x, x.dtype, x.shape, order)
     made = x
-    for dim in _by_stride(x, dims)[::-1] if x.size else ():
+    for dim in dims[::-1] if x.size else ():
         made = _along(made, dim, scale, forward, made is x)
     return _laid_out(made.copy() if made is x else made, order)
 

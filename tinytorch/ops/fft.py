@@ -54,14 +54,12 @@ _scaled_interior = op_of(
 def _of_real(g: Tensor, length: int, dims: tuple[int, ...], scale: int, onesided: bool) -> Tensor:
     """Return the gradient of a transform of real numbers: the real part of the inverse transform.
 
-    A transform that returns both halves of the spectrum is along one dimension.
-
     For a half of the spectrum the other half of `g` is zero. The transform to real numbers takes it to be the conjugate
     of the first half, which adds the real part of the sum over the interior twice.
     """
     if onesided:
         return complex_to_real(_scaled_interior(g, dims[-1], length, 0.5), dims, scale, length)
-    return _complex_to_real_part(g, dims[0], scale)
+    return _complex_to_real_part(g, dims[0], scale)  # (both halves are returned along one dimension alone)
 
 
 # Arguments ----------------------------------------------------------------------------------------
