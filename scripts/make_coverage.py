@@ -64,7 +64,6 @@ class Family:
 
 FAMILIES = [
     Family("Complex numbers of 16 bits", "NumPy has no complex numbers of 16 bits.", "chalf"),
-    Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
         "Sparse tensors in other formats than COO and CSR",
         "there are no layouts CSC, BSR and BSC.",

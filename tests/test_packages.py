@@ -538,11 +538,6 @@ def test_stubs_of_quantised_models() -> None:
 # Features that are not implemented raise an error -------------------------------------------------
 
 
-def test_transforms_say_that_there_are_no_complex_numbers() -> None:
-    with pytest.raises(NotImplementedError, match=r"fft\.rfft: tinytorch has no complex numbers"):
-        tinytorch.fft.rfft(tinytorch.ones(4))
-
-
 @needs_oracle
 @pytest.mark.parametrize("name", ["get_rank", "get_world_size", "barrier"])
 def test_no_group(name: str) -> None:

@@ -163,6 +163,7 @@ _NAMES = {
         _segment_reduce combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile
         segment_reduce
     """,
+    "ops.stft": "istft stft",
     "ops.storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
         LongStorage ShortStorage TypedStorage UntypedStorage is_storage
@@ -289,6 +290,7 @@ _MEMBERS = {
         logit_ mvlgamma mvlgamma_ nextafter nextafter_ polygamma_
     """,
     "ops.statistics": "diff histc histogram kthvalue mode nanquantile quantile",
+    "ops.stft": "istft stft",
     "ops.storage": "storage storage_type untyped_storage",
     "ops.transcendental": """
         acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2

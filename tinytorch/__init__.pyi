@@ -605,6 +605,8 @@ from tinytorch.ops.statistics import mode as mode
 from tinytorch.ops.statistics import nanquantile as nanquantile
 from tinytorch.ops.statistics import quantile as quantile
 from tinytorch.ops.statistics import segment_reduce as segment_reduce
+from tinytorch.ops.stft import istft as istft
+from tinytorch.ops.stft import stft as stft
 from tinytorch.ops.storage import BFloat16Storage as BFloat16Storage
 from tinytorch.ops.storage import BoolStorage as BoolStorage
 from tinytorch.ops.storage import ByteStorage as ByteStorage

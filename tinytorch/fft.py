@@ -1,4 +1,4 @@
-"""`torch.fft`: the functions with real inputs and outputs, which `ops/fft.py` declares."""
+"""`torch.fft`: discrete Fourier transforms, which `ops/fft.py` declares."""
 
 from typing import TYPE_CHECKING
 

@@ -21,6 +21,7 @@ from tinytorch.kernels import (
     arithmetic,
     attention,
     conv,
+    fft,
     indexing,
     layer_norm,
     loss,
@@ -96,6 +97,19 @@ def along(inputs: int) -> Callable[..., Iterator[Arguments]]:
             x[:2, 0] = np.nan, np.inf
             for axis in (0, 1):
                 yield *[x] * inputs, axis
+
+    return draw
+
+
+def spectra(kind: str) -> Callable[..., Iterator[Arguments]]:
+    """Draw rows of complex numbers, of real numbers, or of halves of spectra; most lengths are powers of two."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for rows, length in ((3, 128), (1, 256), (17, 512), (5, 1024), (40, 2048), (2, 1 << 14), (0, 128), (4, 24)):
+            floats = length * 2 if kind in ("complex", "inverse") else length + 2 * (kind == "half")
+            x = normal(rng, rows, floats)
+            factor = 1 / length
+            yield from [(x, factor)] if kind in ("half", "inverse") else [(x, flag, factor) for flag in (True, False)]
 
     return draw
 
@@ -538,6 +552,7 @@ def recurrent_grads(rng: np.random.Generator) -> Iterator[Arguments]:
 SAMPLES = {
     "batch_norm": Samples(norm.batch_norm, channels("batch"), 1e-5, 1e-6),
     "batch_norm_grad": Samples(norm.batch_norm_grad, channels("batch grad"), 1e-5, 2e-6),
+    "complex_rows": Samples(fft.complex_rows, spectra("complex"), 1e-5, 5e-7),
     "cross_entropy": Samples(loss.cross_entropy, class_scores),
     "elu": Samples(activation.elu, pointwise(1, 1.6, 1.05, 0.7)),
     "elu_grad": Samples(activation.elu_grad, pointwise(2, 1.6, 1.05, 0.7)),
@@ -560,6 +575,9 @@ SAMPLES = {
     "relu_grad": Samples(activation.relu_grad, pointwise(2)),
     "rms_norm": Samples(layer_norm.rms_norm, layers(False, centred=False), 1e-5, 1e-6),
     "rms_norm_grad": Samples(layer_norm.rms_norm_grad, layers(True, centred=False), 1e-5, 2e-6),
+    "rows_of_reals": Samples(fft.rows_of_reals, spectra("real"), 1e-5, 5e-7),
+    "rows_to_real_part": Samples(fft.rows_to_real_part, spectra("inverse"), 1e-5, 5e-7),
+    "rows_to_reals": Samples(fft.rows_to_reals, spectra("half"), 1e-5, 5e-7),
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
     "sigmoid_slope": Samples(activation.sigmoid_slope, pointwise(2)),
     "silu": Samples(activation.silu, pointwise(1)),

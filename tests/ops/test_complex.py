@@ -150,6 +150,8 @@ def test_parts_are_views() -> None:
         z.real[0] = 7
         z.imag.mul_(2)
         torch.view_as_real(z)[1, 1, 0] = 9
+        z[1].imag = torch.tensor([4.0, -4.0])
+        z.T[0].real = torch.tensor(6.0)
         pairs = torch.arange(6.0).reshape(3, 2)
         torch.view_as_complex(pairs)[0] = 5 - 5j
         found = [z, pairs, z.T.imag, z[:, 1].real, torch.view_as_real(z.T).stride(), z.real.stride(), z.mH, z.H]
@@ -164,6 +166,7 @@ def test_parts_are_views() -> None:
 
     same_as_pytorch(program)
     for call in (
+        lambda torch: setattr(torch.ones(2), "imag", torch.ones(2)),
         lambda torch: torch.ones(2).imag, lambda torch: torch.view_as_real(torch.ones(2)),
         lambda torch: torch.view_as_complex(torch.ones(2, 3)), lambda torch: torch.view_as_complex(torch.ones(2, 2).T),
         lambda torch: torch.view_as_complex(torch.ones(2, 2, dtype=torch.int64)),

@@ -23,17 +23,9 @@ FEW = {
 #: By reason what differs: patterns of entries, and of what `findings` calls the differences. An entry that no longer
 #: differs is an error, but in lines with an asterisk, which only some samples, machines or states of memory show.
 KNOWN = {
-    "tinytorch leaves out complex numbers of 16 bits, and spectra of complex numbers": """
+    "tinytorch leaves out complex numbers of 16 bits": """
         chalf : .* (missing|raises)
-        fft[.]i?[hr]?fft[2n]? : .* (missing|raises|error)
-        stft|istft : .* missing
         complex|view_as_complex : float16 raises
-        *linalg[.].* : complex(64|128) (raises|passes|error|gradient .*|values|strides)
-        *cholesky.*|cross|geqrf|logdet|lu.*|matrix_exp|ormqr : complex(64|128) .*
-        *pca_lowrank|pinverse|qr|svd.*|triangular_solve : complex(64|128) .*
-        *norm.*|masked[.]norm.*|renorm : complex(64|128) .*
-        *nn.functional.normalize|nn.functional.pairwise_distance : complex(64|128) .*
-        *nn.functional.triplet.* : complex(64|128) .*
     """,
     "the class of a sparse tensor is a subclass of Tensor": """
         to_sparse : .* type

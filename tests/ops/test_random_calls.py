@@ -20,7 +20,7 @@ pytestmark = needs_oracle
 
 #: Per op the kinds of its arguments (`KINDS`), `name=kind` those given by name, in brackets what may be left out. A
 #: name that begins with a dot is a method's. After a bar: "distinct" where equal numbers would leave open which one is
-#: chosen, "view" where strides are compared too.
+#: chosen, "view" where strides are compared too, "finite" where infinities and NaN are left out.
 CALLS = """
     abs x
     acos x
@@ -84,6 +84,26 @@ CALLS = """
     exp x
     exp2 x
     expm1 x
+    fft.fft x [count] [dim=dim] [norm=norm] | view finite
+    fft.fft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.fftn x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.fftshift x [dims]
+    fft.hfft x [count] [dim=dim] [norm=norm] | view finite
+    fft.hfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.hfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.ifft x [count] [dim=dim] [norm=norm] | view finite
+    fft.ifft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.ifftn x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.ifftshift x [dims]
+    fft.ihfft x [count] [dim=dim] [norm=norm] | view finite
+    fft.ihfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.ihfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.irfft x [count] [dim=dim] [norm=norm] | view finite
+    fft.irfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.irfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.rfft x [count] [dim=dim] [norm=norm] | view finite
+    fft.rfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
+    fft.rfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
     flatten x [dim] [dim] | view
     flip x dims
     fliplr x
@@ -182,6 +202,7 @@ CALLS = """
     squeeze x [dim] | view
     stack xs [dim]
     std x [dim=dims] [keepdim=flag] [correction=small]
+    stft x2 count [hop_length=count] [center=flag] [normalized=flag] [onesided=flag] return_complex=yes | view finite
     sub x like [alpha=whole]
     sum x [dim=dims] [keepdim=flag] [dtype=dtype]
     swapaxes x dim dim | view
@@ -245,7 +266,7 @@ DTYPES = (
     "float16", "bfloat16",
 )  # fmt: skip
 SIZES = (0, 1, 1, 2, 2, 3, 3, 5)
-RTOL = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 2e-5, "float64": 1e-10}
+RTOL = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 if not FUSED:
     RTOL["float64"] = 1e-6  # weights are drawn in float32
 
@@ -263,7 +284,7 @@ class Program:
         self.shape: tuple[int, ...] = ()  # of the first tensor
         self.dtype = rng.choice(DTYPES)
         self.grad = self.dtype in ("float32", "float64") and rng.random() < 0.5
-        self.special = not self.grad and rng.random() < 0.2
+        self.special = not self.grad and rng.random() < 0.2 and "finite" not in how
         arguments = []
         for kind in kinds:
             if kind.startswith("["):
@@ -448,6 +469,9 @@ KINDS = {
     "offset": lambda p: p.rng.choice(("-2", "-1", "0", "1", "2")),
     "permutation": Program.permutation,
     "order": lambda p: p.rng.choice(("1", "2", "0", "3", "float('inf')", "-float('inf')", "'fro'")),
+    "norm": lambda p: p.rng.choice(("None", "'forward'", "'backward'", "'ortho'")),
+    "lengths": lambda p: str(tuple(p.rng.choice((-1, 1, 2, 3, 5)) for _ in range(p.rng.randrange(4)))),
+    "yes": lambda p: "True",
     "flag": lambda p: p.rng.choice(("True", "False")),
     "dim": Program.dim,
     "dims": Program.dims,
@@ -520,6 +544,8 @@ ERRORS_OF_PYTORCH = (
     ("torch.logsumexp(", "doesn't match the broadcast shape"),  # of dim=()
     ("torch.clamp(", "doesn't match the broadcast shape"),  # backward, of a result wider than the input
     ("torch.take_along_dim(", "view size is not compatible"),  # of what is not contiguous
+    ("torch.fft.", "MKL FFT error"),  # of a batch of no elements
+    ("torch.stft(", "MKL FFT error"),
     ("dtype=torch.", "Autograd not support dtype"),  # a sum in integers of what requires grad
 )
 

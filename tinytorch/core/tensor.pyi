@@ -455,6 +455,7 @@ class Tensor:
     def isneginf(self) -> Tensor: """Return whether each element is minus infinity."""
     def isposinf(self) -> Tensor: """Return whether each element is plus infinity."""
     def isreal(self) -> Tensor: """Return whether the imaginary part is 0."""
+    def istft(self, n_fft: Any, hop_length: Any = ..., win_length: Any = ..., window: Any = ..., center: Any = ..., normalized: Any = ..., onesided: Any = ..., length: Any = ..., return_complex: Any = ...) -> Tensor: """Return the signal with the given short-time Fourier transform, by least squares: the inverse of `stft`."""
     def item(self) -> Any: """Return the single element as a Python number."""
     @property
     def itemsize(self) -> builtins.int: """The size of one element in bytes."""
@@ -692,6 +693,7 @@ class Tensor:
     def squeeze(self, dim: Any = ..., *, axis: Any = ...) -> Tensor: """Return a view without the dimensions of size 1: all of them, or only those listed in `dim`."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor: """Make this tensor what `squeeze` of it is: it looks at its memory that way from now on."""
     def std(self, dim: Any = ..., unbiased: Any = ..., keepdim: Any = ..., *, correction: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the standard deviation, the square root of `var`, with the arguments and errors of `var`."""
+    def stft(self, n_fft: Any, hop_length: Any = ..., win_length: Any = ..., window: Any = ..., center: Any = ..., pad_mode: Any = ..., normalized: Any = ..., onesided: Any = ..., return_complex: Any = ..., align_to_window: Any = ...) -> Tensor: """Return the short-time Fourier transform: the spectra of the frames of a signal, each multiplied by a window."""
     def storage(self) -> Tensor: """Return the storage of the tensor as elements of its dtype; deprecated, as in PyTorch."""
     def storage_offset(self) -> builtins.int: """Return the offset of the tensor's first element in its storage, in elements."""
     def storage_type(self) -> Tensor: """Return the type of the tensor's storage."""

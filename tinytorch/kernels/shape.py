@@ -271,9 +271,16 @@ def fold(x: Array, shape: tuple[int, ...], dimension: int, size: int, step: int)
     if not shape:
         out[...] = x.sum()
         return out
-    count = x.shape[dimension]
+    count, before = x.shape[dimension], (slice(None),) * dimension
+    apart = -(-size // step)  # windows with this difference of their numbers do not overlap
+    if apart < size and size > 1:
+        windows = np.lib.stride_tricks.sliding_window_view(out, size, axis=dimension, writeable=True)
+        for k in range(min(apart, count)):
+            part = windows[(*before, slice(k * step, (count - 1) * step + 1, apart * step))]
+            part += x[(*before, slice(k, None, apart))]
+        return out
     for k in range(size):
-        out[(slice(None),) * dimension + (slice(k, k + (count - 1) * step + 1, step),)] += x[..., k]
+        out[(*before, slice(k, k + (count - 1) * step + 1, step))] += x[..., k]
     return out
 
 

@@ -10,7 +10,7 @@
 | `index`, `scatter`, `masks`, `sort` | reading and writing by index, position or mask; sorting, searching |
 | `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random tensors |
 | `convert`, `storage`, `memory`, `values`, `members`, `operators` | dtype conversion; memory; other Tensor members |
-| `fft` | the functions of `torch.fft` that need no complex numbers |
+| `fft`, `stft` | the functions of `torch.fft`; short-time Fourier transforms |
 | `linalg.products` | products of matrices and vectors, `einsum` |
 | `linalg.factor`, `linalg.solve` | `torch.linalg`: factorisations, norms; inverses, systems, functions of matrices |
 | `linalg.matrices` | linear algebra named in `torch` itself; distances, covariances |

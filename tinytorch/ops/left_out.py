@@ -88,9 +88,6 @@ NAMES: dict[str, dict[str, str]] = {
         "there are no layouts CSC, BSR and BSC": """
             hsmm hspmm resize_as_sparse_ saddmm smm sspaddmm
         """,
-        "spectra are complex": """
-            istft stft
-        """,
         "": """
             ComplexDoubleStorage ComplexFloatStorage Storage set_anomaly_enabled
         """,
@@ -101,9 +98,6 @@ NAMES: dict[str, dict[str, str]] = {
         """,
         "NumPy has no complex numbers of 16 bits": """
             chalf
-        """,
-        "spectra are complex": """
-            istft stft
         """,
         "": """
             index

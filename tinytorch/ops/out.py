@@ -63,6 +63,13 @@ def _of_type(text: str, kind: dtypes.dtype) -> Check:
     return check
 
 
+def _of_spectra(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
+    """Check that `out` is complex if the result is, and else floating-point."""
+    right, words = (want.is_complex, "complex") if have.is_complex else (want.is_floating_point, "floating point")
+    if not right:
+        raise RuntimeError(f"{name.replace('2', 'n')} expects a {words} output tensor, but got {want.tensor_name}")
+
+
 def _same(text: str) -> Check:
     """Return a check that `out` has the result's dtype."""
 
@@ -143,6 +150,7 @@ RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
     "complex": _like("Expected object of scalar type {have} but got scalar type {want} for argument 'out'"),
+    "fft": Rule(_of_spectra, NOTHING),
     "clamp": Rule(_FOUND, of_several=_castable),
     "nan_to_num": _like("nan_to_num: dtype of out: {want} should be same as input: {have}"),
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),

@@ -17,6 +17,7 @@ PRAGMA(GCC target(TARGET))
 #include "arithmetic.c"
 #include "attention.c"
 #include "conv.c"
+#include "fft.c"
 #include "indexing.c"
 #include "norm.c"
 #include "optim.c"
@@ -30,12 +31,13 @@ PRAGMA(GCC target(TARGET))
 
 const Kernel *const KERNELS[] = {
     activation_kernels, arithmetic_kernels,
-    attention_kernels,  conv_kernels,
-    indexing_kernels,   norm_kernels,
-    optim_kernels,      pooling_kernels,
-    products_kernels,   rnn_kernels,
-    softmax_kernels,    sorting_kernels,
-    sparse_kernels,     sums_kernels,
+    attention_kernels, conv_kernels,
+    fft_kernels, indexing_kernels,
+    norm_kernels, optim_kernels,
+    pooling_kernels, products_kernels,
+    rnn_kernels, softmax_kernels,
+    sorting_kernels, sparse_kernels,
+    sums_kernels,
     NULL,
 };
 

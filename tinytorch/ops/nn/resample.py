@@ -39,12 +39,12 @@ def op_named(kernel: Any, name: str, **facts: Any) -> Any:
     return made
 
 
-def resampling(name: str) -> Any:
+def resampling(name: str, complex: str | None = None) -> Any:
     """Return the op `resample` under the name that PyTorch gives a node."""
-    return op_named(kernels.resample, name, complex=OWN, x=lambda g, maps: resample(g, _transposed(maps)))
+    return op_named(kernels.resample, name, x=lambda g, maps: resample(g, _transposed(maps)), complex=complex)
 
 
-resample = op(complex=OWN, x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")(kernels.resample)
+resample = op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward", complex=OWN)(kernels.resample)
 
 
 _NODES = {
@@ -65,7 +65,7 @@ _NODES = {
 
 #: Ops that pad by copies of elements (reflection, replication), for 1, 2 and 3 dimensions.
 borders = {
-    (mode, dims): resampling(f"{stem}Pad{dims}D")
+    (mode, dims): resampling(f"{stem}Pad{dims}D", OWN)
     for mode, stem in (("reflect", "Reflection"), ("replicate", "Replication"), ("circular", "Circular"))
     for dims in (1, 2, 3)
 }
