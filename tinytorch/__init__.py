@@ -71,7 +71,7 @@ _NAMES = {
         ShortTensor _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cast_Double _cast_Float
         _cast_Half _cast_Int _cast_Long _shape_as_tensor eig lstsq matrix_rank solve symeig
     """,
-    "named": "DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor",
+    "named": "DeviceObjType FloatType TensorType",
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
     "nn.functional.loss": "cosine_similarity pairwise_distance",
@@ -176,7 +176,7 @@ _NAMES = {
     """,
     "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "serialization": "PyTorchFileReader load save",
-    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
+    "sparse.construct": "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
     "switches": """

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -18,7 +18,7 @@ from tinytorch.kernels.indexing import ranks
 from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of, summed
+from tinytorch.sparse.tensors import SparseCOO, SparseCompressed, compressed_like, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
 
@@ -123,16 +123,21 @@ def clone(self: Any, *, memory_format: Any = None) -> Any:
     made = self._with(self._held.clone())
     if self.layout is sparse_coo:
         made._where = self._where.copy()
+    else:
+        made._start, made._plain = self._start.copy(), self._plain.copy()
     return made
 
 
 @rule("zero_")
 def zero_(self: Any) -> Any:
     """Remove all entries."""
-    values = self._held.detach()[:0]
+    held = self._held.detach()
     if self.layout is sparse_coo:
-        return self._become(SparseCOO.of(self._where[:, :0], values, self._size, True))
-    return self._become(SparseCSR.of(np.zeros_like(self._crow), self._col[:0], values, self._size))
+        return self._become(SparseCOO.of(self._where[:, :0], held[:0], self._size, True))
+    start, plain = np.zeros_like(self._start), self._plain[..., :0]
+    return self._become(
+        SparseCompressed.of(self.layout, start, plain, held.narrow(self._batch_dim, 0, 0), self._size)
+    )
 
 
 @rule("copy_")
@@ -175,11 +180,13 @@ def mul(self: Any, other: Any) -> Any:
         return self._with(self._held * other)
     if not is_sparse(other):
         at = tuple(wrap(row) for row in self._places())
-        return self._with(self._held * other.expand(self._size)[at])
+        return self._with_flat(self._flat * other.expand(self._size)[at])
     if self.layout is not other.layout:
         raise NoArray(f"mul of tensors of the layouts {self.layout} and {other.layout} is not supported")
     if self._size != other._size or self.dense_dim() != other.dense_dim():
         raise NoArray(f"mul of sparse tensors of the sizes {list(self._size)} and {list(other._size)} is not supported")
+    if self.layout is not sparse_coo:
+        return compressed_like(mul(self.to_sparse_coo(), other.to_sparse_coo()), self)
     other = other._unique()
     count = self.sparse_dim()
     mine, theirs = [linear(x._places(), x._size[:count]) for x in (self, other)]
@@ -191,15 +198,7 @@ def mul(self: Any, other: Any) -> Any:
     common = np.flatnonzero(theirs[np.minimum(found, len(theirs) - 1)] == mine) if len(theirs) else found[:0]
     at = found[common] if order is None else order[found[common]]
     values = self._held.index_select(0, wrap(common)) * other._held.index_select(0, wrap(at))
-    return _of_entries(self, common, values)
-
-
-def _of_entries(x: Any, chosen: Any, values: Tensor) -> Any:
-    """Return the tensor that has only some of the entries of another, in their order, with other values."""
-    if x.layout is sparse_coo:
-        return SparseCOO.of(x._where[:, chosen], values, x._size, x._coalesced)
-    start = np.searchsorted(chosen, x._crow).astype(x._crow.dtype)
-    return SparseCSR.of(start, x._col[chosen], values, x._size)
+    return SparseCOO.of(self._where[:, common], values, self._size, self._coalesced)
 
 
 @rule("mul_", "multiply_", "__imul__")
@@ -263,8 +262,12 @@ def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     if x.layout is not y.layout:
         raise NoArray(f"add of tensors of the layouts {x.layout} and {y.layout} is not supported")
     if x.layout is not sparse_coo:
-        total = _sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha)
-        return csr_of(total)
+        theirs = y._held if type(alpha) is int and alpha == 1 else y._held * alpha
+        if x._held.shape == y._held.shape and all(
+            np.array_equal(*each) for each in ((x._start, y._start), (x._plain, y._plain))
+        ):
+            return x._with(x._held + theirs)
+        return compressed_like(_sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha), x)
     if x.sparse_dim() != y.sparse_dim():
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same density, but 'self' has {x.sparse_dim()} sparse dimensions "
@@ -332,7 +335,7 @@ def _is_recorded(*tensors: Tensor) -> bool:
 
 def _add_into(dense: Tensor, sparse: Any, alpha: Any) -> Tensor:
     """Add the entries of a sparse tensor to a dense one in place, outside the graph."""
-    values = sparse._held.detach()
+    values = sparse._flat.detach()
     if not (type(alpha) is int and alpha == 1):
         values = values * alpha
     add_entries(dense._array, sparse._places(), values._array)

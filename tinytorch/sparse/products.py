@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import sparse as kernels
 from tinytorch.kernels.sparse import distinct, linear, ranges
@@ -14,7 +14,7 @@ from tinytorch.ops.arguments import op_of
 from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.sparse.elementwise import add
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, csr_of, summed
+from tinytorch.sparse.tensors import SparseCOO, compressed_of, summed
 
 __all__ = ["addmm", "mm", "sampled_addmm"]
 
@@ -61,9 +61,9 @@ def _product(x: Any, y: Any) -> Any:
     _check_shapes(x, y)
     _check_dtypes(x, y)
     if not is_sparse(y):
-        return _multiply(x._held, y, x._rows())
+        return _multiply(x._flat, y, x._rows())
     if not is_sparse(x):
-        return _multiply(y._held, x.t(), y._rows().across).t()
+        return _multiply(y._flat, x.t(), y._rows().across).t()
     return _of_two_sparse(x, y)
 
 
@@ -85,9 +85,9 @@ def _of_two_sparse(x: Any, y: Any) -> Any:
     size = (x.shape[0], y.shape[1])
     where = np.stack([left.rows[of_left], right.columns[of_right]])
     first, rank = distinct(linear(where, size))
-    products = x._held.index_select(0, wrap(of_left)) * y._held.index_select(0, wrap(of_right))
+    products = x._flat.index_select(0, wrap(of_left)) * y._flat.index_select(0, wrap(of_right))
     made = SparseCOO.of(where[:, first], summed(products, rank, len(first)), size, True)
-    return made if x.layout is sparse_coo else csr_of(made)
+    return made if x.layout is sparse_coo else compressed_of(made, sparse_csr)
 
 
 @rule("mm", "spmm", "dsmm")
@@ -123,7 +123,7 @@ def mv(self: Any, vec: Any) -> Tensor:
     if vec.ndim != 1 or self.shape[1] != vec.shape[0]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     _check_dtypes(self, vec)
-    return _multiply(self._held, vec.unsqueeze(1), self._rows()).squeeze(1)
+    return _multiply(self._flat, vec.unsqueeze(1), self._rows()).squeeze(1)
 
 
 @rule("matmul", "__matmul__")
