@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import as_device
-from tinytorch.core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from tinytorch.core.layout import NoArray, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.sparse import compressed_lines, entries, linear
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import as_tensor
+from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.register import Builtin
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.invariants import check_sparse_tensor_invariants
@@ -631,15 +632,39 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
 
 @rule("sparse_mask")
 def sparse_mask(self: Any, mask: Any) -> Any:
-    """Return the elements of a dense tensor at the entries of a sparse one, as a sparse tensor."""
-    if is_sparse(self):
-        raise NotImplementedError("sparse_mask of a sparse tensor is not supported")
+    """Return the elements of a tensor at the entries of a sparse one, as a sparse tensor."""
+    if not is_sparse(mask):
+        raise RuntimeError("sparse_mask(): the mask must be a sparse tensor")
     if self.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask(): operands have incompatible sizes; self has size {list(self.shape)} but mask has size "
             f"{list(mask.shape)}"
         )
-    return mask._with_flat(self[tuple(wrap(row) for row in mask._places())])
+    if not is_sparse(self):
+        at = tuple(wrap(row) for row in mask._places())
+        return mask._with_flat(self[at] if at else self.expand(mask._flat.shape))
+    if type(self) is type(mask) and self.layout is mask.layout and _has_same_places(self, mask):
+        return mask._with(self._held)
+    x = to_sparse_coo(self).coalesce()
+    where = mask._places()
+    if x.sparse_dim() != len(where):
+        raise RuntimeError(
+            f"sparse_mask(): self has {x.sparse_dim()} sparse dimensions but mask has {len(where)} sparse dimensions"
+        )
+    have, wanted = x._numbers(), linear(where, mask._size[: len(where)])
+    found = np.searchsorted(have, wanted)
+    held = np.append(have, -1)[np.minimum(found, len(have))] == wanted
+    padded = cat_dense([x._held, x._held.new_zeros((1, *x._held.shape[1:]))])
+    return mask._with_flat(padded.index_select(0, wrap(np.where(held, found, len(have)))))
+
+
+def _has_same_places(x: Any, y: Any) -> bool:
+    """Return whether two tensors of one layout have their entries at the same places, in the same order."""
+    if x._held.shape != y._held.shape:
+        return False
+    if x.layout is sparse_coo:
+        return np.array_equal(x._where, y._where)
+    return np.array_equal(x._start, y._start) and np.array_equal(x._plain, y._plain)
 
 
 def sparse_zeros(size: Any, dtype: Any, layout: Any, requires_grad: bool = False, name: str = "empty") -> Any:
@@ -687,6 +712,175 @@ def zeros_like(self: Any, *, dtype: Any = None, layout: Any = None, requires_gra
             self.layout, self._size, self._batch_dim, self._blocksize, dense, kind, self._start.dtype
         )
     return made.requires_grad_() if requires_grad else made
+
+
+@rule("ones_like", "full_like")
+def full_like(self: Any, fill_value: Any = 1, *, dtype: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+    """Return a tensor in a compressed format whose entries have one value, at the places of another's."""
+    if self.layout is sparse_coo:
+        raise NoArray("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend.")
+    kind = self.dtype if dtype is None else dtypes.as_dtype(dtype)
+    values = np.full_like(self._held._array, fill_value, dtype=kind.numpy)
+    made = self._with(wrap(values))
+    return made.requires_grad_() if requires_grad else made
+
+
+@rule("fill_")
+def fill_(self: Any, value: Any) -> Any:
+    """Give all entries of a tensor in a compressed format one value."""
+    if self.layout is sparse_coo:
+        raise NoArray("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend.")
+    self._held.fill_(value)
+    return self
+
+
+@rule("new_zeros", "new_empty")
+def new_zeros(self: Any, *size: Any, dtype: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+    """Return a tensor of the layout without entries."""
+    shape = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    return sparse_zeros(shape, self.dtype if dtype is None else dtype, self.layout, requires_grad)
+
+
+@rule("new")
+def new(self: Any, *args: Any, **options: Any) -> Any:
+    """Return a tensor of the dtype in the format COO: of indices, values and a size, or without entries."""
+    if self.layout is not sparse_coo:
+        raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
+    if args and isinstance(args[0], Tensor):
+        return sparse_coo_tensor(*args[:3])
+    size = args[0] if args and isinstance(args[0], (tuple, list)) else args
+    return _empty_coo(size or (0,), self.dtype, sparse_dim=len(size) or 1)
+
+
+@rule("new_tensor")
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+    """Return a dense tensor of the dtype."""
+    if self.layout is not sparse_coo:
+        raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
+    return self._held.detach().new_tensor(data, dtype=dtype, requires_grad=requires_grad)
+
+
+# Sizes ----------------------------------------------------------------------------------------------
+
+
+def _resized(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the elements in their order in a tensor of another shape, padded with zeros."""
+    held = values.detach()
+    if held.shape == shape:
+        return held
+    made: Tensor = wrap(np.zeros_like(held._array, shape=shape))
+    count = min(held.numel(), made.numel())
+    made._array.reshape(-1)[:count] = held._array.reshape(-1)[:count]
+    return made
+
+
+@rule("sparse_resize_")
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Give a tensor in the format COO another size in place; one that has entries cannot shrink."""
+    if self.layout is not sparse_coo:
+        raise NoArray("Could not run 'aten::sparse_resize_' with arguments from the 'SparseCsrCPU' backend.")
+    size = Size(int(n) for n in size)
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: number of dimensions must be sparse_dim "
+            f"({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+        )
+    if self._nnz():
+        for kind, new, old in (("sparse", sparse_dim, self.sparse_dim()), ("dense", dense_dim, self.dense_dim())):
+            if new != old:
+                raise RuntimeError(
+                    f"changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is not "
+                    "supported."
+                )
+        old_size, count = self._size, self.sparse_dim()
+        for kind, part in (("sparse", slice(None, count)), ("dense", slice(count, None))):
+            if any(new < old for new, old in zip(size[part], old_size[part], strict=True)):
+                raise RuntimeError(
+                    f"shrinking the size of {kind} dimensions (from {list(old_size[part])} to {list(size[part])}) on a "
+                    "non-empty sparse tensor is not supported."
+                )
+        where = self._where
+    else:
+        where = np.zeros((sparse_dim, 0), np.int64)
+    values = _resized(self._held, (where.shape[1], *size[sparse_dim:]))
+    return self._become(SparseCOO.of(where, values, size, self._coalesced))
+
+
+@rule("sparse_resize_and_clear_")
+def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Give a tensor in the format COO another size in place, and remove its entries."""
+    if self.layout is not sparse_coo:
+        raise NoArray("Could not run 'aten::sparse_resize_and_clear_' with arguments from the 'SparseCsrCPU' backend.")
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: number of dimensions must be sparse_dim "
+            f"({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+        )
+    return self._become(_empty_coo(size, self.dtype, sparse_dim=sparse_dim))
+
+
+@rule("resize_as_sparse_", "resize_as_")
+def resize_as_sparse_(self: Any, the_template: Any, memory_format: Any = None) -> Any:
+    """Give a sparse tensor the size of another one in place, and in a compressed format also its places."""
+    other = the_template
+    if not (is_sparse(self) and is_sparse(other)) or self.layout is not other.layout:
+        raise RuntimeError(
+            f"resize_as_sparse_: layout for self, {self.layout}, must be equal to that of the source, {other.layout}"
+        )
+    if self.layout is sparse_coo:
+        if self._size == other._size and self.sparse_dim() == other.sparse_dim():
+            return self
+        return sparse_resize_(self, other._size, other.sparse_dim(), other.dense_dim())
+    if self._of_blocks and self._blocksize != other._blocksize:
+        raise RuntimeError(
+            "resize_as_sparse_compressed_tensor_: self and src must have the same block size: "
+            f"{list(self._blocksize)} != {list(other._blocksize)}"
+        )
+    values = _resized(self._held, tuple(other._held.shape))
+    return self._become(
+        SparseCompressed.of(self.layout, other._start.copy(), other._plain.copy(), values, other._size)
+    )
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """Return a sparse matrix with given diagonals: `diagonals[k, j]` is its element `(j - offsets[k], j)`.
+
+    Args:
+        diagonals: shape (diagonals, length), or (length,) for one diagonal.
+        offsets: for each diagonal how far it is above the main one: distinct integers.
+        shape: the number of rows and of columns.
+        layout: `torch.sparse_coo` (the default), `sparse_csr` or `sparse_csc`.
+
+    Example:
+        >>> torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0, 1]), (3, 3)).to_dense()
+        tensor([[1., 1., 0.],
+                [0., 1., 1.],
+                [0., 0., 1.]])
+    """
+    rows = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)
+    where = offsets._array.reshape(-1) if offsets.ndim < 2 else None
+    if diagonals.ndim > 2 or diagonals.ndim == 0:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if where is None:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if where.dtype.kind not in "iu":
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {dtypes.from_numpy_dtype(where.dtype).tensor_name}")
+    if len(where) != len(rows):
+        raise RuntimeError(
+            f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(where)})"
+        )
+    if len(set(where.tolist())) != len(where):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise RuntimeError(f"Only output layouts (Sparse, SparseCsc, and SparseCsr) are supported, got {layout}")
+    column = np.tile(np.arange(min(rows.shape[1], shape[1])), (len(where), 1))
+    row = column - where[:, None]
+    kept = (row >= 0) & (row < shape[0])
+    k, j = np.nonzero(kept)
+    made = SparseCOO.of(np.stack([row[k, j], j]), rows[wrap(k), wrap(j)], shape)
+    return made if layout in (None, sparse_coo) else compressed_of(made, layout)
 
 
 # The names of old programs --------------------------------------------------------------------------

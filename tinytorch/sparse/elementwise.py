@@ -98,6 +98,14 @@ def type_as(self: Any, other: Tensor) -> Any:
     return self._with(self._held.to(other.dtype))
 
 
+@rule("stride")
+def stride(self: Any, dim: int | None = None) -> Any:
+    """Return zeros for the format COO, as PyTorch does; the other formats have no strides."""
+    if self.layout is not sparse_coo:
+        raise RuntimeError(f"{self._backend()[:6]} {self._backend()[6:].upper()} tensors do not have strides")
+    return (0,) * self.ndim if dim is None else 0
+
+
 @rule("cpu", "share_memory_")
 def cpu(self: Any, **options: Any) -> Any:
     """Return the tensor."""

@@ -12,8 +12,12 @@ from tinytorch.kernels import sparse as kernels
 from tinytorch.kernels.sparse import distinct, linear, ranges
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.linalg.products import mm as dense_mm
+from tinytorch.ops.join import cat as cat_dense
+from tinytorch.ops.join import stack as stack_dense
+from tinytorch.ops.scatter import scatter_reduce
 from tinytorch.sparse.elementwise import add
 from tinytorch.sparse.rules import is_sparse, rule
+from tinytorch.sparse.shape import select
 from tinytorch.sparse.tensors import SparseCOO, compressed_of, summed
 
 __all__ = ["addmm", "mm", "sampled_addmm"]
@@ -96,7 +100,7 @@ def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
 
     Args:
         sparse, dense: matrices `(n, m)` and `(m, p)` of one dtype.
-        reduce: not supported (NotImplementedError).
+        reduce: of a matrix in the format CSR: how the products of a row are combined: "sum", "mean", "amax" or "amin".
 
     Raises:
         RuntimeError: one is not a matrix; the sizes do not match; the dtypes differ.
@@ -108,10 +112,105 @@ def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
                 [4.]])
     """
     if reduce is not None:
-        raise NotImplementedError("sparse.mm(reduce=...) is not supported")
+        return _reduced(sparse, dense, reduce)
     if not (is_sparse(sparse) or is_sparse(dense)):
         return dense_mm(sparse, dense)
     return _product(sparse, dense)
+
+
+def _reduced(sparse: Any, dense: Any, reduce: str) -> Tensor:
+    """Return, for each row of a matrix and each column of a dense one, the sum, mean or extremum of their products."""
+    if not is_sparse(sparse) or sparse.layout is not sparse_csr:
+        raise NoArray("sparse.mm(reduce=...): expect self to be SparseCsr: convert the matrix by to_sparse_csr()")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse.mm: reduce must be sum, mean, amax or amin, got {reduce}")
+    _check_matrix(sparse)
+    _check_shapes(sparse, dense)
+    _check_dtypes(sparse, dense)
+    rows = sparse._rows()
+    if reduce in ("sum", "mean"):
+        total: Tensor = _multiply(sparse._held, dense, rows)
+        counts = np.maximum(np.diff(rows.start), 1)
+        return total if reduce == "sum" else total / wrap(counts).to(total.dtype).unsqueeze(1)
+    products = sparse._held.unsqueeze(1) * dense.index_select(0, wrap(rows.columns))
+    at = wrap(rows.rows).unsqueeze(1).expand(products.shape)
+    zeros = products.new_zeros((sparse.shape[0], dense.shape[1]))
+    return scatter_reduce(zeros, 0, at, products, reduce, include_self=False)
+
+
+@rule("bmm")
+def bmm(self: Any, mat2: Any) -> Tensor:
+    """Return the products of the matrices of a tensor in the format COO and of a dense one."""
+    if not is_sparse(self) or self.layout is not sparse_coo or is_sparse(mat2):
+        raise NoArray("bmm is supported for a tensor in the format COO and a dense one")
+    if self.sparse_dim() != 3 or self.dense_dim():
+        raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 sparse dims, but has {self.sparse_dim()}")
+    if mat2.ndim != 3 or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            f"bmm_sparse: 'self' of size {list(self.shape)} and 'mat2' of size {list(mat2.shape)} do not match"
+        )
+    return stack_dense([_product(select(self, 0, k), mat2[k]) for k in range(self.shape[0])])
+
+
+@rule("addmv")
+def addmv(self: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Return `beta * self + alpha * (mat @ vec)` for a sparse matrix."""
+    product = mv(mat, vec)
+    scaled = product if alpha == 1 else product * alpha
+    return scaled if beta == 0 else self * beta + scaled
+
+
+@rule("addmm_")
+def addmm_(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """Compute `addmm` in place."""
+    result = addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return self._become(result) if is_sparse(self) else self.copy_(result)
+
+
+def _rows_of_product(name: str, x: Any, dense: Any) -> tuple[Any, Tensor]:
+    """Return the rows in which a matrix in the format COO has entries, and these rows of its product with a dense one."""
+    if not is_sparse(x) or x.layout is not sparse_coo or is_sparse(dense):
+        raise NoArray(f"Could not run 'aten::{name}': it needs a matrix in the format COO and a dense one")
+    if x.sparse_dim() != 2 or dense.ndim != 2:
+        raise RuntimeError(f"{name}: Argument #2: matrices expected, got {x.sparse_dim()}D and {dense.ndim}D tensors")
+    if x.dense_dim():
+        raise RuntimeError(f"{name}: Argument #2: scalar values expected, got {x.dense_dim()}D values")
+    if x.shape[1] != dense.shape[0]:
+        raise RuntimeError(f"{name}: Argument #3: Expected dim 0 size {x.shape[1]}, got {dense.shape[0]}")
+    rows = np.unique(x._where[0])
+    return rows, _product(x, dense).index_select(0, wrap(rows))
+
+
+@rule("hspmm", "hsmm")
+def hspmm(mat1: Any, mat2: Any) -> SparseCOO:
+    """Return the product of a sparse matrix and a dense one, with rows as entries: one sparse and one dense dimension."""
+    rows, values = _rows_of_product("hspmm", mat1, mat2)
+    return SparseCOO.of(rows[None], values, (mat1.shape[0], mat2.shape[1]))
+
+
+@rule("sspaddmm", "saddmm")
+def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> SparseCOO:
+    """Return `beta * self + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `self` and `mat1`."""
+    rows, values = _rows_of_product("sspaddmm", mat1, mat2)
+    if not is_sparse(self) or self.layout is not sparse_coo:
+        raise RuntimeError("sspaddmm: expected 'self' to be a sparse tensor in the format COO")
+    size = (mat1.shape[0], mat2.shape[1])
+    if tuple(self.shape) != size:
+        raise RuntimeError(f"sspaddmm: Argument #1: Expected size {list(size)}, got {list(self.shape)}")
+    where = np.stack([np.repeat(rows, size[1]), np.tile(np.arange(size[1]), len(rows))])
+    held = self._held if beta == 1 else self._held * beta
+    product = values.reshape(-1)
+    joined = cat_dense([held, product if alpha == 1 else product * alpha])
+    return SparseCOO.of(np.concatenate([self._where, where], axis=1), joined, size)
+
+
+@rule("smm")
+def smm(self: Any, mat2: Any) -> SparseCOO:
+    """Return the product of a sparse matrix and a dense one in the format COO."""
+    rows, values = _rows_of_product("smm", self, mat2)
+    size = (self.shape[0], mat2.shape[1])
+    where = np.stack([np.repeat(rows, size[1]), np.tile(np.arange(size[1]), len(rows))])
+    return SparseCOO.of(where, values.reshape(-1), size)
 
 
 @rule("mv")

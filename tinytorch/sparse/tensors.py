@@ -21,6 +21,7 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear, places
+from tinytorch.ops.overrides import disabled
 from tinytorch.sparse.rules import is_sparse, of_sparse
 
 __all__ = [
@@ -55,6 +56,7 @@ class SparseTensor(Tensor):
     _kept: Rows | None
 
     __module__ = "tinytorch"
+    __torch_function__: Any = disabled  # (a subclass of Tensor, but not a user's)
 
     # The layouts ------------------------------------------------------------------------------------
 
@@ -122,13 +124,30 @@ class SparseTensor(Tensor):
     itemsize = property(lambda self: self._held.itemsize)
     grad_fn = property(lambda self: self._held.grad_fn)
     is_leaf = property(lambda self: self._held._edge is None)
-    retains_grad = property(lambda self: False)
+    retains_grad = property(lambda self: self._held.retains_grad)
     output_nr = property(lambda self: 0)
     _version = property(lambda self: self._held._version)
     _base = property(lambda self: None)
     T = property(lambda self: of_sparse("T", (self,), {}))
-    mT = H = property(lambda self: of_sparse("t", (self,), {}))
-    data = property(lambda self: self._with(self._held.detach()))
+    H = property(lambda self: of_sparse("H", (self,), {}))
+    mT = property(lambda self: of_sparse("mT", (self,), {}))
+    real = property(lambda self: of_sparse("real", (self,), {}))
+    imag = property(lambda self: self._with(self._held.imag))
+
+    @property
+    def data(self) -> Any:
+        """The tensor outside of the graph; assigning replaces the entries."""
+        return self._with(self._held.detach())
+
+    @data.setter
+    def data(self, other: Any) -> None:
+        if not is_sparse(other) or other.layout is not self.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
+        requires_grad = self.requires_grad
+        self._become(other.detach())
+        self.requires_grad_(requires_grad)
 
     @property
     def requires_grad(self) -> bool:
@@ -162,6 +181,24 @@ class SparseTensor(Tensor):
         """Return the gradient of this tensor, given that of its values."""
         return self._with(values)
 
+    def register_hook(self, hook: Any) -> Any:
+        """Run `hook(grad)` when the gradient, a sparse tensor, is computed; what it returns replaces the gradient."""
+        model = self.detach()
+
+        def of_values(g: Tensor) -> Tensor | None:
+            changed = hook(model._as_gradient(g))
+            return None if changed is None else gradient_of_values(model, changed)
+
+        return self._held.register_hook(of_values)
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date."""
+        return self._held.register_post_accumulate_grad_hook(lambda _: hook(self))
+
+    def retain_grad(self) -> None:
+        """Let `backward` keep the `.grad` of this tensor, which is no leaf."""
+        self._held.retain_grad()
+
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the length of a dimension."""
         return self._size if dim is None else self._size[axis_of(dim, len(self._size), "size")]
@@ -185,8 +222,8 @@ class SparseTensor(Tensor):
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Return False."""
-        return False
+        """Return whether the elements are complex."""
+        return self.dtype.is_complex
 
     def is_signed(self) -> bool:
         """Return whether the elements may be negative."""
@@ -293,7 +330,8 @@ class SparseTensor(Tensor):
             suffixes.append(f"grad_fn=<{type(edge[0].shown()).__name__}>")
         elif self._held._requires_grad:
             suffixes.append("requires_grad=True")
-        return printing.format_sparse(parts, suffixes, self.layout is sparse_coo)
+        text = printing.format_sparse(parts, suffixes, self.layout is sparse_coo)
+        return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
 
 class SparseCOO(SparseTensor):
@@ -598,6 +636,16 @@ def _shown(values: Tensor) -> Tensor:
 def summed(values: Tensor, index: Array, count: int) -> Tensor:
     """Return `count` rows: each is the sum of the rows of `values` for which `index` has its number."""
     return values.new_zeros((count, *values.shape[1:])).index_add(0, wrap(index), values)
+
+
+def gradient_of_values(x: SparseTensor, g: Any) -> Tensor:
+    """Return the gradient of a sparse tensor's values, given that of the tensor, dense or sparse."""
+    if g.shape != x._size:
+        raise RuntimeError(
+            f"Mismatch in shape: the gradient has a shape of {g.shape} and the sparse tensor has a shape of {x._size}."
+        )
+    values: Tensor = of_sparse("sparse_mask", (g, x), {})._held
+    return values if values.dtype is x.dtype else values.to(x.dtype)
 
 
 def dense_of(x: SparseTensor) -> Any:
