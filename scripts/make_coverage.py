@@ -70,12 +70,6 @@ FAMILIES = [
     ),
     Family("Short-time Fourier transforms", "spectra are complex.", "stft istft"),
     Family(
-        "Sparse tensors in other formats than COO and CSR",
-        "there are no layouts CSC, BSR and BSC.",
-        "sparse_(bsc|bsr|csc)_tensor to_sparse_(bsc|bsr|csc) ccol_indices row_indices hspmm sspaddmm smm hsmm saddmm "
-        "resize_as_sparse_ sparse_resize_.*",
-    ),
-    Family(
         "Quantized tensors",
         "there are no quantized dtypes, and no operators of quantized networks.",
         "quantize.* q_.* Q.*Storage fake_quantize.* fused_moving_avg.* fbgemm.* choose_qparams.* dequantize int_repr "

@@ -64,9 +64,10 @@ OTHERS: dict[str, str] = {
     "ops.storage": "",
     "serialization": "PyTorchFileReader load save",
     "sparse.construct": """
-        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        resize_as_sparse_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
         sparse_csr_tensor
     """,
+    "sparse.products": "hsmm hspmm saddmm smm sspaddmm",
     "storage": "StorageBase",
     "streams": "",
     "switches": "",

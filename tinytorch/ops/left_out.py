@@ -85,9 +85,6 @@ NAMES: dict[str, dict[str, str]] = {
             get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
             set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
         """,
-        "there are no layouts CSC, BSR and BSC": """
-            hsmm hspmm resize_as_sparse_ saddmm smm sspaddmm
-        """,
         "spectra are complex": """
             istft stft
         """,
@@ -96,9 +93,6 @@ NAMES: dict[str, dict[str, str]] = {
         """,
     },
     "torch.Tensor": {
-        "there are no layouts CSC, BSR and BSC": """
-            resize_as_sparse_ sspaddmm
-        """,
         "NumPy has no complex numbers of 16 bits, and linear algebra is of real numbers": """
             chalf
         """,

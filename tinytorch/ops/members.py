@@ -308,6 +308,8 @@ members(
         "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
         "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
         "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+        "sspaddmm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+        "resize_as_sparse_": _raises(RuntimeError, "resize_as_sparse_ expects a sparse tensor", _SPARSE),
     }
 )
 members({f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE})

@@ -21,7 +21,7 @@ from tinytorch.sparse.invariants import check_sparse_tensor_invariants
 from tinytorch.sparse.tensors import BACKENDS, SparseCOO, SparseCompressed, compressed_of, dense_of
 
 __all__ = [
-    "compressed_from_dense", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
+    "compressed_from_dense", "resize_as_sparse_", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
     "sparse_csc_tensor", "sparse_csr_tensor", "sparse_zeros", "sparsified",
 ]  # fmt: skip
 
@@ -819,9 +819,16 @@ def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: i
     return self._become(_empty_coo(size, self.dtype, sparse_dim=sparse_dim))
 
 
+@Builtin
 @rule("resize_as_sparse_", "resize_as_")
 def resize_as_sparse_(self: Any, the_template: Any, memory_format: Any = None) -> Any:
-    """Give a sparse tensor the size of another one in place, and in a compressed format also its places."""
+    """Give a sparse tensor the size of another one in place, and in a compressed format also its places.
+
+    Example:
+        >>> x = torch.sparse_coo_tensor((2, 2))
+        >>> torch.resize_as_sparse_(x, torch.eye(3).to_sparse()).shape
+        torch.Size([3, 3])
+    """
     other = the_template
     if not (is_sparse(self) and is_sparse(other)) or self.layout is not other.layout:
         raise RuntimeError(

@@ -14,13 +14,14 @@ from tinytorch.ops.arguments import op_of
 from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.join import stack as stack_dense
+from tinytorch.ops.register import Builtin
 from tinytorch.ops.scatter import scatter_reduce
 from tinytorch.sparse.elementwise import add
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.shape import select
 from tinytorch.sparse.tensors import SparseCOO, compressed_of, summed
 
-__all__ = ["addmm", "mm", "sampled_addmm"]
+__all__ = ["addmm", "hsmm", "hspmm", "mm", "saddmm", "sampled_addmm", "smm", "sspaddmm"]
 
 #: The product of a sparse matrix, given by its values and `Rows`, and a dense one.
 _multiply: Any = op_of(
@@ -181,36 +182,68 @@ def _rows_of_product(name: str, x: Any, dense: Any) -> tuple[Any, Tensor]:
     return rows, _product(x, dense).index_select(0, wrap(rows))
 
 
+def _of_rows(rows: Any, width: int) -> Any:
+    """Return the places of all elements of some rows."""
+    return np.stack([np.repeat(rows, width), np.tile(np.arange(width), len(rows))])
+
+
+@Builtin
 @rule("hspmm", "hsmm")
 def hspmm(mat1: Any, mat2: Any) -> SparseCOO:
-    """Return the product of a sparse matrix and a dense one, with rows as entries: one sparse and one dense dimension."""
+    """Return the product of a sparse matrix and a dense one, with rows as entries: one sparse and one dense dimension.
+
+    Args:
+        mat1: a matrix `(n, m)` in the format COO.
+        mat2: a dense matrix `(m, p)`.
+
+    Example:
+        >>> torch.hspmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).dense_dim()
+        1
+    """
     rows, values = _rows_of_product("hspmm", mat1, mat2)
     return SparseCOO.of(rows[None], values, (mat1.shape[0], mat2.shape[1]))
 
 
+@Builtin
 @rule("sspaddmm", "saddmm")
 def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> SparseCOO:
-    """Return `beta * self + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `self` and `mat1`."""
+    """Return `beta * self + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `self` and `mat1`.
+
+    Example:
+        >>> x = torch.eye(2).to_sparse()
+        >>> torch.sspaddmm(x, x, torch.ones(2, 2), beta=2).to_dense()
+        tensor([[3., 1.],
+                [1., 3.]])
+    """
     rows, values = _rows_of_product("sspaddmm", mat1, mat2)
     if not is_sparse(self) or self.layout is not sparse_coo:
         raise RuntimeError("sspaddmm: expected 'self' to be a sparse tensor in the format COO")
     size = (mat1.shape[0], mat2.shape[1])
     if tuple(self.shape) != size:
         raise RuntimeError(f"sspaddmm: Argument #1: Expected size {list(size)}, got {list(self.shape)}")
-    where = np.stack([np.repeat(rows, size[1]), np.tile(np.arange(size[1]), len(rows))])
+    where = _of_rows(rows, size[1])
     held = self._held if beta == 1 else self._held * beta
     product = values.reshape(-1)
     joined = cat_dense([held, product if alpha == 1 else product * alpha])
     return SparseCOO.of(np.concatenate([self._where, where], axis=1), joined, size)
 
 
+hsmm, saddmm = hspmm, sspaddmm
+
+
+@Builtin
 @rule("smm")
 def smm(self: Any, mat2: Any) -> SparseCOO:
-    """Return the product of a sparse matrix and a dense one in the format COO."""
+    """Return the product of a sparse matrix and a dense one in the format COO.
+
+    Example:
+        >>> torch.smm(torch.eye(2).to_sparse(), torch.ones(2, 1)).to_dense()
+        tensor([[1.],
+                [1.]])
+    """
     rows, values = _rows_of_product("smm", self, mat2)
     size = (self.shape[0], mat2.shape[1])
-    where = np.stack([np.repeat(rows, size[1]), np.tile(np.arange(size[1]), len(rows))])
-    return SparseCOO.of(where, values.reshape(-1), size)
+    return SparseCOO.of(_of_rows(rows, size[1]), values.reshape(-1), size)
 
 
 @rule("mv")
@@ -289,8 +322,12 @@ def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, al
         >>> torch.sparse.sampled_addmm(x, torch.ones(2, 3), torch.ones(3, 2)).values()
         tensor([4., 4.])
     """
-    if not is_sparse(input) or input.layout is sparse_coo:
+    if not is_sparse(input) or input.layout is not sparse_csr:
         raise RuntimeError("sampled_addmm: Expected self to have sparse csr layout")
+    if input.dense_dim():
+        raise RuntimeError("sampled_addmm: Expected non-hybrid self tensor")
+    if input._batch_dim:
+        raise NotImplementedError("sparse.sampled_addmm of batches is not supported")
     _check_shapes(mat1, mat2)
     if tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
         raise RuntimeError(f"sampled_addmm: self has shape {list(input.shape)}, which is not that of mat1 @ mat2")
