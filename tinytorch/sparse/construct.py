@@ -16,6 +16,7 @@ from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.register import Builtin
+from tinytorch.sparse.elementwise import mul
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.invariants import check_sparse_tensor_invariants
 from tinytorch.sparse.tensors import BACKENDS, SparseCOO, SparseCompressed, compressed_of, dense_of
@@ -49,10 +50,11 @@ def _values_of(values: Any, dtype: Any, device: Any, requires_grad: bool, entere
 def _integers(indices: Any, name: str) -> Any:
     """Return indices as an array of integers."""
     array = np.asarray(indices._array if isinstance(indices, Tensor) else as_tensor(indices)._array)
-    if array.dtype.kind == "f" and not array.size:
-        array = array.astype(np.int64)
+    if array.dtype.kind == "f" and (not array.size or name == "indices"):
+        array = array.astype(np.int64)  # (PyTorch's, for the format COO)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {dtypes.from_numpy_dtype(array.dtype)}")
+        kind = dtypes.from_numpy_dtype(array.dtype).tensor_name
+        raise RuntimeError(f"{name} dtype must be Int or Long, but got {kind}")
     return array
 
 
@@ -449,6 +451,8 @@ def sparsified(
         blocksize: the height and width of a block, for the layouts `sparse_bsr` and `sparse_bsc`.
         dense_dim: the number of dense dimensions, the last ones, for the layouts but `sparse_coo`.
     """
+    if layout is strided:
+        return x
     _check_conversion(x, sparse_dim, layout, blocksize, dense_dim)
     if layout not in (None, sparse_coo):
         return compressed_from_dense(x, layout, blocksize, dense_dim)
@@ -640,10 +644,18 @@ def sparse_mask(self: Any, mask: Any) -> Any:
             f"sparse_mask(): operands have incompatible sizes; self has size {list(self.shape)} but mask has size "
             f"{list(mask.shape)}"
         )
+    if is_sparse(self) and self.layout is mask.layout is sparse_csr and not _has_same_places(self, mask):
+        return mul(self, full_like(mask, dtype=self.dtype))  # (only places that both have)
+    return at_places(self, mask)
+
+
+@rule("_at_places")
+def at_places(self: Any, mask: Any) -> Any:
+    """Return the elements of a tensor, dense or sparse, at the places of a sparse one of its size."""
     if not is_sparse(self):
         at = tuple(wrap(row) for row in mask._places())
         return mask._with_flat(self[at] if at else self.expand(mask._flat.shape))
-    if type(self) is type(mask) and self.layout is mask.layout and _has_same_places(self, mask):
+    if self.layout is mask.layout and _has_same_places(self, mask):
         return mask._with(self._held)
     x = to_sparse_coo(self).coalesce()
     where = mask._places()

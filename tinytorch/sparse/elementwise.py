@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
+from tinytorch.core.layout import NoArray, sparse_coo
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -29,7 +29,7 @@ _OF_VALUES = """
     isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
 """
 _LINEAR = """
-    neg negative=neg __neg__=neg positive __pos__=positive conj=positive real=positive resolve_conj=positive
+    neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical real=real resolve_conj=positive
     resolve_neg=positive
 """
 
@@ -80,7 +80,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 def type_of(self: Any, dtype: Any = None, **options: Any) -> Any:
     """Return the name of the tensor's type, or the tensor in another dtype."""
     if dtype is not None:
-        return self._with(self._held.type(dtype))
+        kind = dtype.replace("torch.sparse.", "torch.") if isinstance(dtype, str) else dtype
+        return self._with(self._held.type(kind))
     if self.layout is not sparse_coo:
         raise RuntimeError("Unimplemented backend SparseCsrCPU")
     return f"torch.sparse.{self.dtype.tensor_name}Tensor"
@@ -104,6 +105,12 @@ def stride(self: Any, dim: int | None = None) -> Any:
     if self.layout is not sparse_coo:
         raise RuntimeError(f"{self._backend()[:6]} {self._backend()[6:].upper()} tensors do not have strides")
     return (0,) * self.ndim if dim is None else 0
+
+
+@rule("cuda")
+def cuda(self: Any, *args: Any, **options: Any) -> Any:
+    """Raise PyTorch's error: there are no GPUs."""
+    return self._with(self._held.cuda(*args, **options))
 
 
 @rule("cpu", "share_memory_")
@@ -161,7 +168,13 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     return self._become(copied._with(copied._held.to(self.dtype)))
 
 
-@rule("pow", "__pow__", "float_power")
+@rule("float_power")
+def float_power(self: Any, exponent: Any) -> Any:
+    """Return the elements, as float64, raised to a number other than 0."""
+    return power(self.to(dtypes.complex128 if self.is_complex() else dtypes.float64), exponent)
+
+
+@rule("pow", "__pow__")
 def power(self: Any, exponent: Any) -> Any:
     """Return the elements raised to a number other than 0."""
     if not is_sparse(self) or isinstance(exponent, Tensor):
@@ -189,8 +202,8 @@ def mul(self: Any, other: Any) -> Any:
     if not is_sparse(other):
         at = tuple(wrap(row) for row in self._places())
         return self._with_flat(self._flat * other.expand(self._size)[at])
-    if self.layout is not other.layout:
-        raise NoArray(f"mul of tensors of the layouts {self.layout} and {other.layout} is not supported")
+    if self.layout is sparse_coo and other.layout is not sparse_coo:
+        return mul(other, self)
     if self._size != other._size or self.dense_dim() != other.dense_dim():
         raise NoArray(f"mul of sparse tensors of the sizes {list(self._size)} and {list(other._size)} is not supported")
     if self.layout is not sparse_coo:
@@ -325,7 +338,7 @@ def _dense_and_sparse(dense: Any, sparse: Any, alpha: Any) -> Tensor:
     if not isinstance(dense, Tensor):
         raise RuntimeError(_SPARSE_AND_DENSE)
     _check_size(dense, sparse)
-    if _is_recorded(dense, sparse) or dense.dtype is not sparse.dtype:
+    if _is_recorded(dense, sparse) or dense.dtype is not sparse.dtype or not dense.ndim:
         return dense.add(dense_of(sparse), alpha=alpha)
     return _add_into(dense.clone(), sparse, alpha)
 
@@ -359,7 +372,7 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
             raise RuntimeError(_SPARSE_AND_DENSE)
         return self._become(_sum_of_sparse(self, other, alpha))
     _check_size(self, other)
-    if _is_recorded(self, other) or self.dtype is not other.dtype:
+    if _is_recorded(self, other) or self.dtype is not other.dtype or not self.ndim:
         return self.add_(dense_of(other), alpha=alpha)
     return _add_into(self, other, alpha)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
+from tinytorch.core.layout import NoArray, sparse_coo, sparse_csc, sparse_csr
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import sparse as kernels
-from tinytorch.kernels.sparse import distinct, linear, ranges
+from tinytorch.kernels.sparse import Rows, distinct, linear, ranges
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.ops.join import cat as cat_dense
@@ -73,12 +74,12 @@ def _product(x: Any, y: Any) -> Any:
 
 
 def _of_two_sparse(x: Any, y: Any) -> Any:
-    """Return the product of two sparse matrices of one layout.
+    """Return the product of two sparse matrices, both in the format COO or in compressed formats without blocks.
 
     For each entry of `x` there are products with all entries of a row of `y`; those at one place are added.
     """
-    if x.layout is not y.layout:
-        kinds = ["Sparse" if each.layout is sparse_coo else "SparseCsr" for each in (x, y)]
+    if x.layout is not y.layout and {x.layout, y.layout} != {sparse_csr, sparse_csc}:
+        kinds = [each._backend() for each in (x, y)]
         raise RuntimeError(f"addmm: computation on CPU is not implemented for {kinds[0]} + {kinds[0]} @ {kinds[1]}")
     left, right = x._rows(), y._rows()
     begin = right.start[left.columns]
@@ -92,7 +93,9 @@ def _of_two_sparse(x: Any, y: Any) -> Any:
     first, rank = distinct(linear(where, size))
     products = x._flat.index_select(0, wrap(of_left)) * y._flat.index_select(0, wrap(of_right))
     made = SparseCOO.of(where[:, first], summed(products, rank, len(first)), size, True)
-    return made if x.layout is sparse_coo else compressed_of(made, sparse_csr)
+    if x.layout is sparse_coo:
+        return made
+    return compressed_of(made, sparse_csc if x.layout is y.layout is sparse_csc else sparse_csr)
 
 
 @rule("mm", "spmm", "dsmm")
@@ -309,13 +312,16 @@ def linear_function(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + bias
 
 
-def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+def sampled_addmm(
+    input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None
+) -> Any:
     """Return `beta * input + alpha * (mat1 @ mat2)` at the entries of a sparse matrix: only these are computed.
 
     Args:
-        input: a matrix `(n, p)` in the format CSR.
-        mat1, mat2: dense matrices `(n, m)` and `(m, p)`.
+        input: a matrix `(batch ..., n, p)` in the format CSR.
+        mat1, mat2: dense matrices `(batch ..., n, m)` and `(batch ..., m, p)`.
         beta, alpha: numbers.
+        out: the tensor to write the result to.
 
     Example:
         >>> x = torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 1.0])
@@ -326,10 +332,27 @@ def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, al
         raise RuntimeError("sampled_addmm: Expected self to have sparse csr layout")
     if input.dense_dim():
         raise RuntimeError("sampled_addmm: Expected non-hybrid self tensor")
-    if input._batch_dim:
-        raise NotImplementedError("sparse.sampled_addmm of batches is not supported")
-    _check_shapes(mat1, mat2)
-    if tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
+    batch = tuple(input.shape[: input._batch_dim])
+    for name, each in (("mat1", mat1), ("mat2", mat2)):
+        if tuple(each.shape[:-2]) != batch:
+            raise RuntimeError(
+                f"sampled_addmm: Expected self and {name} to have the same batch size, but got {list(batch)} and "
+                f"{list(each.shape[:-2])}"
+            )
+    n, m, p = mat1.shape[-2], mat2.shape[-2], mat2.shape[-1]
+    if mat1.shape[-1] != m:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{mat1.shape[-1]} and {m}x{p})"
+        )
+    if tuple(input.shape[-2:]) != (n, p):
         raise RuntimeError(f"sampled_addmm: self has shape {list(input.shape)}, which is not that of mat1 @ mat2")
-    product = _sampled(mat1, mat2.t(), input._rows())
-    return input._with(input._held * beta + product * alpha)
+    if batch:  # the matrices of a batch are the blocks of one block-diagonal matrix
+        place = np.ravel_multi_index(tuple(input._places()[:-2]), batch)
+        row, column = input._places()[-2:]
+        count = math.prod(batch)
+        rows = Rows(place * n + row, place * p + column, (count * n, count * p))
+    else:
+        rows = input._rows()
+    product = _sampled(mat1.reshape(-1, m), mat2.transpose(-2, -1).reshape(-1, m), rows)
+    result = input._with_flat(input._flat * beta + product * alpha)
+    return result if out is None else out._become(result)

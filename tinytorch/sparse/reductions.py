@@ -64,7 +64,8 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 @rule("sum")
 def method_sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of the elements, or of those along dimensions."""
-    kind = dtypes.int64 if dtype is None and not self.dtype.is_floating_point else dtype
+    whole = not (self.dtype.is_floating_point or self.dtype.is_complex)
+    kind = dtypes.int64 if dtype is None and whole else dtype
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return (self._held if kind is None else self._held.to(kind)).sum()
     if self.layout is not sparse_coo:
@@ -88,7 +89,15 @@ def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
             "dimensions of the input"
         )
     values = self._unique()._held
+    if values.is_complex():
+        values = values.abs()
     return values.reshape(-1).norm(2 if p in ("fro", None) else p, dtype=dtype)
+
+
+@rule("is_nonzero")
+def is_nonzero(self: Any) -> bool:
+    """Return whether the one element is not 0."""
+    return bool(self)
 
 
 @rule("any")

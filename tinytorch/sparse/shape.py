@@ -139,8 +139,8 @@ def unsqueeze(self: Any, dim: int) -> SparseCOO:
     size = (*x._size[:at], 1, *x._size[at:])
     count = x.sparse_dim()
     if at > count:
-        return SparseCOO.of(x._where, x._held.unsqueeze(at - count + 1), size, x._coalesced)
-    return SparseCOO.of(np.insert(x._where, at, 0, axis=0), x._held, size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.unsqueeze(at - count + 1), size)
+    return SparseCOO.of(np.insert(x._where, at, 0, axis=0), x._held, size)
 
 
 @rule("select", "select_copy")
@@ -165,12 +165,12 @@ def select(self: Any, dim: int, index: int) -> Any:
     size = (*x._size[:at], *x._size[at + 1 :])
     count = x.sparse_dim()
     if at >= count:
-        return SparseCOO.of(x._where, x._held.select(at - count + 1, index), size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.select(at - count + 1, index), size)
     chosen = np.flatnonzero(x._where[at] == index)
     values = x._held.index_select(0, wrap(chosen))
     if count == 1:
         return values.sum(0)
-    return SparseCOO.of(np.delete(x._where[:, chosen], at, axis=0), values, size, x._coalesced)
+    return SparseCOO.of(np.delete(x._where[:, chosen], at, axis=0), values, size)
 
 
 def _selected(x: SparseCompressed, at: int, index: int) -> SparseCompressed:
@@ -246,7 +246,7 @@ def index_select(self: Any, dim: int, index: Tensor) -> SparseCOO:
     length, count = x._size[at], x.sparse_dim()
     size = (*x._size[:at], len(numbers), *x._size[at + 1 :])
     if at >= count:
-        return SparseCOO.of(x._where, x._held.index_select(at - count + 1, index), size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.index_select(at - count + 1, index), size)
     for wrong in numbers[(numbers < -length) | (numbers >= length)][:1]:
         raise IndexError(f"index_select(): index contains {wrong} that is out of range for tensor of size {length}")
     numbers = numbers % length if length else numbers
@@ -257,8 +257,7 @@ def index_select(self: Any, dim: int, index: Tensor) -> SparseCOO:
     entries = order[ranges(begin, lengths)]
     where = x._where[:, entries]
     where[at] = np.repeat(np.arange(len(numbers)), lengths)
-    coalesced = x._coalesced and at == 0
-    return SparseCOO.of(where, x._held.index_select(0, wrap(entries)), size, coalesced)
+    return SparseCOO.of(where, x._held.index_select(0, wrap(entries)), size)
 
 
 @rule("cat", "concat", "concatenate")
@@ -277,7 +276,7 @@ def cat(tensors: Any, dim: int = 0) -> SparseCOO:
                 f"but found shape: {list(each._size)} at position {k}"
             )
     if at >= count:
-        raise NoArray("cat of sparse tensors along a dense dimension is not supported")
+        return _joined_values(parts, at)
     wheres, begin = [], 0
     for each in parts:
         where = each._where.copy()
@@ -287,6 +286,20 @@ def cat(tensors: Any, dim: int = 0) -> SparseCOO:
     size = (*first._size[:at], begin, *first._size[at + 1 :])
     values = cat_dense([each._held for each in parts])
     return SparseCOO.of(np.concatenate(wheres, axis=1), values, size)
+
+
+def _joined_values(parts: list[SparseCOO], at: int) -> SparseCOO:
+    """Return tensors joined along a dense dimension: each entry is padded with zeros on both sides."""
+    along, first = at - parts[0].sparse_dim() + 1, parts[0]
+    length, begin, values = sum(x._size[at] for x in parts), 0, []
+    for each in parts:
+        around = [begin, length - begin - each._size[at]]
+        shapes = [(*each._held.shape[:along], n, *each._held.shape[along + 1 :]) for n in around]
+        before, after = (each._held.new_zeros(shape) for shape in shapes)
+        values.append(cat_dense([before, each._held, after], along))
+        begin += each._size[at]
+    where = np.concatenate([x._where for x in parts], axis=1)
+    return SparseCOO.of(where, cat_dense(values), (*first._size[:at], length, *first._size[at + 1 :]))
 
 
 @rule("stack")

@@ -322,7 +322,8 @@ class SparseTensor(Tensor):
         parts = [(name, part._array, part.dtype) for name, part in self._parts()]
         suffixes = [f"size={tuple(self._size)}", f"nnz={self._nnz()}"]
         kind = self.dtype
-        if kind not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool):
+        default = dtypes.get_default_dtype()
+        if kind not in (default, dtypes.int64, dtypes.bool) and not (kind.is_complex and kind.to_real() is default):
             suffixes.append(f"dtype={kind}")
         suffixes.append(f"layout={self.layout}")
         edge = self._held._edge
@@ -361,7 +362,8 @@ class SparseCOO(SparseTensor):
             coalesced: whether the places are sorted and distinct.
         """
         made: SparseCOO = object.__new__(cls)
-        made._where, made._held, made._size, made._coalesced = where, values, Size(size), coalesced
+        made._where, made._held, made._size = where, values, Size(size)
+        made._coalesced = coalesced or where.shape[1] < 2
         made._kept = None
         return made
 
@@ -644,7 +646,7 @@ def gradient_of_values(x: SparseTensor, g: Any) -> Tensor:
         raise RuntimeError(
             f"Mismatch in shape: the gradient has a shape of {g.shape} and the sparse tensor has a shape of {x._size}."
         )
-    values: Tensor = of_sparse("sparse_mask", (g, x), {})._held
+    values: Tensor = of_sparse("_at_places", (g, x), {})._held
     return values if values.dtype is x.dtype else values.to(x.dtype)
 
 
