@@ -64,7 +64,8 @@ OTHERS: dict[str, str] = {
     "ops.storage": "",
     "serialization": "PyTorchFileReader load save",
     "sparse.construct": """
-        resize_as_sparse_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo resize_as_sparse_ sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
         sparse_csr_tensor
     """,
     "sparse.products": "hsmm hspmm saddmm smm sspaddmm",

@@ -667,6 +667,8 @@ from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.sparse.construct import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
+from tinytorch.sparse.construct import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from tinytorch.sparse.construct import resize_as_sparse_ as resize_as_sparse_
 from tinytorch.sparse.construct import sparse_bsc_tensor as sparse_bsc_tensor
 from tinytorch.sparse.construct import sparse_bsr_tensor as sparse_bsr_tensor

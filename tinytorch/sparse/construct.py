@@ -11,7 +11,7 @@ from tinytorch.core.layout import NoArray, sparse_bsc, sparse_bsr, sparse_coo, s
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.sparse import compressed_lines, entries, linear
+from tinytorch.kernels.sparse import compressed_lines, entries, linear, places
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import cat as cat_dense
@@ -158,15 +158,15 @@ def _compressed(
     """Return a tensor in a compressed format, after PyTorch's checks of its parts."""
     by_rows, of_blocks = kind in (sparse_csr, sparse_bsr), kind in (sparse_bsr, sparse_bsc)
     names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
-    starts, places = (_integers(each, name) for each, name in zip((start, plain), names, strict=True))
+    starts, plains = (_integers(each, name) for each, name in zip((start, plain), names, strict=True))
     held = _values_of(values, dtype, device, requires_grad, _of_compressed)
-    for name, each in zip(names, (starts, places), strict=True):
+    for name, each in zip(names, (starts, plains), strict=True):
         if not each.ndim:
             raise RuntimeError(f"{name} must have dimensionality >= 1 but got 0")
-    if starts.ndim != places.ndim:
+    if starts.ndim != plains.ndim:
         raise RuntimeError(
             f"number of dimensions of {names[0]} and {names[1]} must be the same but got {starts.ndim} and "
-            f"{places.ndim}, respectively"
+            f"{plains.ndim}, respectively"
         )
     batch, inner, shape = starts.ndim - 1, 2 * of_blocks, tuple(held.shape)
     if len(shape) <= batch + inner:
@@ -177,7 +177,7 @@ def _compressed(
     height, width = shape[batch + 1 : batch + 3] if of_blocks else (1, 1)
     dense = shape[batch + 1 + inner :]
     if size is None:
-        lines, length = starts.shape[-1] - 1, int(places.max()) + 1 if places.size else 0
+        lines, length = starts.shape[-1] - 1, int(plains.max()) + 1 if plains.size else 0
         rows, columns = (lines, length) if by_rows else (length, lines)
         size = (*starts.shape[:-1], rows * height, columns * width, *dense)
     size = Size(int(n) for n in size)
@@ -192,10 +192,10 @@ def _compressed(
                 f"tensor shape[{batch + k}] (={size[batch + k]}) must be divisible with blocksize[{k}] (={block}) as "
                 "defined by values shape"
             )
-    if not starts.shape[:-1] == places.shape[:-1] == shape[:batch] == tuple(size[:batch]):
+    if not starts.shape[:-1] == plains.shape[:-1] == shape[:batch] == tuple(size[:batch]):
         raise RuntimeError(
             f"all batch dimensions of {names[0]} (={list(starts.shape[:-1])}), {names[1]} "
-            f"(={list(places.shape[:-1])}), and values (={list(shape[:batch])}) must be equal to tensor batch "
+            f"(={list(plains.shape[:-1])}), and values (={list(shape[:batch])}) must be equal to tensor batch "
             f"dimensions (={list(size[:batch])})"
         )
     counts = size[batch] // height, size[batch + 1] // width
@@ -207,18 +207,18 @@ def _compressed(
             f"{names[0]}.shape[-1] must be equal to the number of {what}{' block' * of_blocks}s + 1 (={lines + 1}), but "
             f"got {starts.shape[-1]}"
         )
-    if places.shape[-1] != nnz:
+    if plains.shape[-1] != nnz:
         raise RuntimeError(
             f"{names[1]}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got "
-            f"{places.shape[-1]}"
+            f"{plains.shape[-1]}"
         )
     if dense != tuple(size[batch + 2 :]):
         raise RuntimeError(
             f"values.shape[{batch + 1 + inner}:] must be equal to dense shape (={list(size[batch + 2 :])}), but got "
             f"{list(dense)}"
         )
-    if starts.dtype != places.dtype:
-        kinds = [dtypes.from_numpy_dtype(each.dtype).tensor_name for each in (starts, places)]
+    if starts.dtype != plains.dtype:
+        kinds = [dtypes.from_numpy_dtype(each.dtype).tensor_name for each in (starts, plains)]
         raise RuntimeError(
             f"{names[0]} and {names[1]} must have the same dtype, bot got {kinds[0]} and {kinds[1]}, respectively"
         )
@@ -231,12 +231,12 @@ def _compressed(
         raise RuntimeError(
             f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= n{across}s` is not satisfied."
         )
-    if places.size and not 0 <= places.min() <= places.max() < length:
+    if plains.size and not 0 <= plains.min() <= plains.max() < length:
         raise RuntimeError(f"`0 <= {names[1]} < n{across}s` is not satisfied.")
-    made = SparseCompressed.of(kind, starts, places, held, size)
+    made = SparseCompressed.of(kind, starts, plains, held, size)
     if check_invariants or (check_invariants is None and check_sparse_tensor_invariants.is_enabled()):
-        steps = np.diff(places, axis=-1)
-        same = np.diff(compressed_lines(starts, places), axis=-1) == 0
+        steps = np.diff(plains, axis=-1)
+        same = np.diff(compressed_lines(starts, plains), axis=-1) == 0
         if (steps[same] <= 0).any():
             raise RuntimeError(
                 f"`{names[1]}[..., {names[0]}[..., i - 1]:{names[0]}[..., i]] for all i = 1, ..., n{what[:3]}s are "
@@ -770,6 +770,25 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, requires_grad: bool =
     if self.layout is not sparse_coo:
         raise RuntimeError("Cannot map DispatchKey SparseCsrCPU to a unique layout.")
     return self._held.detach().new_tensor(data, dtype=dtype, requires_grad=requires_grad)
+
+
+# Indices --------------------------------------------------------------------------------------------
+
+
+def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool = False) -> Tensor:
+    """Return where each of `size` rows begins among sorted row indices, with the end (graph packages call it)."""
+    start = np.searchsorted(input._array, np.arange(size + 1)).astype(np.int32 if out_int32 else np.int64)
+    made: Tensor = wrap(start)
+    return made
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Any, col_indices: Any, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Return the rows and columns of a matrix in the format CSR, shape (2, entries); exchanged by `transpose`."""
+    where = places(crow_indices._array, col_indices._array, not transpose)
+    made: Tensor = wrap(where.astype(np.int32 if out_int32 else np.int64, copy=False))
+    return made
 
 
 # Sizes ----------------------------------------------------------------------------------------------

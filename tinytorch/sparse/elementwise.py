@@ -29,7 +29,7 @@ _OF_VALUES = """
     isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
 """
 _LINEAR = """
-    neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical real=real resolve_conj=positive
+    neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical resolve_conj=positive
     resolve_neg=positive
 """
 
@@ -146,7 +146,7 @@ def clone(self: Any, *, memory_format: Any = None) -> Any:
 @rule("zero_")
 def zero_(self: Any) -> Any:
     """Remove all entries."""
-    held = self._held.detach()
+    held = self._held.detach().zero_()  # (also for a `.grad`, which shares these values)
     if self.layout is sparse_coo:
         return self._become(SparseCOO.of(self._where[:, :0], held[:0], self._size, True))
     start, plain = np.zeros_like(self._start), self._plain[..., :0]
@@ -166,6 +166,12 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         )
     copied = other.clone()
     return self._become(copied._with(copied._held.to(self.dtype)))
+
+
+@rule("real")
+def real(self: Any) -> Any:
+    """Return the real parts."""
+    return self._with(self._held.real) if self.is_complex() else self
 
 
 @rule("float_power")
@@ -260,11 +266,13 @@ def floor_divide(self: Any, other: Any) -> Any:
 
 
 @rule("div_", "divide_", "__itruediv__")
-def div_(self: Any, other: Any) -> Any:
+def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide by a number in place."""
     if not is_sparse(self):
         raise NoArray("division by a sparse tensor is not supported")
     _divisor(other)
+    if rounding_mode is not None:
+        return self._become(div(self, other, rounding_mode=rounding_mode))
     self._held.div_(other)
     return self
 

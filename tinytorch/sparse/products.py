@@ -126,6 +126,7 @@ def _reduced(sparse: Any, dense: Any, reduce: str) -> Tensor:
     """Return, for each row of a matrix and each column of a dense one, the sum, mean or extremum of their products."""
     if not is_sparse(sparse) or sparse.layout is not sparse_csr:
         raise NoArray("sparse.mm(reduce=...): expect self to be SparseCsr: convert the matrix by to_sparse_csr()")
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse.mm: reduce must be sum, mean, amax or amin, got {reduce}")
     _check_matrix(sparse)

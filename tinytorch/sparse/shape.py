@@ -170,7 +170,8 @@ def select(self: Any, dim: int, index: int) -> Any:
     values = x._held.index_select(0, wrap(chosen))
     if count == 1:
         return values.sum(0)
-    return SparseCOO.of(np.delete(x._where[:, chosen], at, axis=0), values, size)
+    where = np.delete(x._where[:, chosen], at, axis=0)
+    return SparseCOO.of(where, values, size, self.layout is not sparse_coo and x._coalesced)
 
 
 def _selected(x: SparseCompressed, at: int, index: int) -> SparseCompressed:
