@@ -354,9 +354,7 @@ def to_sparse(
                values=tensor([3.]),
                size=(2,), nnz=1, layout=torch.sparse_coo)
     """
-    made: Tensor = supplied("sparsified")(
-        self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim
-    )
+    made: Tensor = supplied("sparsified")(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
     return made
 
 

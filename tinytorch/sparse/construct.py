@@ -152,7 +152,14 @@ def _empty_coo(size: Any, dtype: Any = None, requires_grad: bool = False, sparse
 
 
 def _compressed(
-    kind: Any, start: Any, plain: Any, values: Any, size: Any, dtype: Any, device: Any, requires_grad: bool,
+    kind: Any,
+    start: Any,
+    plain: Any,
+    values: Any,
+    size: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
     check_invariants: bool | None,
 ) -> SparseCompressed:
     """Return a tensor in a compressed format, after PyTorch's checks of its parts."""
@@ -228,9 +235,7 @@ def _compressed(
         raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
     lengths = np.diff(starts, axis=-1)
     if (lengths < 0).any() or (check_invariants and (lengths > length).any()):
-        raise RuntimeError(
-            f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= n{across}s` is not satisfied."
-        )
+        raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= n{across}s` is not satisfied.")
     if plains.size and not 0 <= plains.min() <= plains.max() < length:
         raise RuntimeError(f"`0 <= {names[1]} < n{across}s` is not satisfied.")
     made = SparseCompressed.of(kind, starts, plains, held, size)
@@ -486,7 +491,8 @@ def _check_conversion(x: Any, sparse_dim: Any, layout: Any, blocksize: Any, dens
         )
     if blocksize is None and layout in (sparse_bsr, sparse_bsc) and layout is not getattr(x, "layout", None):
         raise RuntimeError(
-            f"to_sparse: conversion from {source} to {target} without blocksize argument given is not supported"
+            f"{'to_sparse' if is_sparse(x) else 'dense_to_sparse'}: conversion from {source} to {target} without blocksize "
+            "argument given is not supported"
         )
     if dense_dim is not None and layout in (None, sparse_coo):
         raise RuntimeError(f"to_sparse: conversion from {source} to Sparse with dense_dim argument is not supported")
@@ -503,7 +509,9 @@ def compressed_from_dense(x: Tensor, layout: Any, blocksize: Any = None, dense_d
             f"dense_dim argument must be in [0,{x.ndim - 2}] range, but {dense} is given"
         )
     count = batch + 2
-    blocks = _blocksize(name, blocksize, x.shape[batch:count]) if layout in (sparse_bsr, sparse_bsc) else None
+    blocks = (
+        _blocksize(f"dense_to_{name}", blocksize, x.shape[batch:count]) if layout in (sparse_bsr, sparse_bsc) else None
+    )
     filled = _is_filled(x, count)
     if blocks is not None:
         height, width = blocks
@@ -517,12 +525,12 @@ def _blocksize(name: str, blocksize: Any, size: Any) -> tuple[int, int]:
     """Return the argument `blocksize`, checked against the size of the matrix."""
     blocks = tuple(int(n) for n in blocksize)
     if len(blocks) != 2:
-        raise RuntimeError(f"to_{name}: blocksize needs to be a tuple of size 2, but got {len(blocks)}")
+        raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(blocks)}")
     if min(blocks) <= 0:
-        raise RuntimeError(f"to_{name}: blocksize needs to be positive, but got {list(blocks)}")
+        raise RuntimeError(f"{name}: blocksize needs to be positive, but got {list(blocks)}")
     if size[0] % blocks[0] or size[1] % blocks[1]:
         raise RuntimeError(
-            f"to_{name}: Tensor size({list(size)}) needs to be divisible by blocksize {list(blocks)}: tensor sparse "
+            f"{name}: Tensor size({list(size)}) needs to be divisible by blocksize {list(blocks)}: tensor sparse "
             f"size ({size[0]},{size[1]}) must be divisible by given blocksize ({blocks[0]},{blocks[1]})"
         )
     return blocks[0], blocks[1]
@@ -575,15 +583,13 @@ def _to_compressed(x: Any, kind: Any, blocksize: Any = None) -> SparseCompressed
         same: SparseCompressed = x
         return same
     if x.layout is sparse_coo:
-        blocks = _blocksize(name, blocksize, x._size[:2]) if of_blocks else None
+        blocks = _blocksize(f"to_{name}", blocksize, x._size[:2]) if of_blocks else None
         return compressed_of(x, kind, blocks)
     source, target = x._backend(), BACKENDS[kind]
     batch = x._batch_dim
     if not of_blocks:
         if x._of_blocks:
-            raise RuntimeError(
-                f"sparse_compressed_to_{name}: expected SparseCsr or SparseCsc layout but got {source}"
-            )
+            raise RuntimeError(f"sparse_compressed_to_{name}: expected SparseCsr or SparseCsc layout but got {source}")
         return compressed_of(to_sparse_coo(x), kind, None, batch, x._start.dtype)
     if x._of_blocks:
         if blocksize is not None and tuple(blocksize) != x._blocksize:
@@ -597,7 +603,7 @@ def _to_compressed(x: Any, kind: Any, blocksize: Any = None) -> SparseCompressed
             f"sparse_compressed_to_{name}: conversion from {source} to {target} for batched inputs is not supported"
         )
     return compressed_of(
-        to_sparse_coo(x), kind, _blocksize(name, blocksize, x._size[:2]), 0, x._start.dtype
+        to_sparse_coo(x), kind, _blocksize(f"sparse_compressed_to_{name}", blocksize, x._size[:2]), 0, x._start.dtype
     )
 
 
@@ -689,10 +695,16 @@ def sparse_zeros(size: Any, dtype: Any, layout: Any, requires_grad: bool = False
         )
     if len(size) < 2:
         raise RuntimeError(
-            "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size "
-            f"{list(size)}"
+            f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
         )
-    made = _without_entries(layout, Size(size), len(size) - 2, None, (), dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype))
+    made = _without_entries(
+        layout,
+        Size(size),
+        len(size) - 2,
+        None,
+        (),
+        dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype),
+    )
     return made.requires_grad_() if requires_grad else made
 
 
@@ -875,9 +887,7 @@ def resize_as_sparse_(self: Any, the_template: Any, memory_format: Any = None) -
             f"{list(self._blocksize)} != {list(other._blocksize)}"
         )
     values = _resized(self._held, tuple(other._held.shape))
-    return self._become(
-        SparseCompressed.of(self.layout, other._start.copy(), other._plain.copy(), values, other._size)
-    )
+    return self._become(SparseCompressed.of(self.layout, other._start.copy(), other._plain.copy(), values, other._size))
 
 
 def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
@@ -904,11 +914,11 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
     if where is None:
         raise RuntimeError("Offsets must be scalar or vector")
     if where.dtype.kind not in "iu":
-        raise RuntimeError(f"Offset Tensor must have dtype Long but got {dtypes.from_numpy_dtype(where.dtype).tensor_name}")
-    if len(where) != len(rows):
         raise RuntimeError(
-            f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(where)})"
+            f"Offset Tensor must have dtype Long but got {dtypes.from_numpy_dtype(where.dtype).tensor_name}"
         )
+    if len(where) != len(rows):
+        raise RuntimeError(f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(where)})")
     if len(set(where.tolist())) != len(where):
         raise RuntimeError("Offset tensor contains duplicate values")
     if layout not in (None, sparse_coo, sparse_csr, sparse_csc):

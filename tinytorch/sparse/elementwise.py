@@ -150,9 +150,7 @@ def zero_(self: Any) -> Any:
     if self.layout is sparse_coo:
         return self._become(SparseCOO.of(self._where[:, :0], held[:0], self._size, True))
     start, plain = np.zeros_like(self._start), self._plain[..., :0]
-    return self._become(
-        SparseCompressed.of(self.layout, start, plain, held.narrow(self._batch_dim, 0, 0), self._size)
-    )
+    return self._become(SparseCompressed.of(self.layout, start, plain, held.narrow(self._batch_dim, 0, 0), self._size))
 
 
 @rule("copy_")

@@ -128,7 +128,7 @@ def _reduced(sparse: Any, dense: Any, reduce: str) -> Tensor:
         raise NoArray("sparse.mm(reduce=...): expect self to be SparseCsr: convert the matrix by to_sparse_csr()")
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
-        raise RuntimeError(f"sparse.mm: reduce must be sum, mean, amax or amin, got {reduce}")
+        raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
     _check_matrix(sparse)
     _check_shapes(sparse, dense)
     _check_dtypes(sparse, dense)
@@ -245,7 +245,7 @@ def smm(self: Any, mat2: Any) -> SparseCOO:
         tensor([[1.],
                 [1.]])
     """
-    rows, values = _rows_of_product("smm", self, mat2)
+    rows, values = _rows_of_product("sspaddmm", self, mat2)
     size = (self.shape[0], mat2.shape[1])
     return SparseCOO.of(_of_rows(rows, size[1]), values.reshape(-1), size)
 
@@ -313,9 +313,7 @@ def linear_function(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + bias
 
 
-def sampled_addmm(
-    input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None
-) -> Any:
+def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None) -> Any:
     """Return `beta * input + alpha * (mat1 @ mat2)` at the entries of a sparse matrix: only these are computed.
 
     Args:

@@ -78,7 +78,10 @@ class _Comparison:
             return lambda: self.compare_numbers(actual, expected, place)
         kinds = type(actual), type(expected)
         if isinstance(actual, Tensor) and isinstance(expected, Tensor):  # each layout is a class of its own
-            kinds = (kinds[0] if actual.layout is strided else Tensor, kinds[1] if expected.layout is strided else Tensor)
+            kinds = (
+                kinds[0] if actual.layout is strided else Tensor,
+                kinds[1] if expected.layout is strided else Tensor,
+            )
         related = isinstance(actual, kinds[1]) or isinstance(expected, kinds[0])
         if related and (self.options["allow_subclasses"] or kinds[0] is kinds[1]):
             tensors = _as_tensor(actual), _as_tensor(expected)
@@ -152,7 +155,6 @@ class _Comparison:
         if a.ndim == 0:
             self.compare_scalars(a.item(), b.item(), rtol, atol, place)
         self.fail(_mismatch(a, b, close, rtol, atol), place)
-
 
     def compare_sparse(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
         """Compare two tensors of which at least one is sparse: the parts of two in one layout, else the elements."""
