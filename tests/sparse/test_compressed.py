@@ -318,7 +318,9 @@ OTHERS = {
     "sparse_resize_and_clear_": lambda t: dense(t, 4, 6).to_sparse().sparse_resize_and_clear_((2, 3, 1), 2, 1),
     "cat of dense dimensions": lambda t: t.cat([dense(t, 4, 6).to_sparse(1), dense(t, 4, 2, seed=1).to_sparse(1)], 1),
     "zeros": lambda t: t.zeros(2, 3, layout=t.sparse_csc),
-    "sparse_mask of a sparse tensor": lambda t: dense(t, 4, 6).to_sparse().sparse_mask(dense(t, 4, 6, seed=1).to_sparse()),
+    "sparse_mask of a sparse tensor": lambda t: (
+        dense(t, 4, 6).to_sparse().sparse_mask(dense(t, 4, 6, seed=1).to_sparse())
+    ),
     "div floor": lambda t: t.div(dense(t, 4, 6).to_sparse(), 0.3, rounding_mode="floor"),
     "complex sum": lambda t: (dense(t, 4, 6) * (1 + 2j)).to_sparse().sum(),
     "gradient set to zero": lambda t: _zeroed(t),

@@ -7,8 +7,8 @@
 - `gradients`: sparse gradients of dense tensors (`nn.Embedding(sparse=True)`), and those that a user passes.
 - `invariants`: the switch `check_sparse_tensor_invariants`.
 
-Products with batches in the compressed formats, as in PyTorch on the CPU, and sparse tensors on the meta device are left
-out.
+Products with batches in the compressed formats, as in PyTorch on the CPU, and sparse tensors on the meta device are
+left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tinytorch.sparse.reductions import log_softmax, softmax, sum
 
 __all__ = [
     "BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
-    "LongTensor", "ShortTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "spsolve", "sum",
+    "LongTensor", "ShortTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
+    "softmax", "spdiags", "spsolve", "sum",
 ]  # fmt: skip
 
 BFloat16Tensor = old_type(dtypes.bfloat16)

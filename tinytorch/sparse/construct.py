@@ -17,13 +17,14 @@ from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.register import Builtin
 from tinytorch.sparse.elementwise import mul
-from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.invariants import check_sparse_tensor_invariants
-from tinytorch.sparse.tensors import BACKENDS, SparseCOO, SparseCompressed, compressed_of, dense_of
+from tinytorch.sparse.rules import is_sparse, rule
+from tinytorch.sparse.tensors import BACKENDS, SparseCompressed, SparseCOO, compressed_of, dense_of
 
 __all__ = [
-    "compressed_from_dense", "resize_as_sparse_", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
-    "sparse_csc_tensor", "sparse_csr_tensor", "sparse_zeros", "sparsified",
+    "compressed_from_dense", "resize_as_sparse_", "sparse_bsc_tensor", "sparse_bsr_tensor",
+    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "sparse_zeros",
+    "sparsified", "spdiags",
 ]  # fmt: skip
 
 
@@ -211,8 +212,8 @@ def _compressed(
     nnz = shape[batch]
     if starts.shape[-1] != lines + 1:
         raise RuntimeError(
-            f"{names[0]}.shape[-1] must be equal to the number of {what}{' block' * of_blocks}s + 1 (={lines + 1}), but "
-            f"got {starts.shape[-1]}"
+            f"{names[0]}.shape[-1] must be equal to the number of {what}{' block' * of_blocks}s + 1 (={lines + 1}), "
+            f"but got {starts.shape[-1]}"
         )
     if plains.shape[-1] != nnz:
         raise RuntimeError(
@@ -491,8 +492,8 @@ def _check_conversion(x: Any, sparse_dim: Any, layout: Any, blocksize: Any, dens
         )
     if blocksize is None and layout in (sparse_bsr, sparse_bsc) and layout is not getattr(x, "layout", None):
         raise RuntimeError(
-            f"{'to_sparse' if is_sparse(x) else 'dense_to_sparse'}: conversion from {source} to {target} without blocksize "
-            "argument given is not supported"
+            f"{'to_sparse' if is_sparse(x) else 'dense_to_sparse'}: conversion from {source} to {target} without "
+            "blocksize argument given is not supported"
         )
     if dense_dim is not None and layout in (None, sparse_coo):
         raise RuntimeError(f"to_sparse: conversion from {source} to Sparse with dense_dim argument is not supported")
@@ -832,8 +833,8 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any
         for kind, new, old in (("sparse", sparse_dim, self.sparse_dim()), ("dense", dense_dim, self.dense_dim())):
             if new != old:
                 raise RuntimeError(
-                    f"changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is not "
-                    "supported."
+                    f"changing the number of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is "
+                    "not supported."
                 )
         old_size, count = self._size, self.sparse_dim()
         for kind, part in (("sparse", slice(None, count)), ("dense", slice(count, None))):

@@ -18,7 +18,7 @@ from tinytorch.kernels.indexing import ranks
 from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, SparseCompressed, compressed_like, dense_of, summed
+from tinytorch.sparse.tensors import SparseCompressed, SparseCOO, compressed_like, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import sparse as kernels
 from tinytorch.kernels.sparse import Rows, distinct, linear, ranges
 from tinytorch.ops.arguments import op_of
-from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.join import stack as stack_dense
+from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.ops.register import Builtin
 from tinytorch.ops.scatter import scatter_reduce
 from tinytorch.sparse.elementwise import add
@@ -173,7 +173,7 @@ def addmm_(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 
 
 def _rows_of_product(name: str, x: Any, dense: Any) -> tuple[Any, Tensor]:
-    """Return the rows in which a matrix in the format COO has entries, and these rows of its product with a dense one."""
+    """Return the rows in which a matrix in the format COO has entries, and those of its product with a dense one."""
     if not is_sparse(x) or x.layout is not sparse_coo or is_sparse(dense):
         raise NoArray(f"Could not run 'aten::{name}': it needs a matrix in the format COO and a dense one")
     if x.sparse_dim() != 2 or dense.ndim != 2:

@@ -76,8 +76,8 @@ def method_sum(
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
         if self.layout is not sparse_csr or self.ndim > 2:
             raise RuntimeError(
-                "Currently the only compressed sparse format supported for sum.dim_IntList is CSR, and of matrices, but "
-                f"got layout {self._backend()} and {self.ndim} dimensions"
+                "Currently the only compressed sparse format supported for sum.dim_IntList is CSR, and of matrices, "
+                f"but got layout {self._backend()} and {self.ndim} dimensions"
             )
         return method_sum(self.to_sparse_coo(), dim, keepdim, dtype=dtype).to_sparse_csr()
     out = sum(self, dim, kind)

@@ -13,7 +13,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import ranges
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, SparseCompressed
+from tinytorch.sparse.tensors import SparseCompressed, SparseCOO
 
 
 def _coo(name: str, x: Any) -> SparseCOO:
@@ -190,7 +190,7 @@ def narrow_copy(self: Any, dim: int, start: int, length: int) -> SparseCOO:
     x = _coo("narrow_copy", self)
     at = axis_of(dim, x.ndim, "narrow_copy")
     whole = x._size[at]
-    if not (0 <= start <= whole and 0 <= length and start + length <= whole):
+    if not (0 <= start <= whole and length >= 0 and start + length <= whole):
         raise RuntimeError(
             f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {whole})."
         )

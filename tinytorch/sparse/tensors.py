@@ -25,7 +25,8 @@ from tinytorch.ops.overrides import disabled
 from tinytorch.sparse.rules import is_sparse, of_sparse
 
 __all__ = [
-    "BACKENDS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like", "compressed_of", "dense_of", "is_sparse",
+    "BACKENDS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like", "compressed_of", "dense_of",
+    "gradient_of_values", "is_sparse",
     "sparse_parts",
 ]  # fmt: skip
 
@@ -62,6 +63,10 @@ class SparseTensor(Tensor):
 
     def _with(self, values: Tensor) -> Any:
         """Return a tensor with entries of the same places and other values."""
+        raise NotImplementedError
+
+    def _become(self, other: Any) -> Any:
+        """Replace the entries by those of another tensor, in place."""
         raise NotImplementedError
 
     def _places(self) -> Array:
@@ -143,7 +148,8 @@ class SparseTensor(Tensor):
     def data(self, other: Any) -> None:
         if not is_sparse(other) or other.layout is not self.layout:
             raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
+                "type."
             )
         requires_grad = self.requires_grad
         self._become(other.detach())
@@ -479,9 +485,9 @@ class SparseCOO(SparseTensor):
 class SparseCompressed(SparseTensor):
     """A sparse tensor in one of the formats CSR, CSC, BSR and BSC: matrices, or batches of them.
 
-    The *lines* of a matrix are its rows (CSR, BSR) or its columns (CSC, BSC). A tensor consists of where each line begins
-    among the entries, and for every entry its place in the line and its value. In the formats BSR and BSC an entry is a
-    block of elements, and lines are lines of blocks. Matrices of one batch have the same number of entries.
+    The *lines* of a matrix are its rows (CSR, BSR) or its columns (CSC, BSC). A tensor consists of where each line
+    begins among the entries, and for every entry its place in the line and its value. In the formats BSR and BSC an
+    entry is a block of elements, and lines are lines of blocks. Matrices of one batch have the same number of entries.
     """
 
     # _format   the layout
@@ -490,7 +496,7 @@ class SparseCompressed(SparseTensor):
     # _held     the values: shape (batch ..., entries, height and width of a block, length of each dense dimension ...)
     __slots__ = ("_format", "_plain", "_start")
 
-    _format: layout
+    _format: Any
     _start: Array
     _plain: Array
 
@@ -498,7 +504,7 @@ class SparseCompressed(SparseTensor):
     layout = property(lambda self: self._format)
 
     @classmethod
-    def of(cls, kind: layout, start: Array, plain: Array, values: Tensor, size: Any) -> SparseCompressed:
+    def of(cls, kind: Any, start: Array, plain: Array, values: Tensor, size: Any) -> SparseCompressed:
         """Return a tensor, without checks.
 
         Args:
@@ -532,15 +538,15 @@ class SparseCompressed(SparseTensor):
         at = self._start.ndim
         return cast("tuple[int, int]", tuple(self._held.shape[at : at + 2])) if self._of_blocks else None
 
-    def dense_dim(self) -> int:
+    def dense_dim(self) -> Any:
         """Return the number of dense dimensions."""
         return self._held.ndim - self._start.ndim - 2 * self._of_blocks
 
-    def sparse_dim(self) -> int:
+    def sparse_dim(self) -> Any:
         """Return 2: rows and columns."""
         return 2
 
-    def _nnz(self, *args: Any, **kwargs: Any) -> int:
+    def _nnz(self, *args: Any, **kwargs: Any) -> Any:
         return int(self._plain.shape[-1])
 
     @property
@@ -680,7 +686,8 @@ def compressed_of(
     if len(x._where) != 2 + batch:
         name, backend = str(kind).removeprefix("torch."), BACKENDS[kind]
         raise RuntimeError(
-            f"coo_to_{name}: conversion from Sparse to {backend} for input tensors with sparse_dim()!=2 is not supported"
+            f"coo_to_{name}: conversion from Sparse to {backend} for input tensors with sparse_dim()!=2 is not "
+            "supported"
         )
     x = x.coalesce()
     by_rows = kind in (sparse_csr, sparse_bsr)
@@ -713,8 +720,8 @@ def compressed_of(
     if batch or blocks:
         values = values.reshape(*outer_shape, nnz, *blocks, *x._held.shape[1:])
     made = SparseCompressed.of(
-        kind, start.reshape(*outer_shape, lines + 1), plain.reshape(*outer_shape, nnz).astype(index, copy=False), values,
-        x._size,
+        kind, start.reshape(*outer_shape, lines + 1), plain.reshape(*outer_shape, nnz).astype(index, copy=False),
+        values, x._size,
     )  # fmt: skip
     if kind is sparse_csr and not batch and not x.dense_dim() and x._kept is not None:
         made._kept = x._kept
