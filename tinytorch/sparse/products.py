@@ -210,8 +210,8 @@ def hspmm(mat1: Any, mat2: Any) -> SparseCOO:
 
 @Builtin
 @rule("sspaddmm", "saddmm")
-def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> SparseCOO:
-    """Return `beta * self + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `self` and `mat1`.
+def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> SparseCOO:
+    """Return `beta * input + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `input` and `mat1`.
 
     Example:
         >>> x = torch.eye(2).to_sparse()
@@ -220,16 +220,16 @@ def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float =
                 [1., 3.]])
     """
     rows, values = _rows_of_product("sspaddmm", mat1, mat2)
-    if not is_sparse(self) or self.layout is not sparse_coo:
+    if not is_sparse(input) or input.layout is not sparse_coo:
         raise RuntimeError("sspaddmm: expected 'self' to be a sparse tensor in the format COO")
     size = (mat1.shape[0], mat2.shape[1])
-    if tuple(self.shape) != size:
-        raise RuntimeError(f"sspaddmm: Argument #1: Expected size {list(size)}, got {list(self.shape)}")
+    if tuple(input.shape) != size:
+        raise RuntimeError(f"sspaddmm: Argument #1: Expected size {list(size)}, got {list(input.shape)}")
     where = _of_rows(rows, size[1])
-    held = self._held if beta == 1 else self._held * beta
+    held = input._held if beta == 1 else input._held * beta
     product = values.reshape(-1)
     joined = cat_dense([held, product if alpha == 1 else product * alpha])
-    return SparseCOO.of(np.concatenate([self._where, where], axis=1), joined, size)
+    return SparseCOO.of(np.concatenate([input._where, where], axis=1), joined, size)
 
 
 hsmm, saddmm = hspmm, sspaddmm
@@ -237,7 +237,7 @@ hsmm, saddmm = hspmm, sspaddmm
 
 @Builtin
 @rule("smm")
-def smm(self: Any, mat2: Any) -> SparseCOO:
+def smm(input: Any, mat2: Any) -> SparseCOO:
     """Return the product of a sparse matrix and a dense one in the format COO.
 
     Example:
@@ -245,8 +245,8 @@ def smm(self: Any, mat2: Any) -> SparseCOO:
         tensor([[1.],
                 [1.]])
     """
-    rows, values = _rows_of_product("sspaddmm", self, mat2)
-    size = (self.shape[0], mat2.shape[1])
+    rows, values = _rows_of_product("sspaddmm", input, mat2)
+    size = (input.shape[0], mat2.shape[1])
     return SparseCOO.of(_of_rows(rows, size[1]), values.reshape(-1), size)
 
 
