@@ -65,12 +65,6 @@ class Family:
 FAMILIES = [
     Family("Complex numbers of 16 bits", "NumPy has no complex numbers of 16 bits.", "chalf"),
     Family(
-        "Sparse tensors in other formats than COO and CSR",
-        "there are no layouts CSC, BSR and BSC.",
-        "sparse_(bsc|bsr|csc)_tensor to_sparse_(bsc|bsr|csc) ccol_indices row_indices hspmm sspaddmm smm hsmm saddmm "
-        "resize_as_sparse_ sparse_resize_.*",
-    ),
-    Family(
         "Quantized tensors",
         "there are no quantized dtypes, and no operators of quantized networks.",
         "quantize.* q_.* Q.*Storage fake_quantize.* fused_moving_avg.* fbgemm.* choose_qparams.* dequantize int_repr "

@@ -60,12 +60,15 @@ OTHERS: dict[str, str] = {
     "ops.members": "typename",
     "ops.random": "Generator default_generator",
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
-    "named": """
-        DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor
-    """,
+    "named": "DeviceObjType FloatType TensorType",
     "ops.storage": "",
     "serialization": "PyTorchFileReader load save",
-    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
+    "sparse.construct": """
+        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo resize_as_sparse_ sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+        sparse_csr_tensor
+    """,
+    "sparse.products": "hsmm hspmm saddmm smm sspaddmm",
     "storage": "StorageBase",
     "streams": "",
     "switches": "",

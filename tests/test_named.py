@@ -98,8 +98,6 @@ def test_what_answers() -> None:
     assert issubclass(torch.jit.TracerWarning, Warning)
     assert of(torch, "distributed._tensor").DTensor is of(torch, "distributed.tensor").DTensor
     assert of(torch, "distributed.distributed_c10d") is torch.distributed
-    with pytest.raises(NotImplementedError, match="COO and CSR alone"):
-        torch.sparse_csc_tensor([0], [0], [1.0])
     assert torch.utils.data.functional_datapipe("shuffle")(len) is len
     with pytest.raises(NotImplementedError, match="no data pipes"):
         type("Pipe", (torch.utils.data.IterDataPipe,), {})()

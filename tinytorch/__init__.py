@@ -71,7 +71,7 @@ _NAMES = {
         ShortTensor _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cast_Double _cast_Float
         _cast_Half _cast_Int _cast_Long _shape_as_tensor eig lstsq matrix_rank solve symeig
     """,
-    "named": "DeviceObjType FloatType TensorType sparse_bsc_tensor sparse_bsr_tensor sparse_csc_tensor",
+    "named": "DeviceObjType FloatType TensorType",
     "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
     "nn.functional.layers": "bilinear layer_norm rms_norm",
     "nn.functional.loss": "cosine_similarity pairwise_distance",
@@ -177,7 +177,11 @@ _NAMES = {
     """,
     "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "serialization": "PyTorchFileReader load save",
-    "sparse.construct": "sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor",
+    "sparse.construct": """
+        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo resize_as_sparse_ sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+    """,
+    "sparse.products": "hsmm hspmm saddmm smm sspaddmm",
     "storage": "StorageBase",
     "streams": "Event Stream get_device_module",
     "switches": """
@@ -249,8 +253,8 @@ _MEMBERS = {
         dense_dim dequantize get_device grad_dtype indices int_repr ipu is_coalesced is_distributed is_ipu is_maia
         is_mtia is_nonzero is_pinned is_same_size is_sparse_csr is_vulkan is_xla map2_ map_ module_load mtia name
         new pin_memory q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
-        qscheme record_stream reinforce row_indices smm sparse_dim sparse_mask sparse_resize_
-        sparse_resize_and_clear_ to_dense to_mkldnn to_padded_tensor to_sparse to_sparse_bsc to_sparse_bsr
+        qscheme record_stream reinforce resize_as_sparse_ row_indices smm sparse_dim sparse_mask sparse_resize_
+        sparse_resize_and_clear_ sspaddmm to_dense to_mkldnn to_padded_tensor to_sparse to_sparse_bsc to_sparse_bsr
         to_sparse_coo to_sparse_csc to_sparse_csr values volatile xpu
     """,
     "ops.memory": """

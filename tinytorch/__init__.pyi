@@ -671,9 +671,20 @@ from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
+from tinytorch.sparse.construct import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
+from tinytorch.sparse.construct import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
+from tinytorch.sparse.construct import resize_as_sparse_ as resize_as_sparse_
+from tinytorch.sparse.construct import sparse_bsc_tensor as sparse_bsc_tensor
+from tinytorch.sparse.construct import sparse_bsr_tensor as sparse_bsr_tensor
 from tinytorch.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
 from tinytorch.sparse.construct import sparse_coo_tensor as sparse_coo_tensor
+from tinytorch.sparse.construct import sparse_csc_tensor as sparse_csc_tensor
 from tinytorch.sparse.construct import sparse_csr_tensor as sparse_csr_tensor
+from tinytorch.sparse.products import hsmm as hsmm
+from tinytorch.sparse.products import hspmm as hspmm
+from tinytorch.sparse.products import saddmm as saddmm
+from tinytorch.sparse.products import smm as smm
+from tinytorch.sparse.products import sspaddmm as sspaddmm
 from tinytorch.compat.storage import StorageBase as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
@@ -801,9 +812,6 @@ floor_: Any
 fix_: Any
 ceil_: Any
 abs_: Any
-sparse_csc_tensor: Any
-sparse_bsr_tensor: Any
-sparse_bsc_tensor: Any
 TensorType: Any
 FloatType: Any
 DeviceObjType: Any

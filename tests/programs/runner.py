@@ -146,6 +146,9 @@ def compare_values(ours: Any, theirs: Any, where: str) -> None:
         assert ours.is_leaf == theirs.is_leaf, where
         if str(theirs.dtype) == "torch.bfloat16":
             ours, theirs = ours.float(), theirs.float()
+        if str(theirs.layout) != "torch.strided":
+            assert str(ours.layout) == str(theirs.layout), where
+            ours, theirs = ours.to_dense(), theirs.to_dense()
         compare_arrays(ours.detach().resolve_conj().numpy(), theirs.detach().resolve_conj().numpy(), where)
     elif isinstance(theirs, np.ndarray):
         compare_arrays(ours, theirs, where)

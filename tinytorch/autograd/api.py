@@ -15,7 +15,9 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hook
 from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
+from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import local, traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
@@ -237,7 +239,11 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
     if isinstance(root, GradientEdge):
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
-        shape, kind = root._array.shape, root._array.dtype
+        try:
+            shape, kind = root._array.shape, root._array.dtype
+        except NoArray:
+            values: Tensor = supplied("sparse_root_gradient")(root, g)
+            return values
     else:
         raise AssertionError("Expected output to be a torch.Tensor")
     if g is None:

@@ -25,7 +25,9 @@ _MODULES = {
     "add_gradient": "sparse.gradients",  # a leaf's gradient and a further one, of which one is sparse
     "fitted_gradient": "sparse.gradients",  # checks and converts a sparse gradient
     "sparsified": "sparse.construct",  # a dense tensor in the layout COO, or another one
-    "sparsified_as_csr": "sparse.construct",  # a dense matrix in the layout CSR
+    "compressed_from_dense": "sparse.construct",  # dense matrices in one of the layouts CSR, CSC, BSR and BSC
+    "sparse_zeros": "sparse.construct",  # a tensor without entries
+    "sparse_root_gradient": "sparse.gradients",  # the gradient of a sparse tensor from which a backward pass starts
     "sparse_rows": "sparse.gradients",  # the gradient of looked-up rows as a sparse tensor
     "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library

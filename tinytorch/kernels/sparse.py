@@ -84,6 +84,38 @@ def linear(indices: Array, sizes: tuple[int, ...]) -> Array:
     return numbers
 
 
+def compressed_lines(start: Array, plain: Array) -> Array:
+    """Return the line of each entry of a tensor in a compressed format, shape (batch ..., entries); see `places`."""
+    lines = np.tile(np.arange(start.shape[-1] - 1), math.prod(start.shape[:-1]))
+    return np.repeat(lines, np.diff(start, axis=-1).reshape(-1)).reshape(plain.shape)
+
+
+def places(start: Array, plain: Array, by_rows: bool, blocksize: tuple[int, int] | None = None) -> Array:
+    """Return the indices of the elements that a tensor in a compressed format stores, in the order of its values.
+
+    Args:
+        start: where each line begins among the entries, and the end: shape (batch ..., lines + 1).
+        plain: the place of each entry in its line: shape (batch ..., entries).
+        by_rows: whether lines are rows, rather than columns.
+        blocksize: the height and width of an entry that is a block.
+
+    Returns:
+        An array of shape (dimensions of the batch + 2, elements).
+    """
+    batch, nnz = plain.shape[:-1], plain.shape[-1]
+    line = compressed_lines(start, plain).reshape(-1)
+    flat = plain.reshape(-1).astype(np.int64, copy=False)
+    row, column = (line, flat) if by_rows else (flat, line)
+    if blocksize is not None:
+        height, width = blocksize
+        each = (len(flat), height, width)
+        row = np.broadcast_to((row[:, None] * height + np.arange(height))[:, :, None], each).reshape(-1)
+        column = np.broadcast_to((column[:, None] * width + np.arange(width))[:, None, :], each).reshape(-1)
+        nnz *= height * width
+    outer = [np.repeat(index, nnz) for index in np.indices(batch).reshape(len(batch), math.prod(batch))]
+    return np.stack([*outer, row, column])
+
+
 def distinct(numbers: Array) -> tuple[Array, Array]:
     """Return the position of the first entry of each distinct number, in their order, and the number's rank per entry.
 

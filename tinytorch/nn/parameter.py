@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.device import as_device
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import local, without_bits
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
@@ -61,6 +62,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if requires_grad and detached._cell is None and not local.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        if not plain and detached.layout is not strided:
+            detached._is_param = True
+            return detached.requires_grad_(bool(requires_grad))
         parameter = wrap(detached._array, cls if plain else data_type)
         parameter._cell = detached._cell
         parameter._requires_grad = bool(requires_grad)

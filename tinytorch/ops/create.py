@@ -1,7 +1,7 @@
 """Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `full`, ….
 
-Autograd records none of these functions except copies of tensors in `as_tensor` and `asarray`. The parameters `layout`
-and `pin_memory` exist for compatibility: all tensors are strided, and `pin_memory` has no effect.
+Autograd records none of these functions except copies of tensors in `as_tensor` and `asarray`. The parameter `layout`
+chooses a sparse layout in `empty` and `zeros`; elsewhere tensors are strided. `pin_memory` has no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 
 from tinytorch.core.device import chosen, cpu
 from tinytorch.core.device import device as Device
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.core.warning import warn
@@ -664,7 +666,18 @@ def empty(
         >>> torch.empty(2, 3).shape
         torch.Size([2, 3])
     """
-    return blank(shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format)
+    shape = shape_of("empty", sizes, size)
+    if layout is not None and layout is not strided:
+        return _sparse("empty", shape, dtype, device, layout, requires_grad)
+    return blank(shape, out, dtype, device, layout, requires_grad, memory_format)
+
+
+def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: Any, requires_grad: bool) -> Tensor:
+    """Return a sparse tensor without entries."""
+    if chosen(device) is not cpu:
+        raise NotImplementedError(f"{name}: sparse tensors on the device {device} are not supported")
+    made: Tensor = supplied("sparse_zeros")(shape, dtype, layout, requires_grad, name)
+    return made
 
 
 @public(listed=False)
@@ -685,7 +698,8 @@ def zeros(
         *sizes: the shape, as separate ints or one sequence; as a keyword, `size`.
         out: the tensor to write the result to.
         dtype: the element type; the default dtype if None.
-        layout, device, pin_memory: only strided layout and the CPU are supported; pinning has no effect.
+        layout: `torch.strided` (the default) or a sparse layout.
+        device, pin_memory: only the CPU is supported; pinning has no effect.
         requires_grad: whether operations on the tensor are recorded.
 
     Raises:
@@ -698,6 +712,8 @@ def zeros(
                 [0, 0, 0]])
     """
     shape = shape_of("zeros", sizes, size)
+    if layout is not None and layout is not strided:
+        return _sparse("zeros", shape, dtype, device, layout, requires_grad)
     if out is None and checked_device(device, layout) is cpu:  # np.zeros allocates zeroed memory
         kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         return finished(np.zeros(shape, kind.numpy), requires_grad)

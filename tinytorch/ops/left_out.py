@@ -85,17 +85,11 @@ NAMES: dict[str, dict[str, str]] = {
             get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
             set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
         """,
-        "there are no layouts CSC, BSR and BSC": """
-            hsmm hspmm resize_as_sparse_ saddmm smm sspaddmm
-        """,
         "": """
             ComplexDoubleStorage ComplexFloatStorage Storage set_anomaly_enabled
         """,
     },
     "torch.Tensor": {
-        "there are no layouts CSC, BSR and BSC": """
-            resize_as_sparse_ sspaddmm
-        """,
         "NumPy has no complex numbers of 16 bits": """
             chalf
         """,

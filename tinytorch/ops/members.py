@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from tinytorch.core.mode import traced_as, without_bits
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -308,6 +309,8 @@ members(
         "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
         "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
         "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+        "sspaddmm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+        "resize_as_sparse_": _raises(RuntimeError, "resize_as_sparse_ expects a sparse tensor", _SPARSE),
     }
 )
 members({f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE})
@@ -328,7 +331,7 @@ members({
 
 
 def _not_a_layout(name: str) -> Any:
-    message = f"{name}(): tinytorch has the layouts strided, sparse_coo and sparse_csr"
+    message = f"{name}(): tinytorch has strided and sparse layouts"
     return _raises(NotImplementedError, message, "tinytorch does not have the layout.")
 
 
@@ -338,12 +341,13 @@ def to_sparse(
     """Return the tensor in a sparse layout: its entries are the elements that are not 0.
 
     Args:
-        sparse_dim: the number of sparse dimensions, the first ones; by default all.
-        layout: `torch.sparse_coo` (the default) or `torch.sparse_csr`.
-        blocksize, dense_dim: not supported (NotImplementedError).
+        sparse_dim: the number of sparse dimensions, the first ones, in the layout `torch.sparse_coo`; by default all.
+        layout: `torch.sparse_coo` (the default), `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+        blocksize: the height and width of a block in the layouts `sparse_bsr` and `sparse_bsc`.
+        dense_dim: the number of dense dimensions, the last ones, in the layouts other than `sparse_coo`.
 
     Raises:
-        NotImplementedError: another layout.
+        RuntimeError: the arguments do not fit together, or the shape.
 
     Example:
         >>> torch.tensor([0.0, 3.0]).to_sparse()
@@ -351,9 +355,7 @@ def to_sparse(
                values=tensor([3.]),
                size=(2,), nnz=1, layout=torch.sparse_coo)
     """
-    if blocksize is not None or dense_dim:
-        raise NotImplementedError("to_sparse: blocksize and dense_dim are not supported")
-    made: Tensor = supplied("sparsified")(self, sparse_dim, layout=layout)
+    made: Tensor = supplied("sparsified")(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
     return made
 
 
@@ -363,8 +365,26 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """Return a matrix in the layout `torch.sparse_csr`; see `to_sparse`."""
-    made: Tensor = supplied("sparsified_as_csr")(self, dense_dim)
+    """Return matrices in the layout `torch.sparse_csr`; see `to_sparse`."""
+    made: Tensor = supplied("compressed_from_dense")(self, sparse_csr, None, dense_dim)
+    return made
+
+
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """Return matrices in the layout `torch.sparse_csc`; see `to_sparse`."""
+    made: Tensor = supplied("compressed_from_dense")(self, sparse_csc, None, dense_dim)
+    return made
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """Return matrices in the layout `torch.sparse_bsr`; see `to_sparse`."""
+    made: Tensor = supplied("compressed_from_dense")(self, sparse_bsr, blocksize, dense_dim)
+    return made
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """Return matrices in the layout `torch.sparse_bsc`; see `to_sparse`."""
+    made: Tensor = supplied("compressed_from_dense")(self, sparse_bsc, blocksize, dense_dim)
     return made
 
 
@@ -386,8 +406,13 @@ def _of_other_layouts(name: str) -> Any:
 
 
 members({"to_sparse": to_sparse, "sparse_mask": sparse_mask, "to_mkldnn": _not_a_layout("to_mkldnn")})
-members({"to_sparse_coo": to_sparse_coo, "to_sparse_csr": to_sparse_csr}, listed=False)
-members({f"to_sparse_{kind}": _not_a_layout(f"to_sparse_{kind}") for kind in ("bsc", "bsr", "csc")}, listed=False)
+members(
+    {
+        "to_sparse_bsc": to_sparse_bsc, "to_sparse_bsr": to_sparse_bsr, "to_sparse_coo": to_sparse_coo,
+        "to_sparse_csc": to_sparse_csc, "to_sparse_csr": to_sparse_csr,
+    },
+    listed=False,
+)  # fmt: skip
 members({
     name: _of_other_layouts(name)
     for name in (

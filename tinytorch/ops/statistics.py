@@ -600,7 +600,7 @@ def segment_reduce(
 
     Args:
         data: the tensor, of a floating dtype.
-        reduce: "sum", "mean", "max", "min" or "prod".
+        reduce: "sum", "mean", "max" (or "amax"), "min" (or "amin") or "prod".
         lengths: the lengths of the segments, shape (*, segments), where * are the dimensions before `axis`.
         indices: not supported, as in PyTorch.
         offsets: the start of each segment and the end of the last one, shape (*, segments + 1); replaces `lengths`.
@@ -616,6 +616,7 @@ def segment_reduce(
         tensor([1., 5.])
     """
     check_tensor(data, "segment_reduce", "data")
+    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "max", "min", "prod"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     at = reductions.axis_of(axis, data._array.ndim, "segment_reduce")

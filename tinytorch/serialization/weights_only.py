@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn, cast
 import numpy as np
 
 from tinytorch.core.device import device
-from tinytorch.core.layout import layout, sparse_coo, sparse_csr
+from tinytorch.core.layout import layout, sparse_coo
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta
@@ -26,7 +26,7 @@ from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged
 from tinytorch.serialization.safe import _BLOCKED, _safe
 from tinytorch.serialization.storage import _StorageType
-from tinytorch.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+from tinytorch.sparse.construct import sparse_compressed_tensor, sparse_coo_tensor
 
 # Functions that files may call -------------------------------------------------------------------
 
@@ -91,11 +91,7 @@ def _rebuild_sparse_tensor(kind: Any, data: Any) -> Any:
         indices, values, size, *coalesced = data  # (older files do not say whether it is coalesced)
         known = bool(coalesced and coalesced[0])
         return sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=True)
-    if kind is sparse_csr:
-        return sparse_csr_tensor(*data)
-    raise NotImplementedError(
-        f"a tensor of the layout {kind} cannot be loaded: tinytorch has sparse_coo and sparse_csr"
-    )
+    return sparse_compressed_tensor(*data, layout=kind, check_invariants=True)
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:

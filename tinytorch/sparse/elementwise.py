@@ -18,7 +18,7 @@ from tinytorch.kernels.indexing import ranks
 from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO, SparseCSR, csr_of, dense_of, summed
+from tinytorch.sparse.tensors import SparseCompressed, SparseCOO, compressed_like, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ _OF_VALUES = """
     isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
 """
 _LINEAR = """
-    neg negative=neg __neg__=neg positive __pos__=positive conj=positive real=positive resolve_conj=positive
+    neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical resolve_conj=positive
     resolve_neg=positive
 """
 
@@ -80,7 +80,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 def type_of(self: Any, dtype: Any = None, **options: Any) -> Any:
     """Return the name of the tensor's type, or the tensor in another dtype."""
     if dtype is not None:
-        return self._with(self._held.type(dtype))
+        kind = dtype.replace("torch.sparse.", "torch.") if isinstance(dtype, str) else dtype
+        return self._with(self._held.type(kind))
     if self.layout is not sparse_coo:
         raise RuntimeError("Unimplemented backend SparseCsrCPU")
     return f"torch.sparse.{self.dtype.tensor_name}Tensor"
@@ -96,6 +97,20 @@ def typename(self: Any) -> Any:
 def type_as(self: Any, other: Tensor) -> Any:
     """Return the tensor in the dtype of another."""
     return self._with(self._held.to(other.dtype))
+
+
+@rule("stride")
+def stride(self: Any, dim: int | None = None) -> Any:
+    """Return zeros for the format COO, as PyTorch does; the other formats have no strides."""
+    if self.layout is not sparse_coo:
+        raise RuntimeError(f"{self._backend()[:6]} {self._backend()[6:].upper()} tensors do not have strides")
+    return (0,) * self.ndim if dim is None else 0
+
+
+@rule("cuda")
+def cuda(self: Any, *args: Any, **options: Any) -> Any:
+    """Raise PyTorch's error: there are no GPUs."""
+    return self._with(self._held.cuda(*args, **options))
 
 
 @rule("cpu", "share_memory_")
@@ -123,16 +138,19 @@ def clone(self: Any, *, memory_format: Any = None) -> Any:
     made = self._with(self._held.clone())
     if self.layout is sparse_coo:
         made._where = self._where.copy()
+    else:
+        made._start, made._plain = self._start.copy(), self._plain.copy()
     return made
 
 
 @rule("zero_")
 def zero_(self: Any) -> Any:
     """Remove all entries."""
-    values = self._held.detach()[:0]
+    held = self._held.detach().zero_()  # (also for a `.grad`, which shares these values)
     if self.layout is sparse_coo:
-        return self._become(SparseCOO.of(self._where[:, :0], values, self._size, True))
-    return self._become(SparseCSR.of(np.zeros_like(self._crow), self._col[:0], values, self._size))
+        return self._become(SparseCOO.of(self._where[:, :0], held[:0], self._size, True))
+    start, plain = np.zeros_like(self._start), self._plain[..., :0]
+    return self._become(SparseCompressed.of(self.layout, start, plain, held.narrow(self._batch_dim, 0, 0), self._size))
 
 
 @rule("copy_")
@@ -148,7 +166,19 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     return self._become(copied._with(copied._held.to(self.dtype)))
 
 
-@rule("pow", "__pow__", "float_power")
+@rule("real")
+def real(self: Any) -> Any:
+    """Return the real parts."""
+    return self._with(self._held.real) if self.is_complex() else self
+
+
+@rule("float_power")
+def float_power(self: Any, exponent: Any) -> Any:
+    """Return the elements, as float64, raised to a number other than 0."""
+    return power(self.to(dtypes.complex128 if self.is_complex() else dtypes.float64), exponent)
+
+
+@rule("pow", "__pow__")
 def power(self: Any, exponent: Any) -> Any:
     """Return the elements raised to a number other than 0."""
     if not is_sparse(self) or isinstance(exponent, Tensor):
@@ -175,11 +205,13 @@ def mul(self: Any, other: Any) -> Any:
         return self._with(self._held * other)
     if not is_sparse(other):
         at = tuple(wrap(row) for row in self._places())
-        return self._with(self._held * other.expand(self._size)[at])
-    if self.layout is not other.layout:
-        raise NoArray(f"mul of tensors of the layouts {self.layout} and {other.layout} is not supported")
+        return self._with_flat(self._flat * other.expand(self._size)[at])
+    if self.layout is sparse_coo and other.layout is not sparse_coo:
+        return mul(other, self)
     if self._size != other._size or self.dense_dim() != other.dense_dim():
         raise NoArray(f"mul of sparse tensors of the sizes {list(self._size)} and {list(other._size)} is not supported")
+    if self.layout is not sparse_coo:
+        return compressed_like(mul(self.to_sparse_coo(), other.to_sparse_coo()), self)
     other = other._unique()
     count = self.sparse_dim()
     mine, theirs = [linear(x._places(), x._size[:count]) for x in (self, other)]
@@ -191,15 +223,7 @@ def mul(self: Any, other: Any) -> Any:
     common = np.flatnonzero(theirs[np.minimum(found, len(theirs) - 1)] == mine) if len(theirs) else found[:0]
     at = found[common] if order is None else order[found[common]]
     values = self._held.index_select(0, wrap(common)) * other._held.index_select(0, wrap(at))
-    return _of_entries(self, common, values)
-
-
-def _of_entries(x: Any, chosen: Any, values: Tensor) -> Any:
-    """Return the tensor that has only some of the entries of another, in their order, with other values."""
-    if x.layout is sparse_coo:
-        return SparseCOO.of(x._where[:, chosen], values, x._size, x._coalesced)
-    start = np.searchsorted(chosen, x._crow).astype(x._crow.dtype)
-    return SparseCSR.of(start, x._col[chosen], values, x._size)
+    return SparseCOO.of(self._where[:, common], values, self._size, self._coalesced)
 
 
 @rule("mul_", "multiply_", "__imul__")
@@ -240,11 +264,13 @@ def floor_divide(self: Any, other: Any) -> Any:
 
 
 @rule("div_", "divide_", "__itruediv__")
-def div_(self: Any, other: Any) -> Any:
+def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide by a number in place."""
     if not is_sparse(self):
         raise NoArray("division by a sparse tensor is not supported")
     _divisor(other)
+    if rounding_mode is not None:
+        return self._become(div(self, other, rounding_mode=rounding_mode))
     self._held.div_(other)
     return self
 
@@ -263,8 +289,12 @@ def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     if x.layout is not y.layout:
         raise NoArray(f"add of tensors of the layouts {x.layout} and {y.layout} is not supported")
     if x.layout is not sparse_coo:
-        total = _sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha)
-        return csr_of(total)
+        theirs = y._held if type(alpha) is int and alpha == 1 else y._held * alpha
+        if x._held.shape == y._held.shape and all(
+            np.array_equal(*each) for each in ((x._start, y._start), (x._plain, y._plain))
+        ):
+            return x._with(x._held + theirs)
+        return compressed_like(_sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha), x)
     if x.sparse_dim() != y.sparse_dim():
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same density, but 'self' has {x.sparse_dim()} sparse dimensions "
@@ -314,7 +344,7 @@ def _dense_and_sparse(dense: Any, sparse: Any, alpha: Any) -> Tensor:
     if not isinstance(dense, Tensor):
         raise RuntimeError(_SPARSE_AND_DENSE)
     _check_size(dense, sparse)
-    if _is_recorded(dense, sparse) or dense.dtype is not sparse.dtype:
+    if _is_recorded(dense, sparse) or dense.dtype is not sparse.dtype or not dense.ndim:
         return dense.add(dense_of(sparse), alpha=alpha)
     return _add_into(dense.clone(), sparse, alpha)
 
@@ -332,7 +362,7 @@ def _is_recorded(*tensors: Tensor) -> bool:
 
 def _add_into(dense: Tensor, sparse: Any, alpha: Any) -> Tensor:
     """Add the entries of a sparse tensor to a dense one in place, outside the graph."""
-    values = sparse._held.detach()
+    values = sparse._flat.detach()
     if not (type(alpha) is int and alpha == 1):
         values = values * alpha
     add_entries(dense._array, sparse._places(), values._array)
@@ -348,7 +378,7 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
             raise RuntimeError(_SPARSE_AND_DENSE)
         return self._become(_sum_of_sparse(self, other, alpha))
     _check_size(self, other)
-    if _is_recorded(self, other) or self.dtype is not other.dtype:
+    if _is_recorded(self, other) or self.dtype is not other.dtype or not self.ndim:
         return self.add_(dense_of(other), alpha=alpha)
     return _add_into(self, other, alpha)
 

@@ -11,7 +11,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.ops.index import index_select
 from tinytorch.sparse.elementwise import add, add_
 from tinytorch.sparse.rules import is_sparse
-from tinytorch.sparse.tensors import SparseCOO, dense_of
+from tinytorch.sparse.tensors import SparseCOO, dense_of, gradient_of_values
 
 
 def sparse_rows(g: Tensor, count: int, indices: Any, padding_idx: int = -1) -> SparseCOO:
@@ -30,6 +30,15 @@ def sparse_rows(g: Tensor, count: int, indices: Any, padding_idx: int = -1) -> S
         if len(kept) < len(flat):
             flat, rows = flat[kept], index_select(rows, 0, wrap(kept))
     return SparseCOO.of(flat[None], rows, (count, width))
+
+
+def sparse_root_gradient(root: Any, g: Any) -> Tensor:
+    """Return the gradient of the values of a sparse tensor from which a backward pass starts, given the tensor's."""
+    if g is None:
+        if root.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return root._held.detach() * 0 + 1
+    return gradient_of_values(root, g)
 
 
 def fitted_gradient(g: Any, shape: Any, dtype: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.reduce import axis_of
@@ -62,21 +62,30 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 
 
 @rule("sum")
-def method_sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def method_sum(
+    self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
     """Return the sum of the elements, or of those along dimensions."""
-    kind = dtypes.int64 if dtype is None and not self.dtype.is_floating_point else dtype
+    dim, keepdim = axis if dim is None else dim, keepdim or keepdims
+    whole = not (self.dtype.is_floating_point or self.dtype.is_complex)
+    kind = dtypes.int64 if dtype is None and whole else dtype
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return (self._held if kind is None else self._held.to(kind)).sum()
     if self.layout is not sparse_coo:
         if not keepdim:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
+        if self.layout is not sparse_csr or self.ndim > 2:
+            raise RuntimeError(
+                "Currently the only compressed sparse format supported for sum.dim_IntList is CSR, and of matrices, "
+                f"but got layout {self._backend()} and {self.ndim} dimensions"
+            )
         return method_sum(self.to_sparse_coo(), dim, keepdim, dtype=dtype).to_sparse_csr()
     out = sum(self, dim, kind)
     if not keepdim:
         return out
     for each in _dimensions(dim, self.ndim):
         out = out.unsqueeze(each)
-    return out if is_sparse(out) else out.to_sparse()
+    return out
 
 
 @rule("norm")
@@ -88,7 +97,15 @@ def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
             "dimensions of the input"
         )
     values = self._unique()._held
+    if values.is_complex():
+        values = values.abs()
     return values.reshape(-1).norm(2 if p in ("fro", None) else p, dtype=dtype)
+
+
+@rule("is_nonzero")
+def is_nonzero(self: Any) -> bool:
+    """Return whether the one element is not 0."""
+    return bool(self)
 
 
 @rule("any")

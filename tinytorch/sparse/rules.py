@@ -64,10 +64,29 @@ def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: E
         raise NoArray(f"{name}: sparse tensors are not supported here") if error is None else error
     if found is None:
         raise no_rule(name, sparse) from None
-    if kwargs.get("out") is not None:
-        raise NoArray(f"{name}(out=...) is not supported for sparse tensors")
     renamed = {"self" if key == "input" else key: value for key, value in kwargs.items()}
-    return found(*args, **renamed)
+    out = renamed.pop("out", None)
+    if out is None:
+        return found(*args, **renamed)
+    if not isinstance(out, Tensor):
+        raise NoArray(f"{name}(out=...) of several tensors is not supported for sparse tensors")
+    return _written(name, found(*args, **renamed), out)
+
+
+def _written(name: str, result: Any, out: Any) -> Any:
+    """Return `out` after the result has been written to it."""
+    if result.requires_grad or out.requires_grad:
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    if result.layout is not out.layout:
+        raise RuntimeError(f"{name}(): expected `out` to have the layout {result.layout}, but got {out.layout}")
+    if is_sparse(out):
+        return out._become(result.to(out.dtype))
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
 
 
 def no_rule(name: str, x: Any) -> NoArray:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.layout import NoArray, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import ranges
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import SparseCOO
+from tinytorch.sparse.tensors import SparseCompressed, SparseCOO
 
 
 def _coo(name: str, x: Any) -> SparseCOO:
@@ -54,30 +54,81 @@ def permute(self: Any, *dims: Any) -> SparseCOO:
     return made
 
 
+#: The layout of the transposed matrices.
+_TRANSPOSED = {
+    sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr,
+}  # fmt: skip
+
+
 @rule("transpose", "swapaxes", "swapdims")
-def transpose(self: Any, dim0: int, dim1: int) -> SparseCOO:
+def transpose(self: Any, dim0: int, dim1: int) -> Any:
     """Return the tensor with two dimensions exchanged."""
     ndim = self.ndim
-    order = list(range(ndim))
     a, b = axis_of(dim0, ndim, "transpose"), axis_of(dim1, ndim, "transpose")
+    if self.layout is not sparse_coo:
+        return _transposed(self, a, b)
+    order = list(range(ndim))
     order[a], order[b] = b, a
-    return permute(_coo("transpose", self), order)
+    return permute(self, order)
+
+
+def _transposed(x: SparseCompressed, a: int, b: int) -> SparseCompressed:
+    """Return a tensor in a compressed format with two dimensions of the batch, or of the matrices, exchanged."""
+    if x.dense_dim():
+        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
+    if a == b:
+        return x
+    batch = x._batch_dim
+    if (a < batch) is not (b < batch):
+        kinds = ["Batch" if dim < batch else "Sparse" for dim in (a, b)]
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+            f"{a}({kinds[0]}) and {b}({kinds[1]})"
+        )
+    size = list(x._size)
+    size[a], size[b] = size[b], size[a]
+    if a < batch:
+        start, plain = x._start.swapaxes(a, b), x._plain.swapaxes(a, b)
+        return SparseCompressed.of(x.layout, start, plain, x._held.transpose(a, b), size)
+    values = x._held.transpose(batch + 1, batch + 2) if x._of_blocks else x._held
+    made = SparseCompressed.of(_TRANSPOSED[x.layout], x._start, x._plain, values, size)
+    if x._kept is not None and not x._of_blocks:
+        made._kept = x._kept.across
+    return made
 
 
 @rule("t", "T")
 def t(self: Any) -> Any:
     """Return the transposed matrix."""
     if self.layout is not sparse_coo:
-        raise NotImplementedError(
-            "t() of a matrix in the format CSR is one in the format CSC, which tinytorch does not have: use "
-            "to_sparse_coo().t()"
-        )
+        if self.ndim > 2:
+            raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+        return _transposed(self, 0, 1)
     if self.sparse_dim() > 2 or self.dense_dim():
         raise RuntimeError(
             "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
             f"{self.sparse_dim()} sparse and {self.dense_dim()} dense dimensions"
         )
     return permute(self, 1, 0) if self.ndim == 2 else self
+
+
+@rule("mT", "adjoint")
+def matrix_transposed(self: Any) -> Any:
+    """Return the transposed matrices."""
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return transpose(self.conj(), -2, -1) if self.is_complex() else transpose(self, -2, -1)
+
+
+@rule("H")
+def conjugate_transposed(self: Any) -> Any:
+    """Return the conjugate transpose of a matrix."""
+    if self.ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor. For batches of matrices, "
+            "consider using tensor.mH"
+        )
+    return transpose(self.conj(), 0, 1) if self.ndim else self
 
 
 @rule("unsqueeze")
@@ -88,42 +139,94 @@ def unsqueeze(self: Any, dim: int) -> SparseCOO:
     size = (*x._size[:at], 1, *x._size[at:])
     count = x.sparse_dim()
     if at > count:
-        return SparseCOO.of(x._where, x._held.unsqueeze(at - count + 1), size, x._coalesced)
-    return SparseCOO.of(np.insert(x._where, at, 0, axis=0), x._held, size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.unsqueeze(at - count + 1), size)
+    return SparseCOO.of(np.insert(x._where, at, 0, axis=0), x._held, size)
 
 
-@rule("select")
+@rule("select", "select_copy")
 def select(self: Any, dim: int, index: int) -> Any:
     """Return the part of the tensor at an index of a dimension, without that dimension."""
-    x = self.to_sparse_coo()
-    at, index = axis_of(dim, x.ndim, "select"), operator.index(index)
-    length = x._size[at]
+    if not self.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at, index = axis_of(dim, self.ndim, "select"), operator.index(index)
+    length = self._size[at]
     if not -length <= index < length:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(x._size)} at dimension {at}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self._size)} at dimension {at}"
+        )
     index %= length
+    if self.layout is not sparse_coo and at not in (self._batch_dim, self._batch_dim + 1):
+        return _selected(self, at, index)
+    if self.layout is not sparse_coo and self._batch_dim:
+        raise RuntimeError(
+            "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
+        )
+    x = self.to_sparse_coo()
     size = (*x._size[:at], *x._size[at + 1 :])
     count = x.sparse_dim()
     if at >= count:
-        return SparseCOO.of(x._where, x._held.select(at - count + 1, index), size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.select(at - count + 1, index), size)
     chosen = np.flatnonzero(x._where[at] == index)
     values = x._held.index_select(0, wrap(chosen))
     if count == 1:
         return values.sum(0)
-    return SparseCOO.of(np.delete(x._where[:, chosen], at, axis=0), values, size, x._coalesced)
+    where = np.delete(x._where[:, chosen], at, axis=0)
+    return SparseCOO.of(where, values, size, self.layout is not sparse_coo and x._coalesced)
+
+
+def _selected(x: SparseCompressed, at: int, index: int) -> SparseCompressed:
+    """Return the part at an index of a dimension of the batch, or of a dense dimension."""
+    size = (*x._size[:at], *x._size[at + 1 :])
+    if at < x._batch_dim:
+        key = (slice(None),) * at + (index,)
+        return SparseCompressed.of(x.layout, x._start[key], x._plain[key], x._held.select(at, index), size)
+    values = x._held.select(at - x.ndim, index)
+    return SparseCompressed.of(x.layout, x._start, x._plain, values, size)
+
+
+@rule("narrow_copy")
+def narrow_copy(self: Any, dim: int, start: int, length: int) -> SparseCOO:
+    """Return the part of the tensor at a range of indices of a dimension."""
+    x = _coo("narrow_copy", self)
+    at = axis_of(dim, x.ndim, "narrow_copy")
+    whole = x._size[at]
+    if not (0 <= start <= whole and length >= 0 and start + length <= whole):
+        raise RuntimeError(
+            f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {whole})."
+        )
+    size, count = (*x._size[:at], length, *x._size[at + 1 :]), x.sparse_dim()
+    if at >= count:
+        return SparseCOO.of(x._where, x._held.narrow(at - count + 1, start, length), size, x._coalesced)
+    chosen = np.flatnonzero((x._where[at] >= start) & (x._where[at] < start + length))
+    where = x._where[:, chosen]
+    where[at] -= start
+    return SparseCOO.of(where, x._held.index_select(0, wrap(chosen)), size, x._coalesced)
 
 
 @rule("__getitem__")
 def get_item(self: Any, key: Any) -> Any:
     """Return the part at one index, or at several."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in keys):
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if keys.count(Ellipsis) == 1:
+        at = keys.index(Ellipsis)
+        keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+    whole = slice(None)
+    if all(
+        (isinstance(each, (int, np.integer)) and not isinstance(each, bool)) or (type(each) is slice and each == whole)
+        for each in keys
+    ):
         if len(keys) > self.ndim:
             raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
-        found = self
+        found, dim = self, 0
         for each in keys:
-            found = select(found, 0, int(each)) if is_sparse(found) else found[each]
+            if type(each) is slice:
+                dim += 1
+            else:
+                found = select(found, dim, int(each)) if is_sparse(found) else found.select(dim, int(each))
         return found
-    raise NoArray("an index of a sparse tensor must consist of integers: use select, index_select or to_dense()")
+    raise NoArray(
+        "an index of a sparse tensor must consist of integers, `:` and `...`: use select, index_select or to_dense()"
+    )
 
 
 @rule("unbind")
@@ -144,7 +247,7 @@ def index_select(self: Any, dim: int, index: Tensor) -> SparseCOO:
     length, count = x._size[at], x.sparse_dim()
     size = (*x._size[:at], len(numbers), *x._size[at + 1 :])
     if at >= count:
-        return SparseCOO.of(x._where, x._held.index_select(at - count + 1, index), size, x._coalesced)
+        return SparseCOO.of(x._where, x._held.index_select(at - count + 1, index), size)
     for wrong in numbers[(numbers < -length) | (numbers >= length)][:1]:
         raise IndexError(f"index_select(): index contains {wrong} that is out of range for tensor of size {length}")
     numbers = numbers % length if length else numbers
@@ -155,8 +258,7 @@ def index_select(self: Any, dim: int, index: Tensor) -> SparseCOO:
     entries = order[ranges(begin, lengths)]
     where = x._where[:, entries]
     where[at] = np.repeat(np.arange(len(numbers)), lengths)
-    coalesced = x._coalesced and at == 0
-    return SparseCOO.of(where, x._held.index_select(0, wrap(entries)), size, coalesced)
+    return SparseCOO.of(where, x._held.index_select(0, wrap(entries)), size)
 
 
 @rule("cat", "concat", "concatenate")
@@ -175,7 +277,7 @@ def cat(tensors: Any, dim: int = 0) -> SparseCOO:
                 f"but found shape: {list(each._size)} at position {k}"
             )
     if at >= count:
-        raise NoArray("cat of sparse tensors along a dense dimension is not supported")
+        return _joined_values(parts, at)
     wheres, begin = [], 0
     for each in parts:
         where = each._where.copy()
@@ -185,6 +287,20 @@ def cat(tensors: Any, dim: int = 0) -> SparseCOO:
     size = (*first._size[:at], begin, *first._size[at + 1 :])
     values = cat_dense([each._held for each in parts])
     return SparseCOO.of(np.concatenate(wheres, axis=1), values, size)
+
+
+def _joined_values(parts: list[SparseCOO], at: int) -> SparseCOO:
+    """Return tensors joined along a dense dimension: each entry is padded with zeros on both sides."""
+    along, first = at - parts[0].sparse_dim() + 1, parts[0]
+    length, begin, values = sum(x._size[at] for x in parts), 0, []
+    for each in parts:
+        around = [begin, length - begin - each._size[at]]
+        shapes = [(*each._held.shape[:along], n, *each._held.shape[along + 1 :]) for n in around]
+        before, after = (each._held.new_zeros(shape) for shape in shapes)
+        values.append(cat_dense([before, each._held, after], along))
+        begin += each._size[at]
+    where = np.concatenate([x._where for x in parts], axis=1)
+    return SparseCOO.of(where, cat_dense(values), (*first._size[:at], length, *first._size[at + 1 :]))
 
 
 @rule("stack")

@@ -1,4 +1,4 @@
-"""`SparseCOO` and `SparseCSR`: where a tensor's entries are, and a dense tensor of their values.
+"""`SparseCOO` and `SparseCompressed`: where a tensor's entries are, and a dense tensor of their values.
 
 The values are an ordinary tensor, through which gradients flow: a function of sparse tensors computes the values of its
 result by ordinary operations, and everything else about the result from the places of the entries. What the engine asks
@@ -9,32 +9,45 @@ there are derivatives of every order.
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from tinytorch.core.device import cpu
 from tinytorch.core.graph import leaf_edge
-from tinytorch.core.layout import NoArray, layout, sparse_coo, sparse_csr
+from tinytorch.core.layout import NoArray, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear
+from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear, places
+from tinytorch.ops.overrides import disabled
 from tinytorch.sparse.rules import is_sparse, of_sparse
 
-__all__ = ["SparseCOO", "SparseCSR", "SparseTensor", "csr_of", "dense_of", "is_sparse", "sparse_parts"]
+__all__ = [
+    "BACKENDS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like", "compressed_of", "dense_of",
+    "gradient_of_values", "is_sparse",
+    "sparse_parts",
+]  # fmt: skip
 
 Array = Any
+
+#: The layouts by PyTorch's names in messages.
+BACKENDS = {
+    sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc", sparse_bsr: "SparseBsr",
+    sparse_bsc: "SparseBsc",
+}  # fmt: skip
 
 
 class SparseTensor(Tensor):
     """A tensor of which only some elements, its *entries*, are stored. The others are zeros.
 
-    The common interface of the two layouts; a function that has a rule for sparse tensors (`sparse/rules.py`) is
-    defined for both by `_held`, `_with` and `_rows`.
+    The common interface of the two classes; a function that has a rule for sparse tensors (`sparse/rules.py`) is
+    defined for both by `_held` and `_with`, by `_places` and `_flat`, or by `_rows`.
     """
 
-    # _held   the values of the entries: a tensor of shape (entries, length of each dense dimension ...)
+    # _held   the values of the entries: a tensor of shape (entries, length of each dense dimension ...) or, of entries
+    #         that are blocks and of batches, of more dimensions
     # _size   the shape
     # _kept   the places sorted by rows, once they have been needed
     __slots__ = ("_held", "_kept", "_size")
@@ -44,6 +57,7 @@ class SparseTensor(Tensor):
     _kept: Rows | None
 
     __module__ = "tinytorch"
+    __torch_function__: Any = disabled  # (a subclass of Tensor, but not a user's)
 
     # The layouts ------------------------------------------------------------------------------------
 
@@ -51,12 +65,29 @@ class SparseTensor(Tensor):
         """Return a tensor with entries of the same places and other values."""
         raise NotImplementedError
 
-    def _places(self) -> Array:
-        """Return the indices of the entries, shape (sparse dimensions, entries)."""
+    def _become(self, other: Any) -> Any:
+        """Replace the entries by those of another tensor, in place."""
         raise NotImplementedError
 
+    def _places(self) -> Array:
+        """Return the indices of the elements that are stored, shape (dimensions but dense ones, elements)."""
+        raise NotImplementedError
+
+    @property
+    def _flat(self) -> Tensor:
+        """The values in the order of `_places`, shape (elements, length of each dense dimension ...)."""
+        return self._held
+
+    def _with_flat(self, values: Tensor) -> Any:
+        """Return a tensor with entries of the same places, given its values in the order of `_places`."""
+        return self._with(values)
+
+    def _backend(self) -> str:
+        """Return the layout's name in PyTorch's messages."""
+        return BACKENDS[self.layout]
+
     def _rows(self) -> Rows:
-        """Return the places of a matrix's entries by rows."""
+        """Return the places of a matrix's entries by rows, in the order of `_flat`."""
         raise NotImplementedError
 
     def _unique(self) -> Any:
@@ -100,13 +131,31 @@ class SparseTensor(Tensor):
     itemsize = property(lambda self: self._held.itemsize)
     grad_fn = property(lambda self: self._held.grad_fn)
     is_leaf = property(lambda self: self._held._edge is None)
-    retains_grad = property(lambda self: False)
+    retains_grad = property(lambda self: self._held.retains_grad)
     output_nr = property(lambda self: 0)
     _version = property(lambda self: self._held._version)
     _base = property(lambda self: None)
     T = property(lambda self: of_sparse("T", (self,), {}))
-    mT = H = property(lambda self: of_sparse("t", (self,), {}))
-    data = property(lambda self: self._with(self._held.detach()))
+    H = property(lambda self: of_sparse("H", (self,), {}))
+    mT = property(lambda self: of_sparse("mT", (self,), {}))
+    real = property(lambda self: of_sparse("real", (self,), {}))
+    imag = property(lambda self: self._with(self._held.imag))
+
+    @property
+    def data(self) -> Any:
+        """The tensor outside of the graph; assigning replaces the entries."""
+        return self._with(self._held.detach())
+
+    @data.setter
+    def data(self, other: Any) -> None:
+        if not is_sparse(other) or other.layout is not self.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
+                "type."
+            )
+        requires_grad = self.requires_grad
+        self._become(other.detach())
+        self.requires_grad_(requires_grad)
 
     @property
     def requires_grad(self) -> bool:
@@ -140,6 +189,24 @@ class SparseTensor(Tensor):
         """Return the gradient of this tensor, given that of its values."""
         return self._with(values)
 
+    def register_hook(self, hook: Any) -> Any:
+        """Run `hook(grad)` when the gradient, a sparse tensor, is computed; what it returns replaces the gradient."""
+        model = self.detach()
+
+        def of_values(g: Tensor) -> Tensor | None:
+            changed = hook(model._as_gradient(g))
+            return None if changed is None else gradient_of_values(model, changed)
+
+        return self._held.register_hook(of_values)
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date."""
+        return self._held.register_post_accumulate_grad_hook(lambda _: hook(self))
+
+    def retain_grad(self) -> None:
+        """Let `backward` keep the `.grad` of this tensor, which is no leaf."""
+        self._held.retain_grad()
+
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the length of a dimension."""
         return self._size if dim is None else self._size[axis_of(dim, len(self._size), "size")]
@@ -163,8 +230,8 @@ class SparseTensor(Tensor):
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Return False."""
-        return False
+        """Return whether the elements are complex."""
+        return self.dtype.is_complex
 
     def is_signed(self) -> bool:
         """Return whether the elements may be negative."""
@@ -230,8 +297,7 @@ class SparseTensor(Tensor):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """Raise TypeError: there is no dense array."""
-        kind = "Sparse" if self.layout is sparse_coo else "SparseCsr"
-        raise TypeError(f"can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first.")
+        raise TypeError(f"can't convert {self._backend()} layout tensor to numpy. Use Tensor.to_dense() first.")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self.numpy()
@@ -264,7 +330,8 @@ class SparseTensor(Tensor):
         parts = [(name, part._array, part.dtype) for name, part in self._parts()]
         suffixes = [f"size={tuple(self._size)}", f"nnz={self._nnz()}"]
         kind = self.dtype
-        if kind not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool):
+        default = dtypes.get_default_dtype()
+        if kind not in (default, dtypes.int64, dtypes.bool) and not (kind.is_complex and kind.to_real() is default):
             suffixes.append(f"dtype={kind}")
         suffixes.append(f"layout={self.layout}")
         edge = self._held._edge
@@ -272,7 +339,8 @@ class SparseTensor(Tensor):
             suffixes.append(f"grad_fn=<{type(edge[0].shown()).__name__}>")
         elif self._held._requires_grad:
             suffixes.append("requires_grad=True")
-        return printing.format_sparse(parts, suffixes, self.layout is sparse_coo)
+        text = printing.format_sparse(parts, suffixes, self.layout is sparse_coo)
+        return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
 
 class SparseCOO(SparseTensor):
@@ -302,7 +370,8 @@ class SparseCOO(SparseTensor):
             coalesced: whether the places are sorted and distinct.
         """
         made: SparseCOO = object.__new__(cls)
-        made._where, made._held, made._size, made._coalesced = where, values, Size(size), coalesced
+        made._where, made._held, made._size = where, values, Size(size)
+        made._coalesced = coalesced or where.shape[1] < 2
         made._kept = None
         return made
 
@@ -394,11 +463,19 @@ class SparseCOO(SparseTensor):
 
     def crow_indices(self) -> NoReturn:
         """Raise RuntimeError: this is not the format CSR."""
-        raise RuntimeError("crow_indices expected sparse row compressed tensor layout but got Sparse")
+        raise _not_of("crow_indices", self)
 
     def col_indices(self) -> NoReturn:
         """Raise RuntimeError: this is not the format CSR."""
-        raise RuntimeError("col_indices expected sparse row compressed tensor layout but got Sparse")
+        raise _not_of("col_indices", self)
+
+    def ccol_indices(self) -> NoReturn:
+        """Raise RuntimeError: this is not the format CSC."""
+        raise _not_of("ccol_indices", self)
+
+    def row_indices(self) -> NoReturn:
+        """Raise RuntimeError: this is not the format CSC."""
+        raise _not_of("row_indices", self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = super().__deepcopy__(memo)
@@ -407,63 +484,120 @@ class SparseCOO(SparseTensor):
         return made
 
 
-class SparseCSR(SparseTensor):
-    """A sparse matrix in the format CSR: where each row begins, and for every entry its column and its value."""
+class SparseCompressed(SparseTensor):
+    """A sparse tensor in one of the formats CSR, CSC, BSR and BSC: matrices, or batches of them.
 
-    # _crow, _col   where each row begins, with the end; the columns of the entries
-    __slots__ = ("_col", "_crow")
+    The *lines* of a matrix are its rows (CSR, BSR) or its columns (CSC, BSC). A tensor consists of where each line
+    begins among the entries, and for every entry its place in the line and its value. In the formats BSR and BSC an
+    entry is a block of elements, and lines are lines of blocks. Matrices of one batch have the same number of entries.
+    """
 
-    _crow: Array
-    _col: Array
+    # _format   the layout
+    # _start    where each line begins, with the end: shape (batch ..., lines + 1)
+    # _plain    the place of each entry in its line: shape (batch ..., entries)
+    # _held     the values: shape (batch ..., entries, height and width of a block, length of each dense dimension ...)
+    __slots__ = ("_format", "_plain", "_start")
+
+    _format: Any
+    _start: Array
+    _plain: Array
 
     __module__ = "tinytorch"
-    layout = property(lambda self: sparse_csr)
+    layout = property(lambda self: self._format)
 
     @classmethod
-    def of(cls, crow: Array, col: Array, values: Tensor, size: Any) -> SparseCSR:
-        """Return a matrix, without checks.
+    def of(cls, kind: Any, start: Array, plain: Array, values: Tensor, size: Any) -> SparseCompressed:
+        """Return a tensor, without checks.
 
         Args:
-            crow: where each row begins among the entries, and the end: one number more than there are rows.
-            col: the column of each entry.
+            kind: the layout.
+            start: where each line begins among the entries, and the end.
+            plain: the place of each entry in its line.
             values: the values of the entries.
             size: the shape.
         """
-        made: SparseCSR = object.__new__(cls)
-        made._crow, made._col, made._held, made._size, made._kept = crow, col, values, Size(size), None
+        made: SparseCompressed = object.__new__(cls)
+        made._format, made._start, made._plain, made._held, made._size = kind, start, plain, values, Size(size)
+        made._kept = None
         return made
 
-    def _with(self, values: Tensor) -> SparseCSR:
-        made = SparseCSR.of(self._crow, self._col, values, self._size)
+    def _with(self, values: Tensor) -> SparseCompressed:
+        made = SparseCompressed.of(self._format, self._start, self._plain, values, self._size)
         made._kept = self._kept
         return made
 
-    def _become(self, other: SparseCSR) -> SparseCSR:
-        self._crow, self._col, self._held, self._kept = other._crow, other._col, other._held, other._kept
+    def _become(self, other: SparseCompressed) -> SparseCompressed:
+        self._start, self._plain, self._held, self._kept = other._start, other._plain, other._held, other._kept
+        self._size = other._size
         return self
+
+    _by_rows = property(lambda self: self._format in (sparse_csr, sparse_bsr))
+    _of_blocks = property(lambda self: self._format in (sparse_bsr, sparse_bsc))
+    _batch_dim = property(lambda self: self._start.ndim - 1)
+
+    @property
+    def _blocksize(self) -> tuple[int, int] | None:
+        at = self._start.ndim
+        return cast("tuple[int, int]", tuple(self._held.shape[at : at + 2])) if self._of_blocks else None
+
+    def dense_dim(self) -> Any:
+        """Return the number of dense dimensions."""
+        return self._held.ndim - self._start.ndim - 2 * self._of_blocks
+
+    def sparse_dim(self) -> Any:
+        """Return 2: rows and columns."""
+        return 2
+
+    def _nnz(self, *args: Any, **kwargs: Any) -> Any:
+        return int(self._plain.shape[-1])
+
+    @property
+    def _flat(self) -> Tensor:
+        count = self._held.ndim - self.dense_dim()
+        return self._held if count == 1 else self._held.reshape(-1, *self._held.shape[count:])
+
+    def _with_flat(self, values: Tensor) -> SparseCompressed:
+        return self._with(values.reshape(self._held.shape))
 
     def _rows(self) -> Rows:
         if self._kept is None:
-            rows = np.repeat(np.arange(len(self._crow) - 1), np.diff(self._crow))
             shape = cast("tuple[int, int]", tuple(self._size))
-            start, columns = (each.astype(np.int64, copy=False) for each in (self._crow, self._col))
-            self._kept = Rows(rows, columns, shape, start)
+            rows, columns = self._places()
+            start = self._start.astype(np.int64, copy=False)
+            if self._of_blocks:
+                self._kept = Rows(rows, columns, shape)
+            elif self._by_rows:
+                self._kept = Rows(rows, columns, shape, start)
+            else:
+                self._kept = Rows(columns, rows, shape[::-1], start).across
         return self._kept
 
     def _places(self) -> Array:
-        rows = self._rows()
-        return np.stack([rows.rows, rows.columns])
+        return places(self._start, self._plain, self._by_rows, self._blocksize)
 
-    def _unique(self) -> SparseCSR:
+    def _unique(self) -> SparseCompressed:
         return self
 
     def crow_indices(self) -> Tensor:
-        """Return where each row begins among the entries, and the end."""
-        return cast(Tensor, wrap(self._crow))
+        """Return where each row (of blocks) begins among the entries, and the end."""
+        return self._indices_of("crow_indices", True, self._start)
 
     def col_indices(self) -> Tensor:
-        """Return the column of each entry."""
-        return cast(Tensor, wrap(self._col))
+        """Return the column (of blocks) of each entry."""
+        return self._indices_of("col_indices", True, self._plain)
+
+    def ccol_indices(self) -> Tensor:
+        """Return where each column (of blocks) begins among the entries, and the end."""
+        return self._indices_of("ccol_indices", False, self._start)
+
+    def row_indices(self) -> Tensor:
+        """Return the row (of blocks) of each entry."""
+        return self._indices_of("row_indices", False, self._plain)
+
+    def _indices_of(self, name: str, by_rows: bool, indices: Array) -> Tensor:
+        if self._by_rows is not by_rows:
+            raise _not_of(name, self)
+        return cast(Tensor, wrap(indices))
 
     def values(self) -> Tensor:
         """Return the values of the entries; gradients flow through them."""
@@ -471,20 +605,34 @@ class SparseCSR(SparseTensor):
 
     def coalesce(self) -> NoReturn:
         """Raise RuntimeError: this is not the format COO."""
-        raise RuntimeError("coalesce expected sparse coordinate tensor layout but got SparseCsr")
+        raise _not_of("coalesce", self)
 
     def is_coalesced(self) -> NoReturn:
         """Raise RuntimeError: this is not the format COO."""
-        raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got SparseCsr")
+        raise _not_of("is_coalesced", self)
 
     def indices(self) -> NoReturn:
         """Raise RuntimeError: this is not the format COO."""
-        raise RuntimeError("indices expected sparse coordinate tensor layout but got SparseCsr")
+        raise _not_of("indices", self)
 
     def _parts(self) -> list[tuple[str, Tensor]]:
-        return [
-            ("crow_indices", self.crow_indices()), ("col_indices", self.col_indices()), ("values", self._held.detach()),
-        ]  # fmt: skip
+        names = ("crow_indices", "col_indices") if self._by_rows else ("ccol_indices", "row_indices")
+        arrays: list[Tensor] = [wrap(self._start), wrap(self._plain), self._held.detach()]
+        return list(zip((*names, "values"), arrays, strict=True))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = super().__deepcopy__(memo)
+        if made._start is self._start:
+            made._start, made._plain = self._start.copy(), self._plain.copy()
+        return made
+
+
+def _not_of(name: str, x: SparseTensor) -> RuntimeError:
+    """Return PyTorch's error for a member that another layout has."""
+    kind = {"crow": "row compressed", "col_": "row compressed"}.get(name[:4], "coordinate")
+    if name in ("ccol_indices", "row_indices"):
+        kind = "column compressed"
+    return RuntimeError(f"{name} expected sparse {kind} tensor layout but got {x._backend()}")
 
 
 # Conversions ----------------------------------------------------------------------------------------
@@ -500,28 +648,91 @@ def summed(values: Tensor, index: Array, count: int) -> Tensor:
     return values.new_zeros((count, *values.shape[1:])).index_add(0, wrap(index), values)
 
 
+def gradient_of_values(x: SparseTensor, g: Any) -> Tensor:
+    """Return the gradient of a sparse tensor's values, given that of the tensor, dense or sparse."""
+    if g.shape != x._size:
+        raise RuntimeError(
+            f"Mismatch in shape: the gradient has a shape of {g.shape} and the sparse tensor has a shape of {x._size}."
+        )
+    values: Tensor = of_sparse("_at_places", (g, x), {})._held
+    return values if values.dtype is x.dtype else values.to(x.dtype)
+
+
 def dense_of(x: SparseTensor) -> Any:
     """Return a sparse tensor as a dense one."""
-    where, values = x._places(), x._held
+    where, values = x._places(), x._flat
     count = len(where)
     numbers = linear(where, x._size[:count])
     rows = Size(x._size[:count]).numel()
     kind = x.dtype
     if kind is dtypes.bool:
-        return dense_of(x._with(values.to(dtypes.uint8))) != 0
+        return dense_of(x._with(x._held.to(dtypes.uint8))) != 0
     return summed(values, numbers, rows).reshape(x._size)
 
 
-def csr_of(x: SparseCOO) -> SparseCSR:
-    """Return a matrix in the format CSR."""
-    if len(x._where) != 2 or x.dense_dim():
+def compressed_of(
+    x: SparseCOO, kind: layout, blocksize: tuple[int, int] | None = None, batch: int = 0, index: Any = np.int64
+) -> SparseCompressed:
+    """Return a tensor in a compressed format.
+
+    Args:
+        x: the tensor in the format COO, whose sparse dimensions are those of the batch, the rows and the columns.
+        kind: the layout.
+        blocksize: the height and width of a block, for the layouts `sparse_bsr` and `sparse_bsc`.
+        batch: the number of dimensions of the batch.
+        index: the dtype of the indices.
+
+    Raises:
+        RuntimeError: the matrices of the batch have different numbers of entries.
+    """
+    if len(x._where) != 2 + batch:
+        name, backend = str(kind).removeprefix("torch."), BACKENDS[kind]
         raise RuntimeError(
-            "coo_to_sparse_csr: conversion from Sparse to SparseCsr for input tensors with sparse_dim()!=2 is not "
+            f"coo_to_{name}: conversion from Sparse to {backend} for input tensors with sparse_dim()!=2 is not "
             "supported"
         )
     x = x.coalesce()
-    rows = x._rows()
-    return SparseCSR.of(rows.start, rows.columns, x._held, x._size)
+    by_rows = kind in (sparse_csr, sparse_bsr)
+    *outer, rows, columns = x._where
+    height, width = blocksize or (1, 1)
+    row, column = (rows, columns) if blocksize is None else (rows // height, columns // width)
+    sizes = x._size[batch] // height if height else 0, x._size[batch + 1] // width if width else 0
+    line, plain = (row, column) if by_rows else (column, row)
+    lines, length = sizes if by_rows else sizes[::-1]
+    numbers = linear(np.stack([*outer, line, plain]), (*x._size[:batch], lines, length))
+    values = x._held
+    if blocksize is None:
+        first = None if is_sorted(numbers) else np.argsort(numbers, kind="stable")
+        values = values if first is None else values.index_select(0, wrap(first))
+    else:
+        first, rank = distinct(numbers)
+        at = (rank * height + rows % height) * width + columns % width
+        values = summed(values, at, len(first) * height * width)
+    if first is not None:
+        plain, numbers = plain[first], numbers[first]
+    matrices = math.prod(x._size[:batch])
+    counts = np.bincount(numbers // length if length else numbers, minlength=matrices * lines).reshape(matrices, lines)
+    totals = counts.sum(axis=1)
+    if (totals != totals[:1]).any():
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    start = np.zeros((matrices, lines + 1), index)
+    np.cumsum(counts, axis=1, out=start[:, 1:])
+    outer_shape, blocks = tuple(x._size[:batch]), () if blocksize is None else blocksize
+    nnz = int(totals[0]) if matrices else 0
+    if batch or blocks:
+        values = values.reshape(*outer_shape, nnz, *blocks, *x._held.shape[1:])
+    made = SparseCompressed.of(
+        kind, start.reshape(*outer_shape, lines + 1), plain.reshape(*outer_shape, nnz).astype(index, copy=False),
+        values, x._size,
+    )  # fmt: skip
+    if kind is sparse_csr and not batch and not x.dense_dim() and x._kept is not None:
+        made._kept = x._kept
+    return made
+
+
+def compressed_like(x: SparseCOO, model: SparseCompressed) -> SparseCompressed:
+    """Return a tensor in the compressed format, and with the blocks, of another."""
+    return compressed_of(x, model._format, model._blocksize, model._batch_dim, model._start.dtype)
 
 
 def sparse_parts(x: Any) -> tuple[layout, tuple[Any, ...]]:
@@ -529,7 +740,7 @@ def sparse_parts(x: Any) -> tuple[layout, tuple[Any, ...]]:
     values = x._held.detach()
     if isinstance(x, SparseCOO):
         return sparse_coo, (x._indices(), values, x._size, x._coalesced)
-    return sparse_csr, (x.crow_indices(), x.col_indices(), values, x._size)
+    return x.layout, (wrap(x._start), wrap(x._plain), values, x._size)
 
 
 def _rebuild_sparse(kind: layout, parts: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Any:
@@ -539,7 +750,7 @@ def _rebuild_sparse(kind: layout, parts: tuple[Any, ...], requires_grad: bool, a
     if kind is sparse_coo:
         made = SparseCOO.of(arrays[0], *parts[1:])
     else:
-        made = SparseCSR.of(arrays[0], arrays[1], *parts[2:])
+        made = SparseCompressed.of(kind, arrays[0], arrays[1], *parts[2:])
     made.requires_grad_(requires_grad)
     made.__dict__.update(attributes)
     return made

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core.layout import strided
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -79,6 +80,11 @@ class _Comparison:
         if _is_number(actual) and _is_number(expected):
             return lambda: self.compare_numbers(actual, expected, place)
         kinds = type(actual), type(expected)
+        if isinstance(actual, Tensor) and isinstance(expected, Tensor):  # each layout is a class of its own
+            kinds = (
+                kinds[0] if actual.layout is strided else Tensor,
+                kinds[1] if expected.layout is strided else Tensor,
+            )
         related = isinstance(actual, kinds[1]) or isinstance(expected, kinds[0])
         if related and (self.options["allow_subclasses"] or kinds[0] is kinds[1]):
             tensors = _as_tensor(actual), _as_tensor(expected)
@@ -136,6 +142,10 @@ class _Comparison:
             fail_attribute("dtype", actual.dtype, expected.dtype)
         if options["check_stride"] and actual.stride() != expected.stride():
             fail_attribute("stride()", actual.stride(), expected.stride())
+        if options["check_layout"] and actual.layout is not expected.layout:
+            fail_attribute("layout", actual.layout, expected.layout)
+        if actual.layout is not strided or expected.layout is not strided:
+            return self.compare_sparse(actual, expected, place)
         rtol, atol = self.tolerances or _default_tolerances(_TOLERANCES, actual, expected)
         common = dtypes.promote_types(actual.dtype, expected.dtype)
         if common.category < dtypes.FLOATING:
@@ -148,6 +158,29 @@ class _Comparison:
         if a.ndim == 0:
             self.compare_scalars(a.item(), b.item(), rtol, atol, place)
         self.fail(_mismatch(a, b, close, rtol, atol), place)
+
+    def compare_sparse(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare two tensors of which at least one is sparse: the parts of two in one layout, else the elements."""
+        if actual.layout is not expected.layout:
+            dense = [x if x.layout is strided else x.to_dense() for x in (actual, expected)]
+            return self.compare_tensors(dense[0], dense[1], place)
+        name = str(actual.layout).removeprefix("torch.sparse_").upper()
+        if actual.is_sparse and actual.is_coalesced() is not expected.is_coalesced():
+            actual, expected = actual.coalesce(), expected.coalesce()
+        if actual._nnz() != expected._nnz():
+            self.fail(
+                f"The number of specified values in sparse {name} tensors does not match: {actual._nnz()} != "
+                f"{expected._nnz()}",
+                place,
+            )
+        for (part, a), (_, b) in zip(actual._parts(), expected._parts(), strict=True):
+            whole = _Comparison(None, None, self.message, **self.options) if part != "values" else self
+            try:
+                whole.compare_tensors(a, b, place)
+            except AssertionError as error:
+                text = str(error)
+                raise AssertionError(text.replace("Tensor-likes", f"Sparse {name} {part}", 1)) from None
+        return None
 
 
 def _mismatch(actual: Any, expected: Any, close: Any, rtol: float, atol: float) -> str:
@@ -264,6 +297,7 @@ def assert_close(
         equal_nan=equal_nan,
         check_device=check_device,
         check_dtype=check_dtype,
+        check_layout=check_layout,
         check_stride=check_stride,
     )
     comparison.compare(actual, expected)
