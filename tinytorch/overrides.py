@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.overrides import (
@@ -97,11 +98,13 @@ def _dummy(signature: inspect.Signature) -> Callable[..., int]:
     return dummy
 
 
+@traced_as("pure")
 def has_torch_function_unary(tensor: Any) -> bool:
     """Return `has_torch_function((tensor,))`."""
     return has_torch_function((tensor,))
 
 
+@traced_as("pure")
 def has_torch_function_variadic(*tensors: Any) -> bool:
     """Return `has_torch_function(tensors)`."""
     return has_torch_function(tensors)

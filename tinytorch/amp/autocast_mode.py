@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import device as Device
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -72,6 +73,8 @@ class autocast:
         >>> out.dtype, loss.dtype, layer.weight.grad.dtype
         (torch.float16, torch.float32, torch.float32)
     """
+
+    __traced_as__ = "op"  # by `torch.compile`
 
     def __init__(
         self,
@@ -145,6 +148,7 @@ class autocast:
 # Settings -----------------------------------------------------------------------------------------
 
 
+@traced_as("pure")
 def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
     """Return whether autocasting is enabled in this thread on a device type.
 

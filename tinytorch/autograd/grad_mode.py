@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tinytorch.core.mode import local, set_grad
+from tinytorch.core.mode import local, set_grad, traced_as
 from tinytorch.core.warning import warn
 
 __all__ = [
@@ -251,6 +251,7 @@ def is_multithreading_enabled() -> bool:
     return local.multithreading
 
 
+@traced_as("pure")
 def is_grad_enabled() -> bool:
     """Return whether this thread records operations.
 
@@ -263,6 +264,7 @@ def is_grad_enabled() -> bool:
     return state.asked if state.inference else state.grad
 
 
+@traced_as("pure")
 def is_inference_mode_enabled() -> bool:
     """Return whether this thread is inside `inference_mode`.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tinytorch.core.device import without_cuda as without_cuda
+from tinytorch.core.mode import traced_as
 
 __all__ = [
     "StreamContext", "device_count", "device_of", "empty_cache", "get_arch_list", "get_gencode_flags",
@@ -44,6 +45,7 @@ def answering(name: str, function: Callable[..., Any], does: str, example: str =
         example: the lines of the example; by default a call without arguments and its result.
     """
     function.__name__ = function.__qualname__ = name
+    traced_as("pure")(function)
     if not example:
         home = function.__module__.replace("tinytorch.absent", "tinytorch.cuda").removeprefix("tiny")
         answer = function()

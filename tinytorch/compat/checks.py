@@ -21,6 +21,8 @@ __all__ = [
     "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
 ]  # fmt: skip
 
+__traced_as__ = "inline"  # by `torch.compile`
+
 _DEFAULT_MESSAGE = (
     "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
     "enhancement request to PyTorch.)"

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from tinytorch.compiler import compiled as _compiled
 from tinytorch.compiler.compiled import Compiled, CompileError, stance
+from tinytorch.core.mode import traced_as
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
@@ -214,6 +215,7 @@ def assume_constant_result(fn: Any) -> Any:
     return fn
 
 
+@traced_as("pure")
 def is_compiling() -> bool:
     """Return whether a function is being traced in this thread.
 
@@ -227,6 +229,7 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_compiling
 
 
+@traced_as("pure")
 def is_exporting() -> bool:
     """Return False: there is no export.
 

@@ -12,15 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler.program import Program, written
-from tinytorch.compiler.recorder import VIEW, Call, Memory, NotRecorded, Recorder, Value, memories_written, tensors_of
+from tinytorch.compiler.recorder import VIEW, Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.random import Source
 
-MOST = 3  # largest number of results with a graph; there is a backward program for each combination of them
+#: The largest number of results with a graph of which each combination has a backward program. Of more results, those
+#: from which most backward passes start have one: the first (a loss), the second, both, and all.
+MOST = 3
 
 
 class Walk(NamedTuple):
@@ -59,23 +62,25 @@ class Backward:
         saved: the values that the forward program saves for the backward ones.
         programs: the backward programs; `walks` describes them, by bit mask of the results from which they start.
         written: the indices of inputs that the function writes to: running statistics, for instance.
+        partial: whether only some combinations of results have programs.
+        random: whether the function draws random numbers.
         watched: the indices of results that must not be written to before a backward pass.
         holds: returns whether the guards hold for a call's arguments.
+        sources: the sources of the random numbers that the function draws.
 
     Raises:
         NotRecorded: the backward pass cannot be recorded.
     """
 
     holds: Callable[..., bool]
+    sources: list[Source]
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, result: Any, outputs: Sequence[Tensor],
         inputs: Sequence[Tensor],
     ) -> None:  # fmt: skip
-        if len(outputs) > MOST:
-            raise NotRecorded(f"more than {MOST} results have a graph")
         self._function, self.calls = function, list(recorder.calls)
-        self._random = any(call.random for call in self.calls)
+        self.random, self.partial = any(call.random for call in self.calls), len(outputs) > MOST
         self._running = threading.Lock()
         memories = [recorder.value(x._array).memory for x in inputs]
         changing = memories_written(self.calls) & {*memories}
@@ -85,7 +90,7 @@ class Backward:
             raise NotRecorded("a tensor has hooks")
         if not changing.isdisjoint([memories[k] for k in wanted]):
             raise NotRecorded("an input is written to, and requires a gradient")
-        shown = [recorder.value(x._array).memory for x in tensors_of(result)]
+        shown = [recorder.value(x._array).memory for x in results_in(result)]
         gradients = [wrap(np.full_like(x._array, 0.5, order="C")) for x in outputs]
         given = [
             recorder.enter(g._array, place=len(inputs) + k, name="grad" if len(outputs) == 1 else f"grad_{k + 1}")
@@ -102,7 +107,8 @@ class Backward:
         self.walks: dict[int, Walk] = {}
         with _arriving(roots, ends) as arrivals:
             self._ends = [ends[end] for end in arrivals.values()]
-            for bits in range(1, 1 << len(outputs)):
+            whole = (1 << len(outputs)) - 1
+            for bits in range(1, whole + 1) if len(outputs) <= MOST else (1, 2, 3, whole):
                 chosen = [k for k in range(len(outputs)) if bits >> k & 1]
                 begins = [given[k] for k in chosen]
                 start = Start(tuple([roots[k] for k in chosen]), [gradients[k] for k in chosen])
@@ -140,9 +146,10 @@ class Backward:
         self.watched = sorted({k for walk in self.walks.values() for k in walk.watched})
 
     def node(
-        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], args: Any, kwargs: Any
-    ) -> CompiledFunctionBackward:
-        """Return the node of a call; `before` are copies of the inputs that it writes to."""
+        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], marks: list[Any], args: Any,
+        kwargs: Any,
+    ) -> CompiledFunctionBackward:  # fmt: skip
+        """Return the node of a call; `before` are copies of the inputs that it writes to, `marks` of `sources`."""
         node = CompiledFunctionBackward()
         node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._ends])
         node.hooks, node.number = None, next(numbers)
@@ -151,7 +158,7 @@ class Backward:
             node.outputs, node.shape, node.dtype = len(self._shapes), tuple(self._shapes), tuple(self._dtypes)
         node.saved, node.made, node.watched = saved, self, {}
         node.bits, node.freed, node.unreached = (1 << node.outputs) - 1, 0, ()
-        node.call = tensors, [x._version for x in tensors], before, args, kwargs
+        node.call = tensors, [x._version for x in tensors], before, marks, args, kwargs
         return node
 
     def gradients(self, walk: Walk, saved: Sequence[Any], tensors: Sequence[Tensor], given: Any) -> list[Any]:
@@ -163,28 +170,31 @@ class Backward:
 
     def once_more(self, call: Any) -> tuple[Edge, ...]:
         """Call the function without its program, and return the edges of its results, which have a full graph."""
-        if self._random:
+        if self.random and not self.partial:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
             )
-        tensors, versions, before, args, kwargs = call
+        tensors, versions, before, marks, args, kwargs = call
         same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
         if not self.holds(args, kwargs) or not all(same[k] or k in self.written for k in range(len(same))):
             raise RuntimeError(
-                "what a compiled function reads has changed since it was called: its derivatives of higher order are "
-                "not known any more"
+                "what a compiled function reads has changed since it was called: derivatives of higher order, or from "
+                "this combination of its results, are not known any more"
             )
         written_to = [tensors[k] for k in self.written]
         now = [(x._array.copy(), x._version) for x in written_to]
         for x, array in zip(written_to, before, strict=True):
             x._array[...] = array
+        drawn = marks_of(self.sources) if marks else []
+        put_back(self.sources[: len(marks)], marks)
         try:
             result = self._function(*args, **kwargs)
         finally:
+            put_back(self.sources[: len(drawn)], drawn)
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version
-        outputs = [x for x in tensors_of(result) if x._requires_grad and not any(x is given for given in tensors)]
+        outputs = [x for x in results_in(result) if x._requires_grad and not any(x is given for given in tensors)]
         return tuple([x._current()._edge for x in outputs])  # type: ignore[misc]
 
 
@@ -215,7 +225,7 @@ class CompiledFunctionBackward(Node):
 
     def watch(self, result: Any) -> None:
         """Register the results whose memory is saved: a later write to them is an error."""
-        found = tensors_of(result)
+        found = results_in(result)
         for k in self.made.watched:  # type: ignore[union-attr]
             x = found[k]
             self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which refers to this node)
@@ -226,9 +236,10 @@ class CompiledFunctionBackward(Node):
         self.freed |= walks[self.bits].frees if walks else 0
         left = [walk for bits, walk in walks.items() if not bits & self.freed]
         needed = {k for walk in left for k in walk.saved}
-        self.saved = tuple([x if k in needed else None for k, x in enumerate(self.saved)]) if left else None
-        if not left:
-            self.call, self.watched = None, {}
+        if walks and self.freed != (1 << self.outputs) - 1:
+            self.saved = tuple([x if k in needed else None for k, x in enumerate(self.saved)])
+        else:
+            self.saved, self.call, self.watched = None, None, {}
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
         """Return the gradients of the inputs."""
@@ -238,7 +249,11 @@ class CompiledFunctionBackward(Node):
         self.bits = sum([1 << k for k, g in enumerate(given) if g is not None])
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
-        walk = self.made.walks[self.bits]
+        walk = self.made.walks.get(self.bits)
+        if walk is None:
+            self._become(needed)
+            self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
+            return given
         self.unreached = {self.edges[k] for k in walk.unreached}
         tensors, versions, *_ = self.call
         for k in walk.unchanged:
@@ -272,6 +287,18 @@ class CompiledFunctionBackward(Node):
         self.edges, self.made, self.saved, self.call, self.watched = edges, None, None, None, {}
         if running.watch is not None:
             running.watch.look(self, needed)
+
+
+def marks_of(sources: list[Source]) -> list[Any]:
+    """Return the states of sources of random numbers."""
+    return [(source.mark(), source.normal) for source in sources]
+
+
+def put_back(sources: list[Source], marks: list[Any]) -> None:
+    """Restore the states of sources of random numbers."""
+    for source, (mark, normal) in zip(sources, marks, strict=True):
+        source.restore(mark)
+        source.normal = normal
 
 
 class Spent(Node):
@@ -425,4 +452,4 @@ def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
 
 _number = operator.attrgetter("number")
 
-__all__ = ["Backward", "Spent", "is_freed"]
+__all__ = ["Backward", "Spent", "is_freed", "marks_of", "put_back"]

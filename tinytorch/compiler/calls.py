@@ -6,14 +6,21 @@ followed by the tracer, or a wrapper that records what it does; None if a call o
 
 from __future__ import annotations
 
+import contextvars
+import copy
 import functools
 import inspect
+import logging
 import types
+import warnings
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from tinytorch.compiler.guards import PLAIN
-from tinytorch.compiler.policy import CREATES, INLINE, OP, STATEFUL, TRUSTED, declared, policy_of
+from tinytorch.compiler.guards import KEYS, PLAIN, static_member
+from tinytorch.compiler.policy import CREATES, INLINE, OP, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import is_ours, tensors_of
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.nn.modules.module import (
@@ -24,7 +31,7 @@ from tinytorch.nn.modules.module import (
     _global_forward_pre_hooks,
 )
 from tinytorch.ops.random import Generator
-from tinytorch.ops.register import Function
+from tinytorch.ops.register import Builtin, Function
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer, _step_post_hooks, _step_pre_hooks
 
@@ -37,18 +44,26 @@ Run = Callable[..., Any] | None
 #: Builtins whose result depends on nothing but the arguments, and which change nothing.
 _PURE = frozenset(
     [len, range, zip, enumerate, reversed, isinstance, issubclass, min, max, sum, abs, round, int, float, bool, str,
-     repr, tuple, list, dict, set, frozenset, sorted, callable, divmod, pow, slice, type, any, all, Size, object]
+     repr, tuple, list, dict, set, frozenset, sorted, callable, divmod, pow, slice, type, any, all, Size, object,
+     inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
 )  # fmt: skip
 #: Those of them that look at no more than a type, and those that create a container or iterator.
-_OF_TYPES = frozenset([isinstance, issubclass, callable, type])
+_OF_TYPES = frozenset([isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod,
+                       inspect.isclass])  # fmt: skip
 _CONSTRUCTORS = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted])
+_ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorted, any, all, sum, min, max])
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
 _READING_METHODS = frozenset("get items keys values index count copy".split())
-_CONTAINERS = (str, bytes, int, float, tuple, range, dict, list, set, frozenset)
+_CONTAINERS = (
+    str, bytes, int, float, tuple, range, dict, list, set, frozenset, types.MappingProxyType, *KEYS,
+)  # fmt: skip
 #: Methods of containers and strings whose results the call creates.
 _CREATING_METHODS = frozenset("copy items keys values split".split())
 #: Methods of `Module` that walk through its tree of modules.
 _TREE_METHODS = frozenset("parameters named_parameters children modules named_children named_modules buffers".split())
+#: Members of Python's own classes that create objects and change nothing else.
+_NEW = (object.__new__, dict.__new__, list.__new__, set.__new__)
+_INIT = (object.__init__, dict.__init__, list.__init__, set.__init__, OrderedDict.__init__)
 _GLOBAL_HOOKS = (_global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks, _global_backward_pre_hooks)
 _MODULE_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
@@ -71,6 +86,8 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         return tracer.make(result)
     if isinstance(run, types.BuiltinFunctionType) and run.__name__ in _CREATING_METHODS:
         return tracer.make(result)
+    if policy_of(getattr(function, "__wrapped__", function)) == PURE:
+        return tracer.guards.create(result)
     if isinstance(function, types.MethodType) and isinstance(function.__self__, Module):
         return tracer.make(result) if function.__name__ in _TREE_METHODS else result
     return result
@@ -88,6 +105,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return next
     if function in (getattr, hasattr) and type(args[1]) is str:
         return tracer.getattr if function is getattr else tracer.hasattr
+    if function in (setattr, delattr):
+        return tracer.set_attribute if function is setattr else tracer.delete_attribute
     inner = getattr(function, "_torchdynamo_orig_callable", None)
     if inner is not None:  # a compiled function is followed itself
         if isinstance(function, types.MethodType):
@@ -97,6 +116,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return _module(tracer, function)
     if isinstance(function, Function):
         return _public(tracer, function, declared(function.raw))
+    if isinstance(function, Builtin):
+        return runner_of(tracer, function.__wrapped__, args, kwargs)
     owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
     if tracer.trusted(function) or tracer.trusted(owner):
         return trusting(tracer, function)
@@ -109,23 +130,55 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return _stateful(tracer, function)
     if isinstance(owner, Module):
         return _module_method(tracer, function, owner, args)
-    if isinstance(function, types.BuiltinFunctionType):
+    if isinstance(owner, logging.Logger) or function is warnings.warn:
+        run: Run = function  # messages are shown when the call is recorded
+        return run
+    if isinstance(owner, contextvars.ContextVar):
+        return _context_variable(tracer, function, owner)
+    if isinstance(owner, weakref.WeakKeyDictionary) and function.__name__ == "get":
+        return functools.partial(_weak_get, tracer, owner)
+    if isinstance(function, functools.partial):
+        return _partial(tracer, function)
+    if function in (copy.copy, copy.deepcopy):
+        return functools.partial(_copy, tracer, function)
+    if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return _builtin_method(tracer, function, owner)
+    if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:  # `dict.pop(x, key)`
+        return _builtin_method(tracer, function, args[0])
     if isinstance(function, types.MethodType):
         return functools.partial(tracer.run, function.__func__, owner)
     if isinstance(function, types.FunctionType):
         return _function(tracer, function)
-    return _class(tracer, function) if isinstance(function, type) else None
+    if isinstance(function, type):
+        return _class(tracer, function)
+    called = static_member(type(function), "__call__")
+    if isinstance(called, types.FunctionType) and policy_of(type(function)) is None:
+        tracer.guards.member(type(function), "__call__")
+        return functools.partial(tracer.run, called, function)
+    return None
 
 
 def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
+    if function is len and len(given) == 1:
+        own = tracer.special(given[0], "__len__")
+        if own is not NotImplemented:
+            return lambda x: own
+    if function in _ITERATING and any(_is_iterable_class(x) for x in given):
+        return lambda *args, **kwargs: function(*[tracer.iterate(x) if _is_iterable_class(x) else x for x in args], **kwargs)
     walked = [x for x in given if isinstance(x, Module) and function in (len, *_CONSTRUCTORS)]
     for x in walked:
         tracer.iterate(x)
+    if function is len and type(given[0]) in (list, tuple, dict, set, frozenset, types.MappingProxyType, *KEYS):
+        return len
     if function not in _OF_TYPES and not all(tracer.simple(x) or x in walked for x in given):
         tracer.stop(f"{function.__name__} of an object is called")
     run: Run = function
     return run
+
+
+def _is_iterable_class(x: Any) -> bool:
+    """Return whether an object iterates by a Python function of a user's class."""
+    return isinstance(static_member(type(x), "__iter__"), types.FunctionType) and policy_of(type(x)) is None
 
 
 def _builtin_method(tracer: Tracer, function: Any, owner: Any) -> Run:
@@ -147,7 +200,68 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
         if any(policy_of(entry) != TRUSTED for entry in registry.values()):
             return None
         tracer.guards.require(f"{tracer.guards.refer(registry)} == {tracer.guards.refer(dict(registry))}")
+    if policy == PURE:
+        return function
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+def _partial(tracer: Tracer, function: functools.partial[Any]) -> Run:
+    """Return what runs in the place of a function with some of its arguments."""
+    if not tracer.made(function):
+        for name in ("args", "keywords"):
+            tracer.guards.see(getattr(function, name), f"{tracer.guards.refer(function)}.{name}", True, name)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call(tracer, function.func, (*function.args, *args), {**function.keywords, **kwargs})
+
+    return run
+
+
+def _copy(tracer: Tracer, function: Any, x: Any) -> Any:
+    """Return a copy of an object of a user's class, such as a configuration: what is read of it is read of the object."""
+    kind = type(x)
+    if isinstance(x, (Tensor, Module)) or tensors_of(getattr(x, "__dict__", x)):
+        tracer.stop(f"a {kind.__name__} is copied")
+    result = function(x)
+    for part in _containers_in(result) if function is copy.deepcopy else (result,):
+        tracer.guards.create(part)
+    if not (tracer.simple(x) or tracer.made(x)):
+        tracer.copied[id(result)] = x
+    return result
+
+
+def _containers_in(x: Any) -> Iterable[Any]:
+    """Yield an object and, if it is a container, the containers in it."""
+    yield x
+    if isinstance(x, (list, tuple, dict)):
+        for element in x.values() if isinstance(x, dict) else x:
+            if isinstance(element, (list, tuple, dict, set)):
+                yield from _containers_in(element)
+
+
+def _weak_get(tracer: Tracer, owner: Any, key: Any, default: Any = None) -> Any:
+    """Return what a weak dictionary has for a key, which is guarded."""
+    value, guards = owner.get(key, default), tracer.guards
+    guards.see(value, f"{guards.refer(owner)}.get({guards.refer(key)}, {guards.refer(default)})", True, "")
+    return value
+
+
+def _context_variable(tracer: Tracer, function: Any, variable: contextvars.ContextVar[Any]) -> Run:
+    """Return what runs in the place of a method of a context variable: what the call sets, it must reset."""
+    name = function.__name__
+
+    def run(*args: Any) -> Any:
+        result = function(*args)
+        if name == "set":
+            tracer.tokens[id(result)] = result
+        elif name == "reset":
+            tracer.tokens.pop(id(args[0]), None)
+        elif not any(token.var is variable for token in tracer.tokens.values()):
+            guards = tracer.guards
+            guards.see(result, f"{guards.refer(variable)}.get({', '.join(map(guards.refer, args))})", True, "")
+        return result
+
+    return run
 
 
 def _class(tracer: Tracer, kind: type) -> Run:
@@ -159,7 +273,40 @@ def _class(tracer: Tracer, kind: type) -> Run:
                 guards.see(base.__dict__["_validate_args"], f"{guards.refer(base)}._validate_args", True, "")
         guards.member(kind, "__init__")
         return trusting(tracer, kind)
-    return kind if policy == OP else None
+    if policy is None:
+        return _own_class(tracer, kind)
+    return kind if policy in (OP, PURE) else None
+
+
+def _own_class(tracer: Tracer, kind: type) -> Run:
+    """Return what creates an object of a class that a user or another package has defined."""
+    constructs = static_member(type(kind), "__call__")
+    guards, create = tracer.guards, tracer.guards.create
+    if issubclass(kind, BaseException):
+        return kind
+    if constructs is not type.__dict__["__call__"]:
+        return None
+    if issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
+        return kind
+    if is_dataclass(kind):  # its object holds what it is given
+        for name in ("__init__", "__post_init__", "__setattr__"):
+            guards.member(kind, name)
+        return lambda *args, **kwargs: create(kind(*args, **kwargs))
+    init = static_member(kind, "__init__")
+    new = static_member(kind, "__new__")
+    if new not in _NEW or not (isinstance(init, types.FunctionType) or init in _INIT):
+        return None
+    for name in ("__init__", "__new__", "__setattr__"):
+        guards.member(kind, name)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if init in _INIT:
+            return create(kind(*args, **kwargs))
+        x = create(kind.__new__(kind))  # type: ignore[call-overload]
+        tracer.run(init, x, *args, **kwargs)
+        return x
+
+    return run
 
 
 def trusting(tracer: Tracer, function: Any) -> Callable[..., Any]:

@@ -10,13 +10,14 @@ import math
 import re
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.backward import Backward, Spent, is_freed
-from tinytorch.compiler.guards import Guards, Input
+from tinytorch.compiler.backward import Backward, Spent, is_freed, marks_of, put_back
+from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late
@@ -25,7 +26,6 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.programs import Left
-from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 
 #: What `Entry.enter` returns where a guard does not hold, and where a truth value differs from the recorded one.
@@ -88,7 +88,8 @@ class Entry:
             backward = Backward(function, recorder, result, results.differentiable, tensors)
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
-        program = Program(calls, values, [item.stays for item in inputs], shown, results.views)
+        restores = recorder.tried or (backward is not None and backward.partial)
+        program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
         state = local.state
         modes = [
             f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
@@ -111,7 +112,7 @@ class Entry:
         if backward is not None:
             prepare.append(f"    before = [{', '.join([f't{k}._array.copy()' for k in backward.written])}]")
         if program.sources:
-            prepare.append("    marks = [(source.mark(), source.normal) for source in SOURCES]")
+            prepare.append("    marks = marks_of(SOURCES)")
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -139,6 +140,7 @@ class Entry:
             "    except BaseException as error:",
             # Before the first visible effect, the function runs without the program, and raises its own error.
             f"        if line_of(error) < {program.effect} and isinstance(error, Exception):",
+            *["            put_back(SOURCES, marks)"] * restores,
             "            return MISSED",
             *[f"        t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
             *["        retire()"] * program.lends,
@@ -149,7 +151,7 @@ class Entry:
         if backward is not None:
             saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
-            lines.append(f"    node = graph(({saved}), ({whole}), before, args, kwargs)")
+            lines.append(f"    node = graph(({saved}), ({whole}), before, {'marks' if restores and program.sources else '()'}, args, kwargs)")
         if backward is not None and backward.watched:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
         else:
@@ -159,12 +161,13 @@ class Entry:
             **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
-            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "put_back": _put_back,
-            "retire": self._retire, "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap,
+            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of, "put_back": put_back,
+            "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap,
             "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
+            backward.sources = program.sources
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
@@ -217,7 +220,8 @@ class Results:
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
         self._shared: set[Memory] = set()
-        self._containers: set[int] = set()
+        self._containers: dict[int, tuple[str, str]] = {}  # by id, the name of a list or object, and its arrays
+        self._named: dict[int, int] = {}  # by id of a tensor, the index of its array
 
     def text(self, x: Any) -> tuple[str, str]:
         """Return the expression of a result, and that of the arrays in its structure (see `Entry.returned`)."""
@@ -233,26 +237,63 @@ class Results:
             number = self._numbers.get(id(x))
             if number is not None:
                 return f"t{number}", f"{{t[{number}]}}"
-            k = len(self.values)
-            return self._tensor(x), f"{{r[{k}]}}"
-        if type(x) in (list, dict):
-            if id(x) in self._containers or not self._guards.made(x):
-                raise NotRecorded("a list or dictionary is returned that existed before the call, or is returned twice")
-            self._containers.add(id(x))
-        if type(x) is list:
-            return self._joined("[", x, "]")
+            if id(x) in self._named:  # it is in several places of the result
+                k = self._named[id(x)]
+                return f"x{k}", f"{{r[{k}]}}"
+            k = self._named[id(x)] = len(self.values)
+            return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+        if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
+            return repr(x), _literal(repr(x))
+        if isinstance(x, (type, *PLAIN)):
+            return self._guards.refer(x), "None"
         if isinstance(x, tuple):
             text, plain = self._joined("(", x, ")")
             if type(x) is tuple:
                 return text, plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}{text}", plain
-        if type(x) is dict and all(type(key) is str for key in x):
-            text, plain = self._joined("{", x.values(), "}", [f"{key!r}: " for key in x])
-            return text, f"{{{plain}}}"
-        if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
-            return repr(x), _literal(repr(x))
-        raise NotRecorded(f"a {type(x).__name__} is returned")
+            raise NotRecorded(f"a {type(x).__name__} is returned")
+        return self._changeable(x)
+
+    def _changeable(self, x: Any) -> tuple[str, str]:
+        """Return the expressions of a list, dictionary or other object, which may be in several places of the result."""
+        kind = type(x)
+        known = self._containers.get(id(x))
+        if known is not None:
+            return known
+        if not self._guards.made(x):
+            if kind in (list, dict):
+                raise NotRecorded(f"a {kind.__name__} is returned that existed before the call")
+            return self._guards.refer(x), "None"
+        name = f"y{len(self._containers)}"
+        self._containers[id(x)] = name, "None"
+        if kind is list:
+            text, plain = self._joined("[", x, "]")
+        elif kind is dict:
+            text, plain = self._items(x)
+        elif kind.__new__ in (object.__new__, dict.__new__) and hasattr(x, "__dict__"):
+            text, plain = self._object(x)
+        else:
+            raise NotRecorded(f"a {kind.__name__} is returned")
+        self._containers[id(x)] = name, plain
+        return f"({name} := {text})", plain
+
+    def _object(self, x: Any) -> tuple[str, str]:
+        """Return the expressions of an object of a class of another package, such as a data class."""
+        kind = self._guards.refer(type(x))
+        items, plain = "()", "{}"
+        if isinstance(x, dict):
+            own = {key: dict.__getitem__(x, key) for key in dict.keys(x)}
+            items, plain = self._items(own)
+        attributes, plain_attributes = self._items(x.__dict__)
+        return f"rebuilt({kind}, {items}, {attributes})", plain if isinstance(x, dict) else plain_attributes
+
+    def _items(self, x: dict[Any, Any]) -> tuple[str, str]:
+        """Return the expressions of a dictionary."""
+        if not all(type(key) in (str, int, bool) for key in x):
+            raise NotRecorded("a dictionary is returned whose keys are neither strings nor integers")
+        text, plain = self._joined("{", x.values(), "}", [f"{key!r}: " for key in x])
+        return text, f"{{{plain}}}"
 
     def _joined(
         self, before: str, x: Collection[Any], after: str, keys: Sequence[str] | None = None
@@ -407,16 +448,21 @@ def _holds(scope: dict[str, Any], guards: list[str]) -> Callable[..., bool]:
     return holds
 
 
-def _put_back(sources: list[Source], marks: list[Any]) -> None:
-    for source, (mark, normal) in zip(sources, marks, strict=True):
-        source.restore(mark)
-        source.normal = normal
-
-
 def _viewed(array: Any, source: Tensor, state: Any) -> Tensor:
     made: Tensor = wrap(array)
     make_view(made, source, state)
     return made
+
+
+def _rebuilt(kind: type, items: Any, attributes: dict[str, Any]) -> Any:
+    """Return an object of a class with the given items and attributes, without calling its constructor."""
+    x = kind.__new__(kind)  # type: ignore[call-overload]
+    if items:
+        put = OrderedDict.__setitem__ if isinstance(x, OrderedDict) else dict.__setitem__
+        for key, value in items.items():
+            put(x, key, value)
+    x.__dict__.update(attributes)
+    return x
 
 
 def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:

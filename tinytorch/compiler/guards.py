@@ -10,6 +10,7 @@ import enum
 import math
 import types
 import weakref
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,11 @@ from tinytorch.kernels import dtypes
 #: Classes of values that never change, and are compared by value or identity.
 PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtypes.dtype, device, enum.Enum, np.generic)
 #: Iterators and views of dictionaries.
-LAZY: Any = (zip, enumerate, reversed, type({}.items()), type({}.keys()), type({}.values()), type(iter([])))
+LAZY: Any = (
+    zip, enumerate, reversed, type(iter([])),
+    *[type(view) for x in ({}, OrderedDict()) for view in (x.items(), x.keys(), x.values())],
+)  # fmt: skip
+KEYS = (type({}.keys()), type(OrderedDict().keys()))
 MAX_DEPTH = 20  # subscripts in the expression of a guard
 MAX_LENGTH = 1000  # elements of a list that is read
 
@@ -116,7 +121,7 @@ class Guards:
         kind = type(x)
         if self.recorder.changed_state and not self.steady and (isinstance(x, PLAIN) or kind in _CONTAINERS):
             self.stop("a value is read that the step of an optimizer or scheduler may have changed")
-        if where.count("[") > MAX_DEPTH:
+        if where.count("[") + where.count("getitem") > MAX_DEPTH:
             self.stop("what is read is nested too deeply")
         if self.stopped or not self.first_time(x, where) or self.made(x):
             return
@@ -136,7 +141,7 @@ class Guards:
             if not all(isinstance(element, PLAIN) for element in x):
                 self.stop("a set of objects is read")
             self.require(f"type({where}) is {self.refer(kind)} and {where} == {self.refer(kind(x))}")
-        elif kind in _CONTAINERS:
+        elif kind in _CONTAINERS or (isinstance(x, (dict, list)) and policy_of(kind) is None):
             self._see_container(x, where, stays, name)
         else:
             self.require(f"{where} is {self.refer(x)}")
@@ -152,22 +157,25 @@ class Guards:
             self.recorder.take(x, name)
 
     def _see_container(self, x: Any, where: str, stays: bool, name: str) -> None:
-        self.require(f"type({where}) is {self.refer(type(x))}")
-        if type(x) is not dict:
-            self.require(f"len({where}) == {len(x)}")
+        kind: Any = type(x)
+        base = next((each for each in (dict, list) if isinstance(x, each)), kind)
+        own = "" if kind is base else f"{base.__name__}."  # (a subclass may define `[]` itself)
+        self.require(f"type({where}) is {self.refer(kind)}")
+        elements: Any = dict.items(x) if base is dict else enumerate(base.__iter__(x))
         if len(x) >= MAX_LENGTH:
             self.stop(f"a container of {MAX_LENGTH:,} elements or more is read")
-        elif type(x) is dict:
-            self.require(f"[*{where}] == {self.refer([*x])}")
-            for key, value in x.items():
-                kind: Any = type(key)
-                if not isinstance(key, (str, int, bytes)) and kind.__eq__ is not object.__eq__:
-                    self.stop(f"a {kind.__name__} is a key")
-                key_text = repr(key) if kind in (str, int) else self.refer(key)
-                self.see(value, f"{where}[{key_text}]", stays, f"{name}_{key}")
+            return
+        if base is dict:
+            keys = f"dict.keys({where})" if own else where
+            self.require(f"[*{keys}] == {self.refer([*dict.keys(x)])}")
         else:
-            for k, value in enumerate(x):
-                self.see(value, f"{where}[{k}]", stays, f"{name}_{k}")
+            self.require(f"{own}__len__({where}) == {len(x)}" if own else f"len({where}) == {len(x)}")
+        for key, value in elements:
+            of_key: Any = type(key)
+            if not isinstance(key, (str, int, bytes)) and of_key.__eq__ is not object.__eq__:
+                self.stop(f"a {of_key.__name__} is a key")
+            text = repr(key) if of_key in (str, int) else self.refer(key)
+            self.see(value, f"{own}__getitem__({where}, {text})" if own else f"{where}[{text}]", stays, f"{name}_{key}")
 
     def meet_gradient(self, leaf: Tensor) -> None:
         """Guard what the `.grad` of a leaf was before the call."""
@@ -193,6 +201,12 @@ class Guards:
             if number not in self.inputs and number not in self._made:  # (it may die before the call ends)
                 self._made[number] = weakref.ref(x, lambda _: self._made.pop(number, None))
         elif isinstance(x, (list, dict, set, *LAZY, types.GeneratorType)) or policy_of(type(x)) == TRUSTED:
+            self._made[id(x)] = x
+        return x
+
+    def create(self, x: Any) -> Any:
+        """Note that the call has created an object of any class, and return it."""
+        if not isinstance(x, (Tensor, *PLAIN)):
             self._made[id(x)] = x
         return x
 
@@ -230,4 +244,4 @@ def static_member(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-__all__ = ["LAZY", "PLAIN", "Guards", "Input", "static_member"]
+__all__ = ["KEYS", "LAZY", "PLAIN", "Guards", "Input", "static_member"]

@@ -19,6 +19,8 @@ OP = "op"
 TRUSTED = "trusted"
 #: As OP; and it returns a tensor whose elements follow from numbers, and from the shapes and dtypes of tensors.
 CREATES = "creates"
+#: It runs as it is, and returns a value that follows from its arguments and from nothing that changes.
+PURE = "pure"
 #: Of optimizers: a step changes Python's objects, and runs as it is in each call of the program.
 STATEFUL = "stateful"
 #: It is not known what a call of it does.

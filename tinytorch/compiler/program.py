@@ -77,6 +77,7 @@ class Program:
         inputs: the values that exist before the call; `bound` says for each whether it is the same in all calls.
         results: the values to return.
         views: indices of results that are meant to be views of an input.
+        restores: whether the caller restores the sources of random numbers after an error.
 
     Attributes:
         source: the Python source.
@@ -90,9 +91,10 @@ class Program:
 
     def __init__(
         self, calls: list[Call], inputs: list[Value], bound: list[bool], results: list[Value],
-        views: Collection[int] = (),
+        views: Collection[int] = (), restores: bool = False,
     ) -> None:  # fmt: skip
         self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
+        self._restores = restores
         self.calls = self._all = lowering.lowered(calls)
         self.count = len(self.calls)
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
@@ -329,7 +331,7 @@ class Program:
         self._large: dict[Memory, list[str]] = {}  # names of large arrays and their views, by memory
         self._gradients: dict[int, tuple[str, str | None]] = {}  # as in `Layout`, by index in `_lines`
         effect: int | None = None
-        #: Sources of random numbers drawn before the last check of a truth value.
+        #: Sources of random numbers drawn before the last check of a truth value, or all (`restores`).
         self.sources: list[Source] = []
         drawing: list[Source] = []
         #: By memory, the indices of the lines of `step` that write to it.
@@ -344,7 +346,7 @@ class Program:
                 text = linecache.getline(*line).strip()
                 if text:
                     self._lines.append(f"# {text}")
-            if effect is None and (call.random or self._can_be_seen(call)):
+            if effect is None and ((call.random and not self._restores) or self._can_be_seen(call)):
                 effect = len(self._lines)
             done = done or self._can_be_seen(call)
             if call.random:
@@ -357,6 +359,8 @@ class Program:
             if call.kind == WRITE and call.counts:
                 writes.setdefault(call.args[0].memory, []).append(len(self._lines))
             self._write_call(number, call)
+        if self._restores:
+            self.sources = list(dict.fromkeys(drawing))
         inputs, results = [self.name(v) for v in self.inputs], [self.name(v) for v in self.results]
         self._lines.append(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         constants = {self.name(v): v.array for v in self.constants if self.is_fixed(v)}

@@ -186,6 +186,21 @@ def tensors_of(x: Any) -> list[Tensor]:
     return found
 
 
+def results_in(x: Any, seen: set[int] | None = None) -> list[Tensor]:
+    """Return the tensors in the result of a call, also those in objects such as data classes, each of them once."""
+    seen = set() if seen is None else seen
+    kind = type(x)
+    if isinstance(x, (int, float, str, bytes, type, type(None))) or id(x) in seen:
+        return []
+    seen.add(id(x))
+    if isinstance(x, Tensor):
+        return [x]
+    parts: list[Any] = [*dict.values(x)] if isinstance(x, dict) else [*x] if isinstance(x, (list, tuple)) else []
+    if hasattr(x, "__dict__") and kind.__new__ in (object.__new__, dict.__new__):
+        parts += x.__dict__.values()
+    return [tensor for part in parts for tensor in results_in(part, seen)]
+
+
 def is_ours(kind: type) -> bool:
     """Return whether a tensor class is defined in this package: other classes may override operations."""
     return kind.__module__.partition(".")[0] == "tinytorch"
@@ -201,6 +216,8 @@ class Recorder(DispatchMode):
         constants: tensors created by the call whose elements depend only on guarded values.
         released: nodes that a backward pass has visited.
         leaves: by id, leaves whose `.grad` the call reads or sets; `meets` is called with each leaf beforehand.
+        raised: the last error of an op: whether it is raised may depend on values.
+        tried: whether the call catches errors of its steps.
         changed_state: whether a step has changed Python objects.
         reads: whether reading a tensor's values ends the recording.
         trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
@@ -222,6 +239,8 @@ class Recorder(DispatchMode):
         self.leaves: dict[int, Tensor] = {}
         self.meets: Callable[[Tensor], Any] = lambda leaf: None
         self.changed_state = False
+        self.raised: Exception | None = None
+        self.tried = False
         self.reads = True
         self.trusts = False
         self.versions: dict[int, int] = {}
@@ -248,7 +267,7 @@ class Recorder(DispatchMode):
             if call.args or call.outputs:  # (a program may have cleared it)
                 call.clear()
         self.meets = lambda leaf: None
-        self.calls, self.constants = [], []
+        self.calls, self.constants, self.raised = [], [], None
         self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
         self.tensors, self.leaves, self.released = {}, {}, set()
 
@@ -396,6 +415,9 @@ class Recorder(DispatchMode):
         before, state.witness = state.witness, self
         try:
             result = caller.caller.witnessed(*args, **kwargs)  # type: ignore[attr-defined]
+        except Exception as error:
+            self.raised = error
+            raise
         finally:
             state.witness = before
         for x in tensors_of(result):
@@ -605,6 +627,14 @@ class Recorder(DispatchMode):
         call = Call(GRADIENT, leaf, (value,), {}, "grad")
         call.line = self.line
         self.calls.append(call)
+
+    def has_effects(self) -> bool:
+        """Return whether a step has changed what existed before the call."""
+        outside = {self.value(x._array).memory for x in self.tensors.values()}
+        return any(
+            call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in outside)
+            for call in self.calls
+        )
 
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""

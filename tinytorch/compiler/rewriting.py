@@ -11,7 +11,7 @@ from tinytorch.compiler.sources import code_of, definition, source_of
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
-_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # their results depend on the calling frame
+_OF_FRAMES = frozenset("super locals globals eval exec dir".split())  # their results depend on the calling frame
 
 
 class Unreadable(Exception):
@@ -51,16 +51,48 @@ class _Rewriter(ast.NodeTransformer):
     def refuse(self, node: ast.AST) -> Any:
         raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not supported")
 
-    visit_Yield = visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
-    visit_ClassDef = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = visit_Match = refuse
-    visit_Try = visit_TryStar = refuse  # whether an error is caught decides what runs
+    visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
+    visit_ClassDef = visit_Global = visit_Nonlocal = visit_Match = visit_TryStar = refuse
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if node.decorator_list:
             self.refuse(node)
         node.body = self.block(node.body)
+        if node.args.kwarg is not None:  # each call has a dictionary of its own
+            name = node.args.kwarg.arg
+            created = self.hook("make", node, ast.Name(name, ast.Load()))
+            node.body.insert(0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], created), node))
         node.args = self.visit(node.args)
         node.returns = None
+        return node
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        return [node, *[self.imported(node, name, name.name.partition(".")[0]) for name in node.names if not name.asname]]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        return [node, *[self.imported(node, name, node.module or "", node.level) for name in node.names]]
+
+    def imported(self, node: ast.AST, name: ast.alias, module: str, level: int = 0) -> Any:
+        """Return the statement by which the tracer sees a name that was imported."""
+        bound = ast.Name(name.asname or name.name.partition(".")[0], ast.Load())
+        of = [ast.Name("__name__", ast.Load()), ast.Constant("." * level + module), ast.Constant(name.name)]
+        return ast.copy_location(ast.Expr(self.hook("imported", node, bound, *of)), node)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        for part in (node.body, node.orelse, node.finalbody):
+            part[:] = self.block(part)
+        for handler in node.handlers:
+            handler.type = handler.type and self.visit(handler.type)
+            # Whether an error is caught decides what runs.
+            caught = ast.copy_location(ast.Expr(self.hook("caught", handler)), handler)
+            handler.body = [caught, *self.block(handler.body)]
+        if node.handlers:
+            begin, end = [ast.copy_location(ast.Expr(self.hook(name, node)), node) for name in ("trying", "tried")]
+            node.body = [begin, ast.copy_location(ast.Try(node.body, [], [], [end]), node)]
+        return node
+
+    def visit_Yield(self, node: ast.Yield) -> Any:
+        node.value = node.value and self.visit(node.value)
         return node
 
     def visit_arg(self, node: ast.arg) -> Any:
@@ -146,6 +178,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         sides = [self.visit(side) for side in (node.left, *node.comparators)]
+        if len(sides) == 2 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            found = self.hook("contains", node, *sides)
+            return found if isinstance(node.ops[0], ast.In) else ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
         if not identity:
             kind = "plain" if len(node.ops) == 1 else "number"  # (`a < b < c` tests each comparison)
             sides = [self.hook(kind, node, side) for side in sides]
@@ -226,10 +261,22 @@ class _Rewriter(ast.NodeTransformer):
             stored = self.stored(target, value, node)
             if stored is not None:
                 return stored
-        for target in node.targets:
-            self.check_target(target)
-        node.value = self.hook("iterate", node, value) if isinstance(node.targets[0], (ast.Tuple, ast.List)) else value
-        return node
+        after: list[ast.stmt] = []
+        targets = [self.named_target(target, node, after) for target in node.targets]
+        unpacked = isinstance(targets[0], (ast.Tuple, ast.List))
+        return [ast.copy_location(ast.Assign(targets, self.hook("iterate", node, value) if unpacked else value), node), *after]
+
+    def named_target(self, target: Any, node: ast.AST, after: list[ast.stmt]) -> Any:
+        """Return a target of an assignment with a variable for each attribute or item in it, and append what stores them."""
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            name = f"{VALUE}{len(after)}"
+            after.append(self.stored(target, ast.Name(name, ast.Load()), node))
+            return ast.copy_location(ast.Name(name, ast.Store()), node)
+        if isinstance(target, ast.Starred):
+            target.value = self.named_target(target.value, node, after)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self.named_target(part, node, after) for part in target.elts]
+        return target
 
     def stored(self, target: ast.AST, value: Any, node: ast.AST) -> Any:
         if isinstance(target, ast.Attribute):
@@ -256,9 +303,17 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
-        for target in node.targets:
+        return [self.deleted(target, node) for target in node.targets]
+
+    def deleted(self, target: Any, node: ast.AST) -> Any:
+        if isinstance(target, ast.Attribute):
+            call = self.hook("delete_attribute", node, self.visit(target.value), ast.Constant(target.attr))
+        elif isinstance(target, ast.Subscript):
+            call = self.hook("delete_item", node, self.visit(target.value), self.visit(target.slice))
+        else:
             self.check_target(target)
-        return node
+            return ast.copy_location(ast.Delete([target]), node)
+        return ast.copy_location(ast.Expr(call), node)
 
     def visit_With(self, node: ast.With) -> Any:
         for item in node.items:

@@ -11,7 +11,6 @@ import linecache
 import operator
 import os
 import re
-import textwrap
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -32,16 +31,30 @@ def source_of(code: types.CodeType, inner: bool) -> Any:
     return next((node for node in found if inner or _is_of(code, node)), None)
 
 
+def load_lines(file: str, scope: dict[str, Any]) -> None:
+    """Let `linecache` find a module's source that is in an archive, or that of a module frozen into the interpreter."""
+    if file.startswith("<frozen ") and file not in linecache.cache:
+        lines = linecache.getlines(scope.get("__file__") or "")
+        linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    else:
+        linecache.lazycache(file, scope)
+
+
 def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
     """Yield candidates for a function's definition: the lines of its code, or the block that starts in the first."""
     first = code.co_firstlineno
     lines = linecache.getlines(code.co_filename)[first - 1 :]
     for count in (_last_line(code) - first + 1, None):
+        text = "".join(lines[:count] if count is not None else inspect.getblock(lines))
+        indented = text[:1].isspace()  # (removing the indentation would change docstrings, too)
         try:
-            tree = ast.parse(textwrap.dedent("".join(lines[:count] if count is not None else inspect.getblock(lines))))
+            body = ast.parse(f"if True:\n{text}" if indented else text).body
         except SyntaxError:
             continue
-        node = tree.body[0] if len(tree.body) == 1 else None
+        if indented:
+            body = body[0].body  # type: ignore[attr-defined]
+            ast.increment_lineno(ast.Module(body, []), -1)
+        node = body[0] if len(body) == 1 else None
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             node.decorator_list = []
             ast.increment_lineno(node, first - 1)
@@ -163,4 +176,4 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-__all__ = ["FOLDER", "code_of", "codes_in", "definition", "source_of"]
+__all__ = ["FOLDER", "code_of", "codes_in", "definition", "load_lines", "source_of"]

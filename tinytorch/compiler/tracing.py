@@ -12,24 +12,26 @@ A new construct of Python takes a visitor in `rewriting` and a method here; a ne
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
+import importlib.util
 import inspect
-import linecache
 import operator
 import sys
 import types
 import weakref
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from tinytorch.compiler import calls
-from tinytorch.compiler.guards import LAZY, PLAIN, Guards, static_member
+from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
-from tinytorch.compiler.sources import FOLDER, codes_in
+from tinytorch.compiler.sources import FOLDER, codes_in, load_lines
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -81,6 +83,9 @@ class Tracer:
         strict: a tensor's truth value ends the tracing; else the program checks that it is the same.
         owners: optimizers, by the id of a function in the place of their `step`.
         paths: names of modules within the outermost one, by id.
+        replaced: by object and name, attributes that the call has set: the object, the value before, and the line.
+        copied: by id of a copy that the call has made, the original.
+        tokens: by id, those of context variables that the call has set and not reset.
     """
 
     def __init__(self, recorder: Recorder, strict: bool = False) -> None:
@@ -89,6 +94,10 @@ class Tracer:
         self.stop, self.make, self.made = self.guards.stop, self.guards.make, self.guards.made
         self.owners: dict[int, Any] = {}
         self.paths: dict[int, str] = {}
+        self.copied: dict[int, Any] = {}
+        self._tries: list[int] = []  # the number of steps before each `try` block that runs
+        self.tokens: dict[int, Any] = {}
+        self.replaced: dict[tuple[int, str], Any] = {}
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
         self._of_modules: set[Value] = set()  # values that are named after a module
 
@@ -96,6 +105,11 @@ class Tracer:
     def stopped(self) -> bool:
         """Whether the call cannot be compiled."""
         return self.recorder.stopped is not None
+
+    @property
+    def _line(self) -> int:
+        line = self.recorder.line
+        return line[1] if line else 0
 
     def at(self, line: int) -> None:
         """Note which line of the user's code runs; lines of the package do not count."""
@@ -126,7 +140,11 @@ class Tracer:
         if run is None:
             self.stop("the function's effects are not known")
             run = function
-        return run(*args, **kwargs)
+        result = run(*args, **kwargs)
+        self._check_replaced()
+        if self.tokens:
+            self.stop("a context variable is set")
+        return result
 
     def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a Python function in its rewritten form."""
@@ -137,10 +155,10 @@ class Tracer:
         if self.stopped:
             return function(*args, **kwargs)
         code = function.__code__
-        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-            self.stop(f"{function.__qualname__} is a generator")
+        if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            self.stop(f"{function.__qualname__} is asynchronous")
             return function(*args, **kwargs)
-        linecache.lazycache(code.co_filename, function.__globals__)  # (it may lie in an archive)
+        load_lines(code.co_filename, function.__globals__)
         try:
             new_code = rewritten(code, function.__qualname__)
         except Unreadable as reason:
@@ -225,6 +243,19 @@ class Tracer:
             self.stop(f"a {kind.__name__} is an operand")
         return x
 
+    def contains(self, element: Any, x: Any) -> bool:
+        """Return `element in x`."""
+        if self.stopped:
+            return element in x
+        own = self.special(x, "__contains__", element)
+        if own is not NotImplemented:
+            return self.truth(own)
+        if static_member(type(x), "__contains__") is None:
+            x = self.iterate(x)
+        self.plain(element)
+        self.plain([*x] if isinstance(x, (dict, set, frozenset, *KEYS)) else x)
+        return element in x
+
     def number(self, x: Any) -> Any:
         """See an operand of a chained comparison."""
         if not self.stopped and not isinstance(x, PLAIN):
@@ -270,9 +301,13 @@ class Tracer:
                 self.stop("a tensor's value decides what is done: torch.where may do the same")
             elif isinstance(x, Module) and hasattr(type(x), "__len__"):
                 self._see_children(x, "_modules")
-            elif not isinstance(x, (*PLAIN, tuple, list, dict, set, range)) and (
+            elif not isinstance(x, (*PLAIN, tuple, list, dict, set, range, *KEYS)) and (
                 hasattr(type(x), "__bool__") or hasattr(type(x), "__len__")
             ):
+                for name in ("__bool__", "__len__"):
+                    own = self.special(x, name)
+                    if own is not NotImplemented:
+                        return own
                 self.stop(f"the truth value of a {type(x).__name__} decides what is done")
         return x
 
@@ -288,8 +323,20 @@ class Tracer:
 
     # Reading ----------------------------------------------------------------------------------------
 
+    def special(self, x: Any, name: str, *args: Any) -> Any:
+        """Return what a special method in Python of a user's class returns, or NotImplemented if there is none."""
+        kind = type(x)
+        method = static_member(kind, name)
+        if not isinstance(method, types.FunctionType) or policy_of(kind) is not None or isinstance(x, Tensor):
+            return NotImplemented
+        self.guards.member(kind, name)
+        return self.run(method, x, *args)
+
     def iterate(self, x: Any) -> Any:
         """See what is iterated over."""
+        own = NotImplemented if self.stopped or isinstance(x, Module) else self.special(x, "__iter__")
+        if own is not NotImplemented:
+            return self.iterate(own)
         if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, map)):
             return x
         if isinstance(x, Module) and policy_of(getattr(type(x), "__iter__", None)) == INLINE:
@@ -311,9 +358,15 @@ class Tracer:
             if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
                 self.guards.member(kind, name)
                 return self.run(static.fget, x)
-        value = getattr(x, name)
-        if self.stopped:
+        try:
+            value = getattr(x, name)
+        except AttributeError:
+            self.hasattr(x, name)
+            raise
+        if self.stopped or (id(x), name) in self.replaced:
             return value
+        if id(x) in self.copied and not isinstance(value, types.MethodType):
+            return self._attribute_of_copy(x, name, value)
         if isinstance(x, types.ModuleType):
             self._attribute_of_namespace(x, name, value)
         elif isinstance(x, Tensor):
@@ -338,8 +391,20 @@ class Tracer:
             self.guards.see(value, f"{self.guards.refer(x.__dict__)}[{name!r}]", True, name)
         elif isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value):
             pass
-        elif not (isinstance(x, type) and name in ("__name__", "__qualname__")) and not isinstance(x, super):
-            self.stop(f"{name} of a {kind.__name__} is read")
+        elif isinstance(x, (super, types.CodeType)) or getattr(value, "__self__", None) is x:
+            pass
+        elif isinstance(x, type) and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
+            self.guards.member(x, name)
+        else:
+            self._computed(x, name, value)
+        return value
+
+    def _attribute_of_copy(self, x: Any, name: str, value: Any) -> Any:
+        """Guard an attribute of a copy, which is the same as in the original."""
+        original = self.attribute(self.copied[id(x)], name)
+        if not isinstance(value, PLAIN) and value is not original:
+            self.guards.create(value)
+            self.copied[id(value)] = original
         return value
 
     def _attribute_of_namespace(self, x: types.ModuleType, name: str, value: Any) -> None:
@@ -379,7 +444,13 @@ class Tracer:
         ):
             guards.member(type(x), name, x)
         else:
-            self.stop(f"{name} of a {type(x).__name__} is read")
+            self._computed(x, name, value)
+
+    def _computed(self, x: Any, name: str, value: Any) -> None:
+        """Guard an attribute that a class computes, such as that of a configuration: the guard reads it again."""
+        if not (isinstance(value, PLAIN) or getattr(x, name) is value):
+            self.stop(f"{name} of a {type(x).__name__} is read, which is another object each time")
+        self.guards.see(value, f"{self.guards.refer(x)}.{name}", True, name)
 
     def _see_children(self, x: Module, *kinds: str) -> None:
         """Guard which modules (`_modules`) or parameters (`_parameters`) a module has."""
@@ -393,13 +464,16 @@ class Tracer:
         except AttributeError:
             if not default:
                 raise
-            self.hasattr(x, name)
             return default[0]
 
     def hasattr(self, x: Any, name: str) -> bool:
         """Return whether an object has an attribute, and guard that."""
-        if isinstance(static_member(type(x), name), property):
-            self.stop(f"hasattr of {name}, a property")  # (a guard that evaluates it may have effects)
+        if not self.stopped and isinstance(static_member(type(x), name), property):
+            try:
+                self.attribute(x, name)
+            except AttributeError:
+                return False
+            return True
         result = hasattr(x, name)
         if not isinstance(x, (Tensor, *PLAIN)) and not self.made(x):
             self.guards.require(f"hasattr({self.guards.refer(x)}, {name!r}) is {result}")
@@ -407,6 +481,9 @@ class Tracer:
 
     def item(self, x: Any, key: Any) -> Any:
         """Return `x[key]`, and guard it."""
+        own = NotImplemented if self.stopped or isinstance(x, Module) else self.special(x, "__getitem__", key)
+        if own is not NotImplemented:
+            return own
         if isinstance(key, Tensor) and not isinstance(x, Tensor):
             self.stop("a tensor's value is an index")
         if self.recorder.changed_state and not isinstance(x, Tensor) and not self.made(x):
@@ -432,7 +509,19 @@ class Tracer:
         """Do `x.name = value`."""
         gradient = isinstance(x, Tensor) and name == "grad" and value is None
         if not self.stopped and not gradient:
-            if not self.made(x):
+            if self.made(x) and not isinstance(x, Tensor):
+                self.replaced[id(x), name] = None
+                setter = static_member(type(x), name)
+                if isinstance(setter, property):
+                    self.call(self._line, setter.fset, x, value)
+                    return
+                own = static_member(type(x), "__setattr__")
+                if isinstance(own, types.FunctionType) and not is_dataclass(x):
+                    self.call(self._line, own, x, name, value)
+                    return
+            elif not isinstance(x, Tensor) and name in getattr(x, "__dict__", ()) and not isinstance(x, Module):
+                self._replace(x, name)
+            elif not self.made(x):
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
             elif isinstance(x, Tensor):
                 self.stop(f"{name} of a tensor is set")
@@ -443,6 +532,21 @@ class Tracer:
             elif not self.made(x):
                 self.stop("the gradient of an unknown tensor is set")
 
+    def _replace(self, x: Any, name: str) -> None:
+        """Note that an attribute of an object gets another value, which the call must take back."""
+        if (id(x), name) not in self.replaced:
+            before = self.attribute(x, name)
+            self.replaced[id(x), name] = x, before, self.recorder.line
+
+    def _check_replaced(self) -> None:
+        for (_, name), entry in self.replaced.items():
+            if entry is None:  # of an object that the call has made
+                continue
+            x, before, line = entry
+            if x.__dict__.get(name, self) is not before:
+                self.recorder.line = line
+                self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         """Do `x[key] = value`."""
         if isinstance(x, Tensor):
@@ -450,6 +554,18 @@ class Tracer:
         elif not self.made(x):
             self.stop(f"a {type(x).__name__} is changed")
         x[key] = value
+
+    def delete_attribute(self, x: Any, name: str) -> None:
+        """Do `del x.name`."""
+        if not self.made(x):
+            self.stop(f"the attribute {name} of a {type(x).__name__} is deleted")
+        delattr(x, name)
+
+    def delete_item(self, x: Any, key: Any) -> None:
+        """Do `del x[key]`."""
+        if not self.made(x):
+            self.stop(f"a {type(x).__name__} is changed")
+        del x[key]
 
     def augment_attribute(self, name: str, x: Any, attribute: str, y: Any) -> None:
         """Do `x.attribute += y`."""
@@ -466,9 +582,39 @@ class Tracer:
 
     def context(self, x: Any) -> Any:
         """See the context manager of a `with` statement."""
-        if policy_of(type(x)) != OP:
+        if policy_of(type(x)) != OP and type(x) is not contextlib.nullcontext:
             self.stop(f"with {type(x).__name__}")
         return x
+
+    def caught(self) -> None:
+        """See that an error was caught; only those of kinds that follow from what is guarded are raised again."""
+        error = sys.exc_info()[1]
+        known = isinstance(error, (AttributeError, ImportError, LookupError, StopIteration, TypeError))
+        if not known or error is self.recorder.raised:
+            self.stop("an error is raised and caught")
+
+    def trying(self) -> None:
+        """See the beginning of a `try` block."""
+        self._tries.append(len(self.recorder.calls))
+
+    def tried(self) -> None:
+        """See the end of a `try` block: an error of a step in it must not follow an effect."""
+        if len(self.recorder.calls) == self._tries.pop() or self.stopped:
+            return
+        self.recorder.tried = True
+        if self.recorder.has_effects():
+            self.stop("an error might be caught after tensors have changed")
+
+    def imported(self, x: Any, here: str, module: str, name: str) -> None:
+        """Guard what `from module import name`, in the module `here`, has imported."""
+        if self.stopped or isinstance(x, types.ModuleType):
+            return
+        package = vars(sys.modules[here]).get("__package__") if here in sys.modules else None
+        home = sys.modules.get(importlib.util.resolve_name(module, package))
+        if home is None or getattr(home, name, None) is not x:
+            self.stop(f"{name} is imported from {module}, which is not found")
+        else:
+            self._attribute_of_namespace(home, name, x)
 
     # Calls ------------------------------------------------------------------------------------------
 

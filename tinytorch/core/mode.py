@@ -209,6 +209,7 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[F], F]:
 
     Args:
         policy: "inline": its source is traced; "op": it runs unchanged, and the operations in it are recorded;
+            "pure": it runs unchanged, and its result depends on its arguments alone, and is no tensor;
             "trusted": as "op", and its truth values and the tensors that it creates depend on its arguments alone;
             "creates": it returns a tensor that depends only on numbers and on the shapes and dtypes of tensors;
             "stateful": for optimizers, whose step runs unchanged in each call of the program;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, traced_as
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
@@ -196,6 +196,7 @@ def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: di
     return made
 
 
+@traced_as("pure")
 def is_tensor(obj: Any, /) -> bool:
     """Return whether `obj` is a Tensor.
 

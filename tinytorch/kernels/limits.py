@@ -18,6 +18,7 @@ class _Limits:
     """Base class of `finfo` and `iinfo`: limits of the same dtype are equal."""
 
     dtype: str
+    __traced_as__ = "pure"  # by `torch.compile`
 
     def __eq__(self, other: object) -> builtins.bool:
         return isinstance(other, type(self)) and self.dtype == other.dtype

@@ -198,7 +198,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         for i, each in enumerate(pair):
             if not isinstance(each, Tensor):
                 number = each if common.is_floating_point else fits(each, common)
-                pair[i] = wrap(np.asarray(number).astype(common.numpy))
+                pair[i] = constant(np.asarray(number).astype(common.numpy))
             elif each.dtype is not common:
                 pair[i] = each.to(common)
     try:

@@ -17,6 +17,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
@@ -90,6 +91,7 @@ def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
             found.insert(place, value)
 
 
+@traced_as("pure")
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Return whether one of the arguments overrides `__torch_function__`, or a mode is active.
 

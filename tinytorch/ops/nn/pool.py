@@ -17,7 +17,7 @@ import numpy as np
 
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes, pool
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
@@ -572,6 +572,8 @@ def avg_pool(
     divisor: Any = divisor_override
     if divisor is None:
         divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
+        if isinstance(divisor, np.ndarray):
+            constant(divisor)
     windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
     return _averages[n](input, windows, divisor, n == 2)
 
