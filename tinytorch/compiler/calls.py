@@ -164,7 +164,9 @@ def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
         if own is not NotImplemented:
             return lambda x: own
     if function in _ITERATING and any(_is_iterable_class(x) for x in given):
-        return lambda *args, **kwargs: function(*[tracer.iterate(x) if _is_iterable_class(x) else x for x in args], **kwargs)
+        return lambda *args, **kwargs: function(
+            *[tracer.iterate(x) if _is_iterable_class(x) else x for x in args], **kwargs
+        )
     walked = [x for x in given if isinstance(x, Module) and function in (len, *_CONSTRUCTORS)]
     for x in walked:
         tracer.iterate(x)
@@ -218,7 +220,7 @@ def _partial(tracer: Tracer, function: functools.partial[Any]) -> Run:
 
 
 def _copy(tracer: Tracer, function: Any, x: Any) -> Any:
-    """Return a copy of an object of a user's class, such as a configuration: what is read of it is read of the object."""
+    """Return a copy of an object of a user's class, such as a configuration; reading the copy reads the object."""
     kind = type(x)
     if isinstance(x, (Tensor, Module)) or tensors_of(getattr(x, "__dict__", x)):
         tracer.stop(f"a {kind.__name__} is copied")
@@ -302,7 +304,7 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     def run(*args: Any, **kwargs: Any) -> Any:
         if init in _INIT:
             return create(kind(*args, **kwargs))
-        x = create(kind.__new__(kind))  # type: ignore[call-overload]
+        x = create(kind.__new__(kind))
         tracer.run(init, x, *args, **kwargs)
         return x
 

@@ -151,7 +151,8 @@ class Entry:
         if backward is not None:
             saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
-            lines.append(f"    node = graph(({saved}), ({whole}), before, {'marks' if restores and program.sources else '()'}, args, kwargs)")
+            marks = "marks" if restores and program.sources else "()"
+            lines.append(f"    node = graph(({saved}), ({whole}), before, {marks}, args, kwargs)")
         if backward is not None and backward.watched:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
         else:
@@ -161,9 +162,10 @@ class Entry:
             **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
-            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of, "put_back": put_back,
-            "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap,
-            "written": written, "written_before": _written_before,
+            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
+            "put_back": put_back, "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent,
+            "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
+            "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
@@ -256,7 +258,7 @@ class Results:
         return self._changeable(x)
 
     def _changeable(self, x: Any) -> tuple[str, str]:
-        """Return the expressions of a list, dictionary or other object, which may be in several places of the result."""
+        """Return the expressions of a list, dictionary or other object; the result may have it in several places."""
         kind = type(x)
         known = self._containers.get(id(x))
         if known is not None:

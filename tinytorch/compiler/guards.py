@@ -23,12 +23,13 @@ from tinytorch.kernels import dtypes
 
 #: Classes of values that never change, and are compared by value or identity.
 PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtypes.dtype, device, enum.Enum, np.generic)
-#: Iterators and views of dictionaries.
+#: Views of a dictionary's keys; iterators and views of dictionaries.
+_DICTS: Any = ({}, OrderedDict())
+KEYS: Any = tuple([type(x.keys()) for x in _DICTS])
 LAZY: Any = (
-    zip, enumerate, reversed, type(iter([])),
-    *[type(view) for x in ({}, OrderedDict()) for view in (x.items(), x.keys(), x.values())],
+    zip, enumerate, reversed, type(iter([])), *KEYS, *[type(x.items()) for x in _DICTS],
+    *[type(x.values()) for x in _DICTS],
 )  # fmt: skip
-KEYS = (type({}.keys()), type(OrderedDict().keys()))
 MAX_DEPTH = 20  # subscripts in the expression of a guard
 MAX_LENGTH = 1000  # elements of a list that is read
 

@@ -67,7 +67,10 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Import(self, node: ast.Import) -> Any:
-        return [node, *[self.imported(node, name, name.name.partition(".")[0]) for name in node.names if not name.asname]]
+        return [
+            node,
+            *[self.imported(node, name, name.name.partition(".")[0]) for name in node.names if not name.asname],
+        ]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         return [node, *[self.imported(node, name, node.module or "", node.level) for name in node.names]]
@@ -264,10 +267,13 @@ class _Rewriter(ast.NodeTransformer):
         after: list[ast.stmt] = []
         targets = [self.named_target(target, node, after) for target in node.targets]
         unpacked = isinstance(targets[0], (ast.Tuple, ast.List))
-        return [ast.copy_location(ast.Assign(targets, self.hook("iterate", node, value) if unpacked else value), node), *after]
+        return [
+            ast.copy_location(ast.Assign(targets, self.hook("iterate", node, value) if unpacked else value), node),
+            *after,
+        ]
 
     def named_target(self, target: Any, node: ast.AST, after: list[ast.stmt]) -> Any:
-        """Return a target of an assignment with a variable for each attribute or item in it, and append what stores them."""
+        """Return a target with variables for the attributes and items in it, and append what stores them to `after`."""
         if isinstance(target, (ast.Attribute, ast.Subscript)):
             name = f"{VALUE}{len(after)}"
             after.append(self.stored(target, ast.Name(name, ast.Load()), node))

@@ -253,7 +253,8 @@ class Tracer:
         if static_member(type(x), "__contains__") is None:
             x = self.iterate(x)
         self.plain(element)
-        self.plain([*x] if isinstance(x, (dict, set, frozenset, *KEYS)) else x)
+        keyed: Any = (dict, set, frozenset, *KEYS)
+        self.plain([*x] if isinstance(x, keyed) else x)
         return element in x
 
     def number(self, x: Any) -> Any:
@@ -389,9 +390,11 @@ class Tracer:
             if isinstance(static_member(kind, name), property):
                 self.stop(f"{name} is a property")
             self.guards.see(value, f"{self.guards.refer(x.__dict__)}[{name!r}]", True, name)
-        elif isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value):
-            pass
-        elif isinstance(x, (super, types.CodeType)) or getattr(value, "__self__", None) is x:
+        elif (
+            (isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value))
+            or isinstance(x, (super, types.CodeType))
+            or getattr(value, "__self__", None) is x
+        ):
             pass
         elif isinstance(x, type) and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
             self.guards.member(x, name)

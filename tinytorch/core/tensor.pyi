@@ -637,6 +637,7 @@ class Tensor:
     def resize_(self, *sizes: Any, size: Any = ..., memory_format: Any = ...) -> Tensor: """Resize the tensor in place: on its storage if that is large enough, otherwise on new memory."""
     def resize_as(self, tensor: Any) -> Tensor: """Return the tensor in the shape of another tensor with as many elements; deprecated: use `reshape_as`."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor: """Resize the tensor in place to the shape of another (`torch.preserve_format`: and its strides); see `resize_`."""
+    def resize_as_sparse_(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def resolve_conj(self) -> Tensor: """Return a copy of a lazy conjugate, with the conjugates in its memory; other tensors themselves."""
     def resolve_neg(self) -> Tensor: """Return a copy of a lazy negative (`x.conj().imag`), with the negatives in its memory; other tensors themselves."""
     def retain_grad(self) -> None: """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway."""

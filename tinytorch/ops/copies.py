@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinytorch.core.complex import OWN
 from tinytorch.core import mode
+from tinytorch.core.complex import OWN
 from tinytorch.core.graph import numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
