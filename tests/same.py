@@ -85,7 +85,8 @@ def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "resu
         assert tuple(ours.shape) == tuple(theirs.shape), where
         assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad {ours.requires_grad}"
         assert ours.is_leaf == theirs.is_leaf, f"{where}: is_leaf {ours.is_leaf}"
-        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol, atol, err_msg=where)
+        mine, other = [x.detach().resolve_conj().resolve_neg().numpy() for x in (ours, theirs)]
+        np.testing.assert_allclose(mine, other, rtol, atol, err_msg=where)
     elif isinstance(theirs, np.ndarray):
         np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=where)
     elif isinstance(theirs, float):

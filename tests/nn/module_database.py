@@ -6,6 +6,7 @@ A process of its own, since to import the samples changes PyTorch's settings.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import re
 import types
@@ -42,6 +43,8 @@ def ours(value: Any, made: dict[int, Any]) -> Any:
         return type(value)(ours(each, made) for each in value)
     if isinstance(value, dict):
         return {key: ours(each, made) for key, each in value.items()}
+    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+        return tinytorch.nn.LinearCrossEntropyOptions(**dataclasses.asdict(value))
     if isinstance(value, (torch.dtype, torch.device)):
         return getattr(tinytorch, str(value).rpartition(".")[2])
     if isinstance(value, types.FunctionType):

@@ -290,7 +290,7 @@ class _Promoted(dict[tuple[dtype, dtype], dtype]):
 _PROMOTED = _Promoted(
     ((a, b), _promote(a, b))
     for a, b in itertools.product(ALL, ALL)
-    if a is b or max(a.category, b.category) >= FLOATING or not (a in UNSIGNED or b in UNSIGNED)
+    if a is b or max(a.category, b.category) == FLOATING or not (a in UNSIGNED or b in UNSIGNED)
 )
 
 
@@ -345,7 +345,7 @@ def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
             if result is not None and result.is_floating_point:
                 result = result.to_complex()  # (of a number only the category counts, as for floats)
             else:
-                result = lower if result is None else _PROMOTED[result, lower]
+                result = lower if result is None or lower.is_complex else _PROMOTED[result, lower]
     if result is None:
         raise ValueError("result_dtype needs an operand")
     return result

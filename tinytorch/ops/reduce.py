@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, constant
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
-from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
@@ -883,13 +883,8 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
     """
 
 
-def _unsigned(kernel: str) -> Callable[..., str | None]:
-    """Return a function that names the kernel which PyTorch lacks for unsigned integers of 16 to 64 bits."""
-    return lambda x, *_: kernel if x.dtype.kind == "u" and x.dtype.char in RARE else None
-
-
 @public(method=True, out="hash_tensor")
-@op(kernels.hash_over, refuses=_unsigned("xor_sum_cpu"), x=None)
+@op(kernels.hash_over, refuses=unless_empty("xor_sum_cpu"), x=None)
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 

@@ -22,8 +22,9 @@ from tinytorch.core.layout import contiguous_format
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.checks import refused
 from tinytorch.kernels.decompose import LinAlgError
-from tinytorch.kernels.dtypes import int64
+from tinytorch.kernels.dtypes import UNSIGNED, int64
 from tinytorch.kernels.meta import NotCopied, is_meta, known
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
@@ -635,6 +636,8 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
         check_matrix(name, input, "input")
     n = operator.index(n)
     if n == 0:
+        if input.dtype in UNSIGNED:
+            raise refused("eye", input._array)
         powers = input.clone(memory_format=contiguous_format)
         return powers.copy_(identity(input, input.shape[-1]))
     if n == 1:
