@@ -139,6 +139,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return functools.partial(_weak_get, tracer, owner)
     if isinstance(function, functools.partial):
         return _partial(tracer, function)
+    if function is functools.partial:
+        return functools.partial(_created, tracer, function)
     if function in (copy.copy, copy.deepcopy):
         return functools.partial(_copy, tracer, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
@@ -205,6 +207,11 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     if policy == PURE:
         return function
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+def _created(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a new object of a class whose constructor has no other effect."""
+    return tracer.guards.create(kind(*args, **kwargs))
 
 
 def _partial(tracer: Tracer, function: functools.partial[Any]) -> Run:
@@ -293,7 +300,7 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     if is_dataclass(kind):  # its object holds what it is given
         for name in ("__init__", "__post_init__", "__setattr__"):
             guards.member(kind, name)
-        return lambda *args, **kwargs: create(kind(*args, **kwargs))
+        return functools.partial(_created, tracer, kind)
     init = static_member(kind, "__init__")
     new = static_member(kind, "__new__")
     if new not in _NEW or not (isinstance(init, types.FunctionType) or init in _INIT):

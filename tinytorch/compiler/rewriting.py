@@ -51,7 +51,7 @@ class _Rewriter(ast.NodeTransformer):
     def refuse(self, node: ast.AST) -> Any:
         raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not supported")
 
-    visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
+    visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Match = visit_TryStar = refuse
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -92,6 +92,10 @@ class _Rewriter(ast.NodeTransformer):
         if node.handlers:
             begin, end = [ast.copy_location(ast.Expr(self.hook(name, node)), node) for name in ("trying", "tried")]
             node.body = [begin, ast.copy_location(ast.Try(node.body, [], [], [end]), node)]
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> Any:
+        node.value = self.hook("iterate", node, self.visit(node.value))
         return node
 
     def visit_Yield(self, node: ast.Yield) -> Any:
@@ -280,6 +284,9 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Name(name, ast.Store()), node)
         if isinstance(target, ast.Starred):
             target.value = self.named_target(target.value, node, after)
+            if isinstance(target.value, ast.Name):  # it names a new list
+                made = self.hook("make", node, ast.Name(target.value.id, ast.Load()))
+                after.append(ast.copy_location(ast.Assign([ast.Name(target.value.id, ast.Store())], made), node))
         elif isinstance(target, (ast.Tuple, ast.List)):
             target.elts = [self.named_target(part, node, after) for part in target.elts]
         return target

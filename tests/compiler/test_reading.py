@@ -1,0 +1,454 @@
+"""What people write around their layers: each program means the same compiled, and becomes a program of its own.
+
+Each function takes a decorator and yields results, while it changes what the compiled function reads; `programs` says
+how many programs the function becomes, so that a construct that is no longer followed is noticed.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import copy
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+import tinytorch as torch
+from tests.compiler.test_programs import difference, outcome, plain
+from tinytorch import nn
+
+CASES: dict[str, tuple[Callable[..., Iterator[Any]], int]] = {}
+
+
+def programs(count: int) -> Callable[[Any], Any]:
+    """Return a decorator that registers a case whose function becomes `count` programs."""
+
+    def register(case: Any) -> Any:
+        CASES[case.__name__] = case, count
+        return case
+
+    return register
+
+
+@dataclasses.dataclass
+class Output:
+    logits: Any
+    hidden: Any = None
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+class Fields(collections.OrderedDict[str, Any]):
+    """A dictionary that also has its items as attributes, and sets both, as the outputs of language models do."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
+class Settings:
+    """A configuration with names for its attributes, and computed ones."""
+
+    names: ClassVar[dict[str, str]] = {"width": "hidden"}
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __getattribute__(self, name: str) -> Any:
+        return super().__getattribute__(super().__getattribute__("names").get(name, name))
+
+    @property
+    def double(self) -> Any:
+        return self.hidden * 2
+
+
+class Levels:
+    """A container with methods in Python."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __iter__(self) -> Any:
+        yield from self.values
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.values[k]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __contains__(self, x: Any) -> bool:
+        return x in self.values
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.values[0]
+
+
+class Cache:
+    def __init__(self, scale: float) -> None:
+        self.scale, self.layers = scale, []
+
+    def update(self, x: Any) -> Any:
+        self.layers.append(x)
+        return x * self.scale
+
+    @property
+    def first(self) -> Any:
+        return self.layers[0]
+
+
+def documented() -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        """A text that is indented.
+
+        Its lines are a part of the function's constants.
+        """
+        return x * 2
+
+    return f
+
+
+@programs(1)
+def a_text_inside_a_function(compiled: Any) -> Iterator[Any]:
+    f = compiled(documented())
+    for _ in range(3):
+        yield f(torch.randn(2))
+
+
+@programs(1)
+def imports(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        import math
+
+        from tinytorch.nn import functional as F
+        from tinytorch.nn.functional import relu
+
+        return relu(x) * math.pi + F.relu(-x)
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(4))
+
+
+@programs(1)
+def try_and_finally(compiled: Any) -> Iterator[Any]:
+    table = {"a": 2.0}
+
+    def f(x: Any) -> Any:
+        try:
+            try:
+                scale = table["b"]
+            except KeyError:
+                scale = 3.0
+            return x * scale
+        finally:
+            x = x + 1
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(2))
+
+
+@programs(2)
+def an_absent_key_that_comes(compiled: Any) -> Iterator[Any]:
+    table = {"a": 2.0}
+
+    def f(x: Any) -> Any:
+        try:
+            return x * table["b"]
+        except KeyError:
+            return x
+
+    f = compiled(f)
+    for k in range(4):
+        if k == 2:
+            table["b"] = 5.0
+        yield f(torch.ones(2))
+
+
+@programs(2)
+def an_absent_attribute_that_comes(compiled: Any) -> Iterator[Any]:
+    settings = Settings(hidden=3.0)
+
+    def f(x: Any) -> Any:
+        try:
+            return x * settings.more
+        except AttributeError:
+            return x * getattr(settings, "other", 7.0)
+
+    f = compiled(f)
+    for k in range(4):
+        if k == 2:
+            settings.more = 5.0
+        yield f(torch.ones(2))
+
+
+@programs(1)
+def an_error_of_a_step_after_random_numbers(compiled: Any) -> Iterator[Any]:
+    table = torch.randn(3, 2)
+
+    def f(x: Any, i: Any) -> Any:
+        x = torch.nn.functional.dropout(x)
+        try:
+            return torch.nn.functional.embedding(i, table)
+        except IndexError:
+            return x
+
+    f = compiled(f)
+    for k in (0, 1, 3, 2):
+        yield f(torch.ones(2), torch.tensor([k]))
+
+
+@programs(2)
+def a_configuration(compiled: Any) -> Iterator[Any]:
+    settings = Settings(hidden=3.0)
+
+    def f(x: Any) -> Any:
+        return x * settings.width + settings.double + (1 if hasattr(settings, "double") else 0)
+
+    f = compiled(f)
+    for k in range(4):
+        settings.hidden = 3.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(2)
+def a_copied_configuration(compiled: Any) -> Iterator[Any]:
+    settings = Settings(hidden=3.0, more={"k": [1.0]})
+
+    def f(x: Any) -> Any:
+        own = copy.deepcopy(settings)
+        own.extra = 2.0
+        return x * own.hidden * own.extra + own.more["k"][0]
+
+    f = compiled(f)
+    for k in range(4):
+        settings.more["k"][0] = 1.0 + k // 2
+        yield f(torch.ones(2)), hasattr(settings, "extra")
+
+
+@programs(1)
+def a_data_class(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        out = Output(x * 2, hidden=(x, x + 1), names=["a"])
+        out.names.append("b")
+        return out
+
+    f = compiled(f)
+    for _ in range(3):
+        out = f(torch.randn(2))
+        yield type(out), out.logits, out.hidden, out.names
+
+
+@programs(1)
+def a_dictionary_with_attributes(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        out = Fields()
+        out["loss"] = (x * x).sum()
+        out["logits"] = x * 2
+        return out
+
+    f = compiled(f)
+    for _ in range(3):
+        x = torch.randn(2, requires_grad=True)
+        out = f(x)
+        out.loss.backward()
+        yield type(out), list(out), out.loss is out["loss"], out.logits, x.grad
+
+
+@programs(2)
+def an_object_of_ones_own(compiled: Any) -> Iterator[Any]:
+    box = [2.0]
+
+    def f(x: Any) -> Any:
+        cache = Cache(box[0])
+        for each in x:
+            x = cache.update(each) + x
+        return x, cache, cache.first
+
+    f = compiled(f)
+    for k in range(4):
+        box[0] = 2.0 + k // 2
+        x, cache, first = f(torch.randn(2, 2))
+        yield x, cache.scale, cache.layers, first, first is cache.layers[0]
+
+
+@programs(2)
+def containers_in_python(compiled: Any) -> Iterator[Any]:
+    levels = Levels([2.0, 3.0])
+
+    def f(x: Any) -> Any:
+        for k, each in enumerate(levels):
+            x = x * each + k
+        return levels(x) * levels[1] * len(levels) + (1 if 3.0 in levels else 0)
+
+    f = compiled(f)
+    for k in range(4):
+        levels.values[0] = 2.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(2)
+def a_generator(compiled: Any) -> Iterator[Any]:
+    scales = [1.0, 2.0]
+
+    def scaled(x: Any) -> Any:
+        for each in scales:
+            yield x * each
+
+    def f(x: Any) -> Any:
+        return sum(scaled(x)), [each + 1 for each in scaled(x)]
+
+    f = compiled(f)
+    for k in range(4):
+        scales[0] = 1.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(2)
+def partial_functions_and_keywords(compiled: Any) -> Iterator[Any]:
+    given = {"scale": 2.0}
+
+    def scaled(x: Any, by: float, **options: Any) -> Any:
+        extra = options.pop("extra", 0.0)
+        return x * by * options["scale"] + extra
+
+    def f(x: Any) -> Any:
+        return functools.partial(scaled, by=2.0)(x, **given, extra=1.0) + partial(x)
+
+    partial = functools.partial(scaled, by=4.0, scale=1.0)
+    f = compiled(f)
+    for k in range(4):
+        given["scale"] = 2.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(1)
+def targets_that_are_attributes(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        cache = Cache(1.0)
+        cache.mean, [cache.more, *rest] = x.mean(), x.unbind()
+        del cache.more
+        return cache.mean, hasattr(cache, "more"), rest
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(3))
+
+
+@programs(1)
+def an_attribute_that_is_put_back(compiled: Any) -> Iterator[Any]:
+    settings = Cache(2.0)
+
+    def f(x: Any) -> Any:
+        before = settings.scale
+        settings.scale = 5.0
+        try:
+            return settings.update(x) if settings.scale == 2.0 else x * settings.scale
+        finally:
+            settings.scale = before
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2)), settings.scale
+
+
+@programs(0)
+def an_attribute_that_stays(compiled: Any) -> Iterator[Any]:
+    settings = Cache(2.0)
+
+    def f(x: Any) -> Any:
+        settings.scale = settings.scale + 1
+        return x * settings.scale
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2)), settings.scale
+
+
+VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("variable", default=1.0)
+
+
+@programs(2)
+def a_context_variable(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        x = x * VARIABLE.get()
+        token = VARIABLE.set(3.0)
+        try:
+            return x * VARIABLE.get()
+        finally:
+            VARIABLE.reset(token)
+
+    f = compiled(f)
+    for k in range(4):
+        if k == 2:
+            VARIABLE.set(5.0)
+        yield f(torch.ones(2)), VARIABLE.get()
+    VARIABLE.set(1.0)
+
+
+@programs(2)
+def a_weak_dictionary(compiled: Any) -> Iterator[Any]:
+    layer = nn.Linear(2, 2)
+    known: Any = weakref.WeakKeyDictionary({layer: 2.0})
+
+    def f(x: Any) -> Any:
+        return layer(x) * known.get(layer) * known.get(x.dtype.__class__, 1.0)
+
+    f = compiled(f)
+    for k in range(4):
+        known[layer] = 2.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(1)
+def autocasting_that_is_off(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        with torch.autocast("cpu", enabled=False):
+            return x * torch.finfo(x.dtype).max, torch.is_autocast_enabled("cpu"), torch.jit.is_scripting()
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2))
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_programs(name: str) -> None:
+    case, count = CASES[name]
+    made: list[Any] = []
+
+    def compiled(function: Any) -> Any:
+        made.append(torch.compile(function))
+        return made[-1]
+
+    found = difference(outcome(case, plain), outcome(case, compiled))
+    assert not found, f"{name}: {found}"
+    assert [len(each.variants) for each in made] == [count], "\n".join(each.explain() for each in made)
+
+
+@pytest.mark.parametrize("bits", range(1, 32))
+def test_gradients_of_some_of_many_results(bits: int) -> None:
+    """There are backward programs for few of the combinations; from the others backward goes through the function."""
+
+    def f(x: Any) -> Any:
+        x = nn.functional.dropout(x)
+        return [x, x * 2, x.sin(), x.exp(), x * x]
+
+    def gradients(f: Any) -> Any:
+        torch.manual_seed(3)
+        found = []
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            results = f(x)
+            chosen = [results[k] for k in range(5) if bits >> k & 1]
+            sum(chosen).sum().backward(retain_graph=True)
+            chosen[0].sum().backward()
+            found.append((x.grad.tolist(), torch.rand(1).item()))
+        return found
+
+    compiled = torch.compile(f)
+    assert gradients(f) == gradients(compiled)
+    assert len(compiled.variants) == 1 and not compiled.reasons
