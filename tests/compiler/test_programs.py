@@ -41,6 +41,8 @@ def program(function: Program) -> Program:
 def seen(x: Any) -> Any:
     """Return all that can be seen of a result."""
     if isinstance(x, torch.Tensor):
+        if x.layout is not torch.strided:
+            return repr(x), x.requires_grad, seen(x.detach().to_dense())
         if x.is_inference():
             return "inference", str(x.dtype), tuple(x.shape), x.detach().numpy().tobytes()
         own = x.detach()

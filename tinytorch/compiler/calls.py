@@ -293,6 +293,8 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     guards, create = tracer.guards, tracer.guards.create
     if issubclass(kind, BaseException):
         return kind
+    if any(policy_of(base) is not None for base in kind.__mro__[:-1]):  # a class derived from one of the package
+        return None
     if constructs is not type.__dict__["__call__"]:
         return None
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):

@@ -264,8 +264,8 @@ class Results:
         if known is not None:
             return known
         if not self._guards.made(x):
-            if kind in (list, dict):
-                raise NotRecorded(f"a {kind.__name__} is returned that existed before the call")
+            if kind in (list, dict) or not self._guards.refers_to(x):
+                raise NotRecorded(f"a {kind.__name__} is returned that the call has not created")
             return self._guards.refer(x), "None"
         name = f"y{len(self._containers)}"
         self._containers[id(x)] = name, "None"

@@ -18,6 +18,7 @@ import numpy as np
 from tinytorch.compiler.policy import TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder
 from tinytorch.core.device import device
+from tinytorch.core.layout import strided
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 
@@ -95,6 +96,10 @@ class Guards:
             self.objects[name] = x
         return name
 
+    def refers_to(self, x: Any) -> bool:
+        """Return whether guards refer to an object, so that it existed before the call."""
+        return self.objects.get(self._names.get(id(x), "")) is x and not self.made(x)
+
     def require(self, text: str) -> None:
         """Add a guard."""
         self.texts[text] = None
@@ -126,7 +131,9 @@ class Guards:
             self.stop("what is read is nested too deeply")
         if self.stopped or not self.first_time(x, where) or self.made(x):
             return
-        if isinstance(x, Tensor):
+        if isinstance(x, Tensor) and x.layout is not strided:
+            self.stop(f"a tensor of layout {x.layout} is read")
+        elif isinstance(x, Tensor):
             self._see_tensor(x, where, stays, name)
         elif kind is float:
             if x - x == 0:

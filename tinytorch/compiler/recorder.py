@@ -19,6 +19,7 @@ import numpy as np
 
 from tinytorch.core.declaration import NUMBERS
 from tinytorch.core.graph import AccumulateGrad, numbers
+from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
@@ -542,10 +543,10 @@ class Recorder(DispatchMode):
 
     @contextlib.contextmanager
     def _noting(self, what: str) -> Iterator[None]:
-        """Stop the recording when the block raises NotRecorded."""
+        """Stop the recording when the block raises NotRecorded, or meets a tensor that is not dense."""
         try:
             yield
-        except NotRecorded as reason:
+        except (NotRecorded, NoArray) as reason:
             self.stop(f"{what}: {reason}")
 
     def _is_used(self, value: Value) -> bool:

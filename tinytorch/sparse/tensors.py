@@ -124,7 +124,7 @@ class SparseTensor(Tensor):
     dtype = property(lambda self: self._held.dtype)
     device = property(lambda self: cpu)
     is_cpu = property(lambda self: True)
-    is_meta = is_inference = property(lambda self: False)
+    is_meta = property(lambda self: False)
     is_sparse = property(lambda self: self.layout is sparse_coo)
     is_sparse_csr = property(lambda self: self.layout is sparse_csr)
     ndim = property(lambda self: len(self._size))
@@ -224,6 +224,10 @@ class SparseTensor(Tensor):
     def element_size(self) -> int:
         """Return the bytes of an element."""
         return self.itemsize
+
+    def is_inference(self) -> bool:
+        """Return False: inference mode does not mark sparse tensors."""
+        return False
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are floats."""
