@@ -36,7 +36,7 @@ __all__ = [
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """Return by namespace what can be overridden: functions, methods of Tensor, and getters of its properties."""
-    for folder in ("ops", "nn", "checks"):  # importing the modules declares the functions
+    for folder in ("ops", "nn", "checks", "sparse"):  # importing the modules declares the functions
         package = importlib.import_module(f"{__package__}.{folder}")
         for info in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
             importlib.import_module(info.name)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinytorch.core.device import chosen, cpu
 from tinytorch.core.device import device as Device
+from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.supplied import supplied
@@ -674,6 +675,8 @@ def empty(
 
 def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: Any, requires_grad: bool) -> Tensor:
     """Return a sparse tensor without entries."""
+    if not isinstance(layout, Layout):
+        raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
     if chosen(device) is not cpu:
         raise NotImplementedError(f"{name}: sparse tensors on the device {device} are not supported")
     made: Tensor = supplied("sparse_zeros")(shape, dtype, layout, requires_grad, name)

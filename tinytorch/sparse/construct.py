@@ -788,6 +788,7 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, requires_grad: bool =
 # Indices --------------------------------------------------------------------------------------------
 
 
+@Builtin
 def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool = False) -> Tensor:
     """Return where each of `size` rows begins among sorted row indices, with the end (graph packages call it)."""
     start = np.searchsorted(input._array, np.arange(size + 1)).astype(np.int32 if out_int32 else np.int64)
@@ -795,6 +796,7 @@ def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool =
     return made
 
 
+@Builtin
 def _convert_indices_from_csr_to_coo(
     crow_indices: Any, col_indices: Any, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:

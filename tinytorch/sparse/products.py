@@ -15,7 +15,7 @@ from tinytorch.ops.arguments import op_of
 from tinytorch.ops.join import cat as cat_dense
 from tinytorch.ops.join import stack as stack_dense
 from tinytorch.ops.linalg.products import mm as dense_mm
-from tinytorch.ops.register import Builtin
+from tinytorch.ops.register import Builtin, public
 from tinytorch.ops.scatter import scatter_reduce
 from tinytorch.sparse.elementwise import add
 from tinytorch.sparse.rules import is_sparse, rule
@@ -191,7 +191,7 @@ def _of_rows(rows: Any, width: int) -> Any:
     return np.stack([np.repeat(rows, width), np.tile(np.arange(width), len(rows))])
 
 
-@Builtin
+@public(binds=False)
 @rule("hspmm", "hsmm")
 def hspmm(mat1: Any, mat2: Any) -> SparseCOO:
     """Return the product of a sparse matrix and a dense one, with rows as entries: one sparse and one dense dimension.
@@ -208,7 +208,7 @@ def hspmm(mat1: Any, mat2: Any) -> SparseCOO:
     return SparseCOO.of(rows[None], values, (mat1.shape[0], mat2.shape[1]))
 
 
-@Builtin
+@public(binds=False)
 @rule("sspaddmm", "saddmm")
 def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> SparseCOO:
     """Return `beta * input + alpha * (mat1 @ mat2)` as a tensor in the format COO, of sparse `input` and `mat1`.
@@ -232,10 +232,10 @@ def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float 
     return SparseCOO.of(np.concatenate([input._where, where], axis=1), joined, size)
 
 
-hsmm, saddmm = hspmm, sspaddmm
+hsmm, saddmm = Builtin(hspmm), Builtin(sspaddmm)
 
 
-@Builtin
+@public(binds=False)
 @rule("smm")
 def smm(input: Any, mat2: Any) -> SparseCOO:
     """Return the product of a sparse matrix and a dense one in the format COO.

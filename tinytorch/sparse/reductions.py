@@ -61,6 +61,12 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     return SparseCOO.of(x._where[left], values, size).coalesce()
 
 
+@rule("linalg.vecdot")
+def vecdot(self: Any, other: Any, *, dim: int = -1) -> Any:
+    """Return the sums of products along a dimension."""
+    return (self.conj() * other if self.dtype.is_complex else self * other).sum(dim)
+
+
 @rule("sum")
 def method_sum(
     self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False
