@@ -304,7 +304,8 @@ def numbers(x: Any) -> np.ndarray:
     x = x.detach()
     if isinstance(x, torch.Tensor):
         x = torch.zeros(x.shape, dtype=x.dtype) if x._is_zerotensor() else x.resolve_neg().resolve_conj()
-    return np.asarray((x.cdouble() if x.is_complex() else x.double()).numpy())
+    wide = x.cdouble() if x.is_complex() else x.double()
+    return np.asarray(wide.resolve_conj().resolve_neg().numpy())
 
 
 def close(mine: np.ndarray, theirs: np.ndarray, tolerance: float) -> bool:

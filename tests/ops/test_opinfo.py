@@ -50,9 +50,17 @@ KNOWN = {
     """,
     "strides along dimensions of length 1": """
         expand_as : .* strides
-        linalg.eigh : float32 strides
+        *linalg.eigh : (float32|complex64|complex128) strides
+        *linalg.eig : (float32|float64|complex64|complex128) strides
         *linalg.matrix_norm|nn.functional.max_pool2d : .* strides
         *mH : complex(64|128) strides
+    """,
+    "rounding: gradients of gradients of products of many steps": """
+        *svd_lowrank|pca_lowrank : complex128 second gradient values
+    """,
+    "PyTorch has no gradient, or NaN": """
+        *istft : complex(64|128) gradient
+        *renorm : complex(64|128) gradient values
     """,
     "rounding in 16 bits; what is discontinuous takes another branch": """
         *grid_sampler_2d : (bfloat16|float16) (gradient )?values
@@ -85,6 +93,7 @@ KNOWN = {
         nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|pad/circular) : .* node
         nn.functional.(pairwise_distance|pdist|scaled_dot_product_attention) : .* node
         nn.functional.linear_cross_entropy.* : .* node
+        *stft : .* node
     """,
     "the name of the node: composed of convolutions of the real and imaginary parts": """
         nn.functional.conv(_transpose)?[123]d : complex(64|128) node

@@ -67,7 +67,7 @@ def _of_spectra(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     """Check that `out` is complex if the result is, and else floating-point."""
     right, words = (want.is_complex, "complex") if have.is_complex else (want.is_floating_point, "floating point")
     if not right:
-        shown = name.replace("2", "n").replace("ifftn", "fftn")  # (the function that PyTorch's two-dimensional ones call)
+        shown = name.replace("2", "n").replace("ifftn", "fftn")  # (which PyTorch's other ones call)
         raise RuntimeError(f"{shown} expects a {words} output tensor, but got {want.tensor_name}")
 
 

@@ -1008,15 +1008,18 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         eps: the lower bound of the norms.
 
     Raises:
-        RuntimeError: the shapes do not broadcast.
+        RuntimeError: the shapes do not broadcast, or their common dtype is not floating-point.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
         >>> torch.cosine_similarity(a, b)
         tensor([1.0000, 0.7071])
     """
+    kind = dtypes.promote_types(x1.dtype, x2.dtype)
+    if not kind.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind.tensor_name}")
     shape = _broadcast_shape(x1.shape, x2.shape)
-    x1, x2 = x1.expand(shape), x2.expand(shape)
+    x1, x2 = [x.expand(shape).to(kind) for x in (x1, x2)]
     return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
 
 
