@@ -415,6 +415,99 @@ def autocasting_that_is_off(compiled: Any) -> Iterator[Any]:
         yield f(torch.ones(2))
 
 
+@functools.lru_cache
+def cached(k: int) -> bool:
+    return k > 1
+
+
+@programs(1)
+def a_function_that_keeps_its_results(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        return x * 2 if cached(x.shape[0]) else x
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2))
+
+
+@programs(2)
+def the_first_of_a_generator(compiled: Any) -> Iterator[Any]:
+    scales = [1.0, 2.0]
+
+    def f(x: Any) -> Any:
+        return x * next(each for each in scales if each > 1) * next((each for each in scales if each > 9), 3.0)
+
+    f = compiled(f)
+    for k in range(4):
+        scales[1] = 2.0 + k // 2
+        yield f(torch.ones(2))
+
+
+@programs(1)
+def a_loss_that_the_call_creates(compiled: Any) -> Iterator[Any]:
+    def f(x: Any, y: Any) -> Any:
+        return nn.CrossEntropyLoss(label_smoothing=0.1)(x, y), nn.Sequential(nn.ReLU(), nn.Flatten(0))(x)
+
+    f = compiled(f)
+    for _ in range(3):
+        x = torch.randn(4, 3, requires_grad=True)
+        loss, _ = f(x, torch.tensor([0, 1, 2, 1]))
+        loss.backward()
+        yield loss, x.grad
+
+
+@programs(0)
+def a_layer_that_the_call_creates(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        return nn.Linear(2, 2)(x)
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2)).sum().item()
+
+
+@programs(1)
+def a_list_as_index(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        return x[..., [-1, 0]], x[[True, False]]
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(2, 3))
+
+
+@programs(1)
+def a_result_and_views_of_it(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        y = x * 2
+        return y.t(), y, y[0]
+
+    f = compiled(f)
+    for _ in range(3):
+        with torch.no_grad():
+            turned, y, row = f(torch.randn(2, 3))
+            row.fill_(9)
+            turned[1, 1] = 7
+        yield turned, y, row, turned._base is y, row._base is y, y._version
+
+
+@programs(1)
+def an_attribute_of_a_module_that_is_the_same(compiled: Any) -> Iterator[Any]:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shift = 4
+
+        def forward(self, x: Any) -> Any:
+            self.shift = min(self.shift, x.shape[0])
+            return x + self.shift
+
+    module = Shifted()
+    f = compiled(lambda x: module(x))
+    for _ in range(4):
+        yield f(torch.ones(2)), module.shift
+
+
 @pytest.mark.parametrize("name", list(CASES))
 def test_programs(name: str) -> None:
     case, count = CASES[name]

@@ -45,15 +45,17 @@ Run = Callable[..., Any] | None
 _PURE = frozenset(
     [len, range, zip, enumerate, reversed, isinstance, issubclass, min, max, sum, abs, round, int, float, bool, str,
      repr, tuple, list, dict, set, frozenset, sorted, callable, divmod, pow, slice, type, any, all, Size, object,
-     inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
+     dict.fromkeys, inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
 )  # fmt: skip
 #: Those of them that look at no more than a type, and those that create a container or iterator.
 _OF_TYPES = frozenset([isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod,
                        inspect.isclass])  # fmt: skip
-_CONSTRUCTORS = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted])
+_CONSTRUCTORS = frozenset(
+    [list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted]
+)
 _ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorted, any, all, sum, min, max])
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
-_READING_METHODS = frozenset("get items keys values index count copy".split())
+_READING_METHODS = frozenset("get items keys values index count copy __getitem__ __contains__ __len__".split())
 _CONTAINERS = (
     str, bytes, int, float, tuple, range, dict, list, set, frozenset, types.MappingProxyType, *KEYS,
 )  # fmt: skip
@@ -81,8 +83,8 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     tracer.recorder.line = before
     if isinstance(function, Module):
         tracer.name_output(function, result)
-    creates = isinstance(function, type) and function in _CONSTRUCTORS
-    if isinstance(result, Tensor) or creates or function is sorted or policy_of(type(result)) == TRUSTED:
+    creates = isinstance(function, (type, types.BuiltinFunctionType)) and function in _CONSTRUCTORS
+    if isinstance(result, Tensor) or creates or policy_of(type(result)) == TRUSTED:
         return tracer.make(result)
     if isinstance(run, types.BuiltinFunctionType) and run.__name__ in _CREATING_METHODS:
         return tracer.make(result)
@@ -101,7 +103,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         pure = False
     if pure:
         return _builtin(tracer, function, [*args, *kwargs.values()])
-    if function is next and tracer.made(args[0]):
+    if function is next and (tracer.made(args[0]) or tracer.is_followed(args[0])):
         return next
     if function in (getattr, hasattr) and type(args[1]) is str:
         return tracer.getattr if function is getattr else tracer.hasattr
@@ -137,6 +139,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return _context_variable(tracer, function, owner)
     if isinstance(owner, weakref.WeakKeyDictionary) and function.__name__ == "get":
         return functools.partial(_weak_get, tracer, owner)
+    if isinstance(function, functools._lru_cache_wrapper):
+        return functools.partial(_cached, tracer, function)
     if isinstance(function, functools.partial):
         return _partial(tracer, function)
     if function is functools.partial:
@@ -207,6 +211,14 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     if policy == PURE:
         return function
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+def _cached(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the result of a function with `functools.cache`, which follows from its arguments."""
+    result = function(*args, **kwargs)
+    if not isinstance(result, (*PLAIN, type)) or not all(isinstance(x, PLAIN) for x in (*args, *kwargs.values())):
+        tracer.stop(f"{function.__qualname__} is called, which keeps its results")
+    return result
 
 
 def _created(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
@@ -284,7 +296,17 @@ def _class(tracer: Tracer, kind: type) -> Run:
         return trusting(tracer, kind)
     if policy is None:
         return _own_class(tracer, kind)
+    if policy == INLINE and issubclass(kind, Module):
+        return functools.partial(_layer, tracer, kind)
     return kind if policy in (OP, PURE) else None
+
+
+def _layer(tracer: Tracer, kind: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """Return a new layer, such as a loss, which has no parameters: their values would be those of the first call."""
+    layer = kind(*args, **kwargs)
+    if any(True for _ in (*layer.parameters(), *layer.buffers())):
+        tracer.stop(f"a {kind.__name__} with parameters or buffers is created")
+    return tracer.guards.create(layer)
 
 
 def _own_class(tracer: Tracer, kind: type) -> Run:

@@ -322,7 +322,10 @@ class Results:
             self.views.add(k)
             return f"viewed(r{k}, t{of}, state)"
         if value.memory in self._shared:
-            raise NotRecorded("two results share memory")
+            base = None if x._view is None or needs_grad(x) else self._named.get(id(x._view.base))
+            if base is None:
+                raise NotRecorded("two results share memory")
+            return f"viewed(r{k}, x{base}, state)"
         self._shared.add(value.memory)
         view = x._view
         # (A view that is the only tensor on its memory may be written to like a tensor that is not a view.)
@@ -352,7 +355,10 @@ class Results:
         if needs_grad(x) or base is None or base.source is None:
             raise NotRecorded("a view is returned that has a graph")
         self.values.append(base)
-        return f"viewed(r{k}, written(r{len(self.values) - 1}, {x._version}), state)"
+        j = len(self.values) - 1
+        if x._view is not None and x._view.base._array is root(x._array):
+            self._named[id(x._view.base)] = j
+        return f"viewed(r{k}, (x{j} := written(r{j}, {x._version})), state)"
 
 
 def _literal(text: str) -> str:

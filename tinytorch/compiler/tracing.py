@@ -221,6 +221,10 @@ class Tracer:
         outer = self.paths.get(id(module), "")
         return f"{outer}.{name}" if outer else name
 
+    def is_followed(self, x: Any) -> bool:
+        """Return whether an object is a generator that runs in its rewritten form."""
+        return isinstance(x, types.GeneratorType) and TRACER in x.gi_code.co_freevars
+
     # Operands and truth values ----------------------------------------------------------------------
 
     def simple(self, x: Any, depth: int = 9) -> bool:
@@ -233,7 +237,7 @@ class Tracer:
         if kind is dict:
             return depth > 0 and all(self.simple(element, depth - 1) for pair in x.items() for element in pair)
         if kind is types.GeneratorType:
-            return TRACER in x.gi_code.co_freevars
+            return self.is_followed(x)
         return kind in (range, builtins.slice) or (self.made(x) and kind in LAZY)
 
     def plain(self, x: Any) -> Any:
@@ -343,7 +347,7 @@ class Tracer:
         if isinstance(x, Module) and policy_of(getattr(type(x), "__iter__", None)) == INLINE:
             self._see_children(x, "_modules", "_parameters")
             return x
-        followed = isinstance(x, types.GeneratorType) and (self.made(x) or TRACER in x.gi_code.co_freevars)
+        followed = self.is_followed(x) or (isinstance(x, types.GeneratorType) and self.made(x))
         if type(x) not in LAZY and not followed:
             self.stop(f"a {type(x).__name__} is iterated over")
         return x
@@ -522,7 +526,9 @@ class Tracer:
                 if isinstance(own, types.FunctionType) and not is_dataclass(x):
                     self.call(self._line, own, x, name, value)
                     return
-            elif not isinstance(x, Tensor) and name in getattr(x, "__dict__", ()) and not isinstance(x, Module):
+            elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
+                if isinstance(x, Module) and not isinstance(value, PLAIN):
+                    self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
             elif not self.made(x):
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
@@ -546,7 +552,8 @@ class Tracer:
             if entry is None:  # of an object that the call has made
                 continue
             x, before, line = entry
-            if x.__dict__.get(name, self) is not before:
+            now = x.__dict__.get(name, self)
+            if now is not before and not (isinstance(now, PLAIN) and type(now) is type(before) and now == before):
                 self.recorder.line = line
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.warning import warn
 from tinytorch.distributed import rendezvous
 from tinytorch.distributed.mpi import mpi
@@ -92,6 +93,7 @@ class BackendConfig:
 # Availability -------------------------------------------------------------------------------------
 
 
+@traced_as("pure")
 def is_available() -> bool:
     """Return True: a group of one process is always possible; several processes need mpi4py.
 

@@ -273,12 +273,12 @@ def _from_sequence(index: Any) -> Any:
     if array.dtype == np.uint8 and array.ndim:
         _warn_of_bytes()
     if array.dtype.kind == "b" or array.dtype == np.uint8:
-        return array.astype(np.bool_)
+        return constant(array.astype(np.bool_))._array
     if array.dtype.kind == "O" and array.size:
         raise RuntimeError(f"Could not infer dtype of {type(array.reshape(-1)[0]).__name__}")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"new(): invalid data type '{array.dtype}'")
-    return array.astype(_INT64)
+    return constant(array.astype(_INT64))._array
 
 
 def _means_tuple(key: Any) -> bool:
