@@ -541,6 +541,13 @@ class Recorder(DispatchMode):
                 call = self.add(NEW, np.copy, (array,), "copy")
                 call.outputs.append(self.enter(copy, call))
 
+    def kept(self, array: Any, copy: Any) -> None:
+        """Record the copy of an array which the last step overwrites."""
+        if self.stopped is None:
+            write = self.calls.pop()
+            self.copied(array, copy)
+            self.calls.append(write)
+
     @contextlib.contextmanager
     def _noting(self, what: str) -> Iterator[None]:
         """Stop the recording when the block raises NotRecorded, or meets a tensor that is not dense."""
