@@ -404,6 +404,27 @@ def a_weak_dictionary(compiled: Any) -> Iterator[Any]:
         yield f(torch.ones(2))
 
 
+@programs(2)
+def a_method_of_a_class(compiled: Any) -> Iterator[Any]:
+    class Scale:
+        @classmethod
+        def of(cls, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def more(x: Any) -> Any:
+            return x + 1
+
+    def f(x: Any) -> Any:
+        return Scale.more(Scale.of(x))
+
+    f = compiled(f)
+    for k in range(4):
+        if k == 2:
+            Scale.of = classmethod(lambda cls, x: x * 3)  # type: ignore[assignment, method-assign]
+        yield f(torch.ones(2))
+
+
 @programs(1)
 def autocasting_that_is_off(compiled: Any) -> Iterator[Any]:
     def f(x: Any) -> Any:

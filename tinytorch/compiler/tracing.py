@@ -394,14 +394,14 @@ class Tracer:
             if isinstance(static_member(kind, name), property):
                 self.stop(f"{name} is a property")
             self.guards.see(value, f"{self.guards.refer(x.__dict__)}[{name!r}]", True, name)
+        elif isinstance(x, type) and isinstance(value, (types.FunctionType, types.MethodType)):
+            self.guards.member(x, name)
         elif (
             (isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value))
             or isinstance(x, (super, types.CodeType))
             or getattr(value, "__self__", None) is x
         ):
             pass
-        elif isinstance(x, type) and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
-            self.guards.member(x, name)
         else:
             self._computed(x, name, value)
         return value
