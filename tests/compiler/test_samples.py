@@ -89,7 +89,7 @@ def outcome(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 def described(x: Any) -> Any:
     if isinstance(x, tinytorch.Tensor):
-        return x.dtype, tuple(x.shape), x.stride(), x.requires_grad, x._version, x.detach().numpy().tobytes()
+        return x.dtype, tuple(x.shape), x.stride(), x.requires_grad, x._version, x.detach().numpy(force=True).tobytes()
     if isinstance(x, (tuple, list)):
         return type(x), [described(each) for each in x]
     return repr(x)
