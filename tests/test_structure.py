@@ -222,6 +222,7 @@ MAY_LIST_OPS = {
     "kernels.dtypes.C_NAMES": "names of dtypes",
     "kernels.indexing._REDUCTIONS": "values of an argument",
     "kernels.printing._PROFILES": "values of an argument",
+    "compiler.calls._READING_METHODS": "methods of Python's containers",
     "nn.init._LINEAR": "values of an argument",
     "nn.init._GAINS": "values of an argument",
     "nn.parameter._ALLOWED": "appearance: the members that PyTorch lets an uninitialized parameter have",

@@ -541,7 +541,7 @@ class Recorder(DispatchMode):
                 call = self.add(NEW, np.copy, (array,), "copy")
                 call.outputs.append(self.enter(copy, call))
 
-    def kept(self, array: Any, copy: Any) -> None:
+    def overwrites(self, array: Any, copy: Any) -> None:
         """Record the copy of an array which the last step overwrites."""
         if self.stopped is None:
             write = self.calls.pop()

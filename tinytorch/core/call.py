@@ -668,7 +668,7 @@ class _Text:
             if self.facts.holds_first:
                 self.put(0, "before = None if edges is None else target.copy()")
                 if self.facts.witnessed:
-                    self.put(0, "if before is not None:", "    state.witness.kept(target, before)")
+                    self.put(0, "if before is not None:", "    state.witness.overwrites(target, before)")
                 before = "before"
             self.put(0, "check_result(array, target)", "np.copyto(target, array, casting='unsafe')")
         self.put(0, "count_write(a0)", "if edges is not None:")

@@ -108,7 +108,7 @@ class DispatchMode:
             kernel: the function that writes into the first of `arrays`; None if the result of `op.kernel` is copied.
         """
 
-    def kept(self, array: Any, copy: Any) -> None:
+    def overwrites(self, array: Any, copy: Any) -> None:
         """Notice that a witnessed call has copied the array that it will write into, for its formulas."""
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tinytorch.data.dataloader import (  # noqa: F401
     DataLoader,
+    T_co,
     _BaseDataLoaderIter,
     _DatasetKind,
     _InfiniteConstantSampler,
