@@ -246,8 +246,9 @@ class Caller:
         if defaults is not None and op.positional < len(names):
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
         if op.complex is None:
-            guard_kernels(op, change)
-        narrow.guard_kernels(op, change)
+            guard_kernels(op.name, change)
+        if not (op.view or op.moves):
+            narrow.guard_kernels(op.name, change)
         return call
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tinytorch.core.kernel_guards import KernelGuards
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
@@ -27,21 +28,13 @@ if TYPE_CHECKING:
 HOLOMORPHIC, OWN = "holomorphic", "own"
 
 
-class _State:
-    """Attributes: `active`: whether a program has used a complex dtype; `plans`, `waiting`: what to change then."""
-
-    def __init__(self) -> None:
-        self.active = False
-        self.plans: list[Plan] = []
-        self.waiting: list[tuple[Any, Any]] = []
-
-
-_state = _State()
+#: The plans of holomorphic functions whose formulas are wrapped when the program first uses complex numbers.
+_plans: list[Plan] = []
 
 
 def is_active() -> bool:
     """Return whether the program has used a complex dtype."""
-    return _state.active
+    return _guards.active
 
 
 def refused(name: str, kind: Any) -> NotImplementedError:
@@ -60,37 +53,22 @@ def refused(name: str, kind: Any) -> NotImplementedError:
 
 def refuse(name: str, *tensors: Any) -> None:
     """Raise NotImplementedError if one of the tensors is complex: for functions that are composed of ops."""
-    if _state.active:
+    if _guards.active:
         for each in tensors:
             if isinstance(each, Tensor) and each._array.dtype.kind == "c":
                 raise refused(name, each._array.dtype)
 
 
-def guarded(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that refuses complex arguments."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for each in (*args, *kwargs.values()) if kwargs else args:
-            check(name, each)
-        return kernel(*args, **kwargs)
-
-    for attribute in ("shares", "writes"):  # (by which `parallel` tells kinds of functions)
-        if hasattr(kernel, attribute):
-            setattr(call, attribute, getattr(kernel, attribute))
-    return call
-
-
-def check(name: str, value: Any) -> None:
-    """Raise NotImplementedError if a kernel's argument is complex, or a sequence with a complex array."""
+def _refusal(name: str, value: Any) -> NotImplementedError | None:
+    if type(value) is complex:
+        return refused(name, dtypes.complex128.numpy)
     kind = getattr(value, "dtype", None)
-    if kind is not None:
-        if getattr(kind, "kind", None) == "c":
-            raise refused(name, kind)
-    elif type(value) is complex:
-        raise refused(name, dtypes.complex128.numpy)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            check(name, each)
+    return refused(name, kind) if getattr(kind, "kind", None) == "c" else None
+
+
+_guards = KernelGuards(_refusal)
+#: Make a generated function refuse complex arguments; raise the error for such an argument.
+guard_kernels, check = _guards.add, _guards.check
 
 
 def conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,33 +96,17 @@ def _conj(g: Any) -> Any:
 
 def conjugate_plan(plan: Plan) -> None:
     """Wrap the formulas of a plan of a holomorphic function: now, or when the program first uses complex numbers."""
-    if _state.active:
+    if _guards.active:
         plan.rules[:] = [(k, conjugated(formula), indices) for k, formula, indices in plan.rules]
     else:
-        _state.plans.append(plan)
-
-
-def guard_kernels(op: Any, change: Callable[[Callable[[Any], Any]], None]) -> None:
-    """Make a generated function refuse complex arguments: now, or when the program first uses complex numbers.
-
-    Args:
-        op: the op.
-        change: replaces each of the function's kernels (None where there is none) by what a function returns for it.
-    """
-    if _state.active:
-        change(lambda kernel: kernel and guarded(op.name, kernel))
-    else:
-        _state.waiting.append((op, change))
+        _plans.append(plan)
 
 
 def _begin() -> None:
-    _state.active = True
-    plans, waiting = _state.plans, _state.waiting
-    _state.plans, _state.waiting = [], []
-    for plan in plans:
+    _guards.begin()
+    for plan in _plans:
         conjugate_plan(plan)
-    for op, change in waiting:
-        guard_kernels(op, change)
+    _plans.clear()
 
 
 dtypes.on_complex.append(_begin)

@@ -52,13 +52,13 @@ class Op:
         data_dependent: the shape of the output depends on the values of the input.
         holds: an argument that holds tensors but is not an input, see `op`.
         complex: whether the kernel computes with complex numbers, and how the formulas are meant: see `complex.py`.
+        moves: whether the kernel only moves elements, see `op`.
     """
 
     caller: Any
     operands = 0
     elementwise = False
     linear = False
-    moves = False  # whether the kernel only moves elements, so that it can do so with 8-bit floats (`core/narrow.py`)
     in_float32 = False
     of_floats: Callable[..., Any] | None = None
 
@@ -87,6 +87,7 @@ class Op:
         data_dependent: bool = False,
         holds: str | None = None,
         complex: str | None = None,
+        moves: bool = False,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
@@ -95,7 +96,7 @@ class Op:
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
-        self.complex = complex
+        self.complex, self.moves = complex, moves
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)

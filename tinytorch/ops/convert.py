@@ -25,15 +25,11 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
-        made = pointwise("to", kernel, complex=OWN, x=lambda g: g, node_name="ToCopy")
-        made.op.moves = True
-        return made
+        return pointwise("to", kernel, complex=OWN, moves=True, x=lambda g: g, node_name="ToCopy")
 
-    @op(kernel, name="ToCopy", complex=OWN, x=lambda g: g)
+    @op(kernel, name="ToCopy", complex=OWN, moves=True, x=lambda g: g)
     def to_copy(x: Any) -> Any:
         """Return a copy in the dtype and memory format."""
-
-    to_copy.op.moves = True
 
     return to_copy
 
@@ -138,12 +134,9 @@ def to(
     return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
-@op(meta.like, name="ToCopy", complex=OWN, x=lambda g: g.cpu())
+@op(meta.like, name="ToCopy", complex=OWN, moves=True, x=lambda g: g.cpu())
 def _without_data(x: Any) -> Any:
     """Return a tensor like `x` on the meta device."""
-
-
-_without_data.op.moves = True
 
 
 def _moved(input: Tensor, device: Device) -> Tensor:

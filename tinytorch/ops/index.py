@@ -61,18 +61,18 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
-    complex=OWN, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same"
-)(kernels.copy)
+    complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
+    reads="same",
+)(kernels.copy)  # fmt: skip
 _fill = writing(
     complex=OWN,
+    moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
     reads="any",
     x=_zeros,
     value=lambda g: g.sum(),
 )(kernels.fill)
-for _each in (_copy, *_fill):
-    _each[0].op.moves = True
 
 
 def _seen(*operands: Any) -> bool:
@@ -423,13 +423,11 @@ def _kind_name(value: Any) -> str:
     kernels.take,
     name="Index",
     complex=OWN,
+    moves=True,
     holds="indices",
     x=lambda g, x_shape, indices: _put_back(g, x_shape, indices),
 )
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
-
-
-_index.op.moves = True
 
 
 _put_back = op_of(kernels.put_back, complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
@@ -672,7 +670,10 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @public(method=True, out="index_select")
-@op(kernels.select_rows, complex=OWN, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
+@op(
+    kernels.select_rows, complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    index=None,
+)  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
     """Return the slices of `x` along a dimension at the indices of a vector.
 
@@ -692,9 +693,6 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
         tensor([[2, 0],
                 [5, 3]])
     """
-
-
-index_select.op.moves = True
 
 
 _rows_back = op_of(

@@ -310,18 +310,12 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, complex=OWN, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, complex=OWN, moves=True, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-_cat.op.moves = True
-
-
-@op(kernels.stacked, complex=OWN, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+@op(kernels.stacked, complex=OWN, moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
-
-
-_stack.op.moves = True
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:

@@ -127,13 +127,13 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 _where = op(
     complex=OWN,
+    moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),
     y=lambda g, condition: _where(condition, 0.0, g),
     broadcasts=True,
     name="Where",
 )(where_)
-_where.op.moves = True
 
 
 @public(out="where")

@@ -26,8 +26,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, complex=OWN, name="Repeat", x=_repeat_x)
-_repeat.op.moves = True
+_repeat = op_of(kernels.repeat, complex=OWN, moves=True, name="Repeat", x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -178,10 +177,10 @@ def flipud(input: Tensor) -> Tensor:
 _roll = op_of(
     kernels.roll,
     complex=OWN,
+    moves=True,
     name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
 )
-_roll.op.moves = True
 
 
 @public(method=True)
@@ -286,6 +285,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 @op(
     kernels.constant_pad,
     complex=OWN,
+    moves=True,
     name="ConstantPadNd",
     x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),
 )
@@ -295,6 +295,3 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     `pad` holds pairs of widths (before, after), from the last dimension to the first.
     Negative widths crop, so the gradient is the same op with the negated widths.
     """
-
-
-constant_pad.op.moves = True

@@ -86,7 +86,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 _reshape_alias = op(name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(kernels.unsafe_view, complex=OWN, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
+_unsafe_view = op_of(
+    kernels.unsafe_view, complex=OWN, moves=True, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape)
+)
 
 
 @public(method=True)
@@ -781,12 +783,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 # Copies in new memory ----------------------------------------------------------------------------
 
 
-_clone = pointwise("clone", kernels.clone, complex=OWN, x=lambda g: g)
-_contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, x=lambda g: g, node_name="Clone")
+_clone = pointwise("clone", kernels.clone, complex=OWN, moves=True, x=lambda g: g)
+_contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, moves=True, x=lambda g: g, node_name="Clone")
 _clone_in = op_of(
-    kernels.clone_in, name="Clone", complex=OWN, x=lambda g: g
+    kernels.clone_in, name="Clone", complex=OWN, moves=True, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
-_clone.op.moves = _contiguous.op.moves = _clone_in.op.moves = _unsafe_view.op.moves = True
 _FORMATS: dict[str, Any] = {
     "None": _clone,
     "torch.preserve_format": _clone,

@@ -20,6 +20,7 @@ def writing(
     reads: str | dict[str, str] = "other",
     refuses: str | Callable[..., str | None] | None = None,
     complex: str | None = None,
+    moves: bool = False,
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a function writing into its first argument an op and its in-place form.
@@ -35,7 +36,7 @@ def writing(
             elements share one address; by default none may.
         reads: which part of the written memory other arguments may share: only "other" elements, also the "same" ones
             (the kernel works elementwise), or "any" (the kernel copies the value first); or a dict by argument.
-        refuses, complex: see `op`.
+        refuses, complex, moves: see `op`.
         **formulas: see `op`; none may use the first argument, which is overwritten.
     """
 
@@ -43,7 +44,9 @@ def writing(
         pairs, stem = [], write.__name__.strip("_")
         for name in names:
             kernel = functools.partial(out_of_place, write, prepare)
-            caller = op(kernel, name=name, broadcasts=broadcasts, refuses=refuses, complex=complex, **formulas)(write)
+            caller = op(
+                kernel, name=name, broadcasts=broadcasts, refuses=refuses, complex=complex, moves=moves, **formulas
+            )(write)
             caller.op.node_class.__name__ = name
             caller.op.name = f"_{stem}"  # (an internal name, as of `op_of`)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
