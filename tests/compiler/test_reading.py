@@ -425,6 +425,17 @@ def a_method_of_a_class(compiled: Any) -> Iterator[Any]:
         yield f(torch.ones(2))
 
 
+@programs(0)
+def the_variables_of_a_frame(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        y = x * 2
+        return sorted(vars()), y
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.ones(2))
+
+
 @programs(1)
 def autocasting_that_is_off(compiled: Any) -> Iterator[Any]:
     def f(x: Any) -> Any:

@@ -66,7 +66,7 @@ class Backward:
         random: whether the function draws random numbers.
         watched: the indices of results that must not be written to before a backward pass.
         holds: returns whether the guards hold for a call's arguments.
-        sources: the sources of the random numbers that the function draws.
+        sources: the sources of random numbers whose states are marked before each call.
 
     Raises:
         NotRecorded: the backward pass cannot be recorded.
@@ -146,8 +146,8 @@ class Backward:
         self.watched = sorted({k for walk in self.walks.values() for k in walk.watched})
 
     def node(
-        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], marks: list[Any], args: Any,
-        kwargs: Any,
+        self, saved: tuple[Any, ...], tensors: tuple[Tensor, ...], before: list[Any], marks: Sequence[Any],
+        args: Any, kwargs: Any,
     ) -> CompiledFunctionBackward:  # fmt: skip
         """Return the node of a call; `before` are copies of the inputs that it writes to, `marks` of `sources`."""
         node = CompiledFunctionBackward()
@@ -185,12 +185,12 @@ class Backward:
         now = [(x._array.copy(), x._version) for x in written_to]
         for x, array in zip(written_to, before, strict=True):
             x._array[...] = array
-        drawn = marks_of(self.sources) if marks else []
-        put_back(self.sources[: len(marks)], marks)
+        drawn = marks_of(self.sources)
+        put_back(self.sources, marks)
         try:
             result = self._function(*args, **kwargs)
         finally:
-            put_back(self.sources[: len(drawn)], drawn)
+            put_back(self.sources, drawn)
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version
@@ -250,21 +250,18 @@ class CompiledFunctionBackward(Node):
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
         walk = self.made.walks.get(self.bits)
-        if walk is None:
-            self._become(needed)
-            self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
-            return given
-        self.unreached = {self.edges[k] for k in walk.unreached}
         tensors, versions, *_ = self.call
-        for k in walk.unchanged:
-            x = tensors[k]
-            if x._version != versions[k]:
-                raise modified(self, x._array, "an input of a compiled function", x._version, versions[k])
-        for k in walk.watched:
-            array, cell, version = self.watched[k]
-            if cell[0] != version:
-                raise modified(self, array, "a result of a compiled function", cell[0], version)
-        if create_graph or local.state.modes is not None:
+        if walk is not None:
+            self.unreached = {self.edges[k] for k in walk.unreached}
+            for k in walk.unchanged:
+                x = tensors[k]
+                if x._version != versions[k]:
+                    raise modified(self, x._array, "an input of a compiled function", x._version, versions[k])
+            for k in walk.watched:
+                array, cell, version = self.watched[k]
+                if cell[0] != version:
+                    raise modified(self, array, "a result of a compiled function", cell[0], version)
+        if walk is None or create_graph or local.state.modes is not None:
             self._become(needed)
             self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
             return given
@@ -294,7 +291,7 @@ def marks_of(sources: list[Source]) -> list[Any]:
     return [(source.mark(), source.normal) for source in sources]
 
 
-def put_back(sources: list[Source], marks: list[Any]) -> None:
+def put_back(sources: list[Source], marks: Sequence[Any]) -> None:
     """Restore the states of sources of random numbers."""
     for source, (mark, normal) in zip(sources, marks, strict=True):
         source.restore(mark)

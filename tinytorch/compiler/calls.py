@@ -41,24 +41,26 @@ if TYPE_CHECKING:
 #: What is to be called in the place of a function.
 Run = Callable[..., Any] | None
 
-#: Builtins whose result depends on nothing but the arguments, and which change nothing.
-_PURE = frozenset(
-    [len, range, zip, enumerate, reversed, isinstance, issubclass, min, max, sum, abs, round, int, float, bool, str,
-     repr, tuple, list, dict, set, frozenset, sorted, callable, divmod, pow, slice, type, any, all, Size, object,
-     dict.fromkeys, inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
-)  # fmt: skip
-#: Those of them that look at no more than a type, and those that create a container or iterator.
-_OF_TYPES = frozenset([isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod,
-                       inspect.isclass])  # fmt: skip
+#: Builtins that look at no more than a type; those that create a container or iterator; those that iterate over their
+#: arguments.
+_OF_TYPES = frozenset(
+    [isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
+)
 _CONSTRUCTORS = frozenset(
     [list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted]
 )
 _ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorted, any, all, sum, min, max])
+#: Those whose result depends on nothing but the arguments, and which change nothing.
+_PURE = frozenset(
+    [*_OF_TYPES, *_CONSTRUCTORS, *_ITERATING, len, abs, round, int, float, bool, str, repr, divmod, pow, Size, object]
+)
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
 _READING_METHODS = frozenset("get items keys values index count copy __getitem__ __contains__ __len__".split())
 _CONTAINERS = (
     str, bytes, int, float, tuple, range, dict, list, set, frozenset, types.MappingProxyType, *KEYS,
 )  # fmt: skip
+#: Containers of which only the length is read by `len`, whatever their elements are.
+_SIZED = (list, tuple, dict, set, frozenset, types.MappingProxyType, *KEYS)
 #: Methods of containers and strings whose results the call creates.
 _CREATING_METHODS = frozenset("copy items keys values split".split())
 #: Methods of `Module` that walk through its tree of modules.
@@ -169,6 +171,8 @@ def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
         own = tracer.special(given[0], "__len__")
         if own is not NotImplemented:
             return lambda x: own
+        if type(given[0]) in _SIZED:
+            return len
     if function in _ITERATING and any(_is_iterable_class(x) for x in given):
         return lambda *args, **kwargs: function(
             *[tracer.iterate(x) if _is_iterable_class(x) else x for x in args], **kwargs
@@ -176,8 +180,6 @@ def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
     walked = [x for x in given if isinstance(x, Module) and function in (len, *_CONSTRUCTORS)]
     for x in walked:
         tracer.iterate(x)
-    if function is len and type(given[0]) in (list, tuple, dict, set, frozenset, types.MappingProxyType, *KEYS):
-        return len
     if function not in _OF_TYPES and not all(tracer.simple(x) or x in walked for x in given):
         tracer.stop(f"{function.__name__} of an object is called")
     run: Run = function
@@ -311,13 +313,12 @@ def _layer(tracer: Tracer, kind: type[Module], *args: Any, **kwargs: Any) -> Mod
 
 def _own_class(tracer: Tracer, kind: type) -> Run:
     """Return what creates an object of a class that a user or another package has defined."""
-    constructs = static_member(type(kind), "__call__")
-    guards, create = tracer.guards, tracer.guards.create
+    guards = tracer.guards
     if issubclass(kind, BaseException):
         return kind
     if any(policy_of(base) is not None for base in kind.__mro__[:-1]):  # a class derived from one of the package
         return None
-    if constructs is not type.__dict__["__call__"]:
+    if static_member(type(kind), "__call__") is not type.__dict__["__call__"]:
         return None
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return kind
@@ -326,16 +327,15 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
             guards.member(kind, name)
         return functools.partial(_created, tracer, kind)
     init = static_member(kind, "__init__")
-    new = static_member(kind, "__new__")
-    if new not in _NEW or not (isinstance(init, types.FunctionType) or init in _INIT):
+    if static_member(kind, "__new__") not in _NEW or not (isinstance(init, types.FunctionType) or init in _INIT):
         return None
     for name in ("__init__", "__new__", "__setattr__"):
         guards.member(kind, name)
+    if init in _INIT:
+        return functools.partial(_created, tracer, kind)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if init in _INIT:
-            return create(kind(*args, **kwargs))
-        x = create(kind.__new__(kind))
+        x = guards.create(kind.__new__(kind))
         tracer.run(init, x, *args, **kwargs)
         return x
 

@@ -151,7 +151,8 @@ class Entry:
         if backward is not None:
             saved = "".join([f"r{k}, " for k in range(len(results.values), len(shown))])
             whole = "".join([f"t{k}, " for k in range(len(tensors))])
-            marks = "marks" if restores and program.sources else "()"
+            backward.sources = program.sources if restores else []
+            marks = "marks" if backward.sources else "()"
             lines.append(f"    node = graph(({saved}), ({whole}), before, {marks}, args, kwargs)")
         if backward is not None and backward.watched:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
@@ -169,7 +170,6 @@ class Entry:
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
-            backward.sources = program.sources
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
@@ -285,8 +285,7 @@ class Results:
         kind = self._guards.refer(type(x))
         items, plain = "()", "{}"
         if isinstance(x, dict):
-            own = {key: dict.__getitem__(x, key) for key in dict.keys(x)}
-            items, plain = self._items(own)
+            items, plain = self._items(dict(dict.items(x)))
         attributes, plain_attributes = self._items(x.__dict__)
         return f"rebuilt({kind}, {items}, {attributes})", plain if isinstance(x, dict) else plain_attributes
 

@@ -346,9 +346,9 @@ class Program:
                 text = linecache.getline(*line).strip()
                 if text:
                     self._lines.append(f"# {text}")
-            if effect is None and ((call.random and not self._restores) or self._can_be_seen(call)):
+            if effect is None and ((call.random and not self._restores) or call.is_effect(self._outside)):
                 effect = len(self._lines)
-            done = done or self._can_be_seen(call)
+            done = done or call.is_effect(self._outside)
             if call.random:
                 drawing += [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, Source)]
             if call.kind == TRUTH and id(call.args[0]) not in self._folded:
@@ -513,10 +513,6 @@ class Program:
         self._buffers[value.memory] = key, name
         self._there.add(value.memory)
         return name
-
-    def _can_be_seen(self, call: Call) -> bool:
-        """Return whether a call has an effect, besides drawing random numbers, that is visible outside the program."""
-        return call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in self._outside)
 
     def _assigned(self, call: Call) -> str:
         text = self._call(call)

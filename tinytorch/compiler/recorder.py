@@ -12,7 +12,7 @@ import functools
 import math
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,14 @@ class Call:
         if self._inputs is None:
             self._inputs = _values(self.kwargs.values(), _values(self.args, []))
         return self._inputs
+
+    def is_effect(self, outside: Container[Memory]) -> bool:
+        """Return whether the step changes what exists outside of the call; random numbers that it draws do not count.
+
+        Args:
+            outside: the memory of the inputs.
+        """
+        return self.kind in (GRADIENT, STATE) or (self.kind == WRITE and self.args[0].memory in outside)
 
     def clear(self) -> None:
         """Drop the values, which refer back to the call: the cycle would keep both alive."""
@@ -639,10 +647,7 @@ class Recorder(DispatchMode):
     def has_effects(self) -> bool:
         """Return whether a step has changed what existed before the call."""
         outside = {self.value(x._array).memory for x in self.tensors.values()}
-        return any(
-            call.kind in (GRADIENT, STATE) or (call.kind == WRITE and call.args[0].memory in outside)
-            for call in self.calls
-        )
+        return any(call.is_effect(outside) for call in self.calls)
 
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""

@@ -11,7 +11,7 @@ from tinytorch.compiler.sources import code_of, definition, source_of
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
-_OF_FRAMES = frozenset("super locals globals eval exec dir".split())  # their results depend on the calling frame
+_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # their results depend on the calling frame
 
 
 class Unreadable(Exception):
@@ -66,20 +66,14 @@ class _Rewriter(ast.NodeTransformer):
         node.returns = None
         return node
 
-    def visit_Import(self, node: ast.Import) -> Any:
-        return [
-            node,
-            *[self.imported(node, name, name.name.partition(".")[0]) for name in node.names if not name.asname],
-        ]
-
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        return [node, *[self.imported(node, name, node.module or "", node.level) for name in node.names]]
-
-    def imported(self, node: ast.AST, name: ast.alias, module: str, level: int = 0) -> Any:
-        """Return the statement by which the tracer sees a name that was imported."""
-        bound = ast.Name(name.asname or name.name.partition(".")[0], ast.Load())
-        of = [ast.Name("__name__", ast.Load()), ast.Constant("." * level + module), ast.Constant(name.name)]
-        return ast.copy_location(ast.Expr(self.hook("imported", node, bound, *of)), node)
+        here, module = ast.Name("__name__", ast.Load()), ast.Constant("." * node.level + (node.module or ""))
+        statements: list[ast.stmt] = [node]
+        for name in node.names:
+            bound = ast.Name(name.asname or name.name, ast.Load())
+            seen = self.hook("imported", node, bound, here, module, ast.Constant(name.name))
+            statements.append(ast.copy_location(ast.Expr(seen), node))
+        return statements
 
     def visit_Try(self, node: ast.Try) -> Any:
         for part in (node.body, node.orelse, node.finalbody):

@@ -106,11 +106,6 @@ class Tracer:
         """Whether the call cannot be compiled."""
         return self.recorder.stopped is not None
 
-    @property
-    def _line(self) -> int:
-        line = self.recorder.line
-        return line[1] if line else 0
-
     def at(self, line: int) -> None:
         """Note which line of the user's code runs; lines of the package do not count."""
         file = sys._getframe(2).f_code.co_filename
@@ -520,11 +515,11 @@ class Tracer:
                 self.replaced[id(x), name] = None
                 setter = static_member(type(x), name)
                 if isinstance(setter, property):
-                    self.call(self._line, setter.fset, x, value)
+                    calls.call(self, setter.fset, (x, value), {})
                     return
                 own = static_member(type(x), "__setattr__")
                 if isinstance(own, types.FunctionType) and not is_dataclass(x):
-                    self.call(self._line, own, x, name, value)
+                    calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
                 if isinstance(x, Module) and not isinstance(value, PLAIN):
