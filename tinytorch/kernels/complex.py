@@ -20,6 +20,11 @@ def view_as_real(x: Array) -> Array:
     return np.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize), subok=True)
 
 
+def reals(x: Array) -> Array:
+    """Return an array of real numbers itself, of complex ones the pairs of their parts: a view."""
+    return view_as_real(x) if x.dtype.kind == "c" else x
+
+
 def view_as_complex(x: Array) -> Array:
     """Return pairs of real numbers, in the last dimension, as a view of complex numbers."""
     kind = dtypes.from_numpy_dtype(x.dtype)

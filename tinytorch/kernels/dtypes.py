@@ -170,6 +170,8 @@ complex128 = cdouble = dtype("complex128", "ComplexDouble", COMPLEX, 16)
 ALL = (
     bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, *UNSIGNED, complex64, complex128,
 )  # fmt: skip
+#: The dtypes that tensors, and their files, have.
+STORED = (*ALL, *FLOAT8)
 #: The names of the dtypes in PyTorch's messages that come from C++.
 C_NAMES = {
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tinytorch.kernels import dtypes, meta
+from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.native import twin
 
 Array = Any
@@ -165,8 +166,7 @@ _COMPLEX = {"f": np.complex64, "d": np.complex128}
 
 def _check(x: Array) -> None:
     if x.dtype.char not in "fdFD":
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {kind}")
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {tensor_name(x)}")
 
 
 def _by_stride(x: Array, dims: Sequence[int]) -> tuple[int, ...]:

@@ -124,14 +124,12 @@ def stft(
     if center:
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
-        single = input._array.ndim < 3
-        padded = input
-        for _ in range(3 - input._array.ndim):
-            padded = unsqueeze(padded, 0)
-        padded = supplied("pad")(padded, (n_fft // 2, n_fft // 2), pad_mode)
-        for _ in range(3 - input._array.ndim if single else 0):
-            padded = squeeze(padded, 0)
-        input = padded
+        missing = 3 - input._array.ndim  # (`pad` takes a batch of channels)
+        for _ in range(missing):
+            input = unsqueeze(input, 0)
+        input = supplied("pad")(input, (n_fft // 2, n_fft // 2), pad_mode)
+        for _ in range(missing):
+            input = squeeze(input, 0)
     _check_window("stft", input, window)
     if window is None:
         warn(

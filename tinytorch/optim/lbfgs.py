@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import enable_grad, no_grad
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import complex as complexes
+from tinytorch.kernels.complex import reals
 from tinytorch.optim.optimizer import Optimizer, Params, check, pick
 
 __all__ = ["LBFGS"]
@@ -324,20 +324,15 @@ def _flat_gradient(params: list[Tensor]) -> Any:
     """Return the gradients as one flat array, with zeros for missing ones."""
     gradients = [p._grad.to_dense() if p._grad is not None and p._grad.is_sparse else p._grad for p in params]
     return np.concatenate([
-        _reals(np.zeros_like(p._array) if g is None else g._array).reshape(-1)
+        reals(np.zeros_like(p._array) if g is None else g._array).reshape(-1)
         for p, g in zip(params, gradients, strict=True)
     ])  # fmt: skip
-
-
-def _reals(array: Any) -> Any:
-    """Return an array of real numbers, or complex numbers as pairs of them: a view."""
-    return complexes.view_as_real(array) if array.dtype.kind == "c" else array
 
 
 def _move(params: list[Tensor], d: Any, t: Any) -> None:
     start = 0
     for p in params:
-        array = _reals(p._array)
+        array = reals(p._array)
         array += (d[start : start + array.size] * t).reshape(array.shape)
         p._bump()
         start += array.size

@@ -656,7 +656,7 @@ def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any]
             "`fused=True` requires all the params to be floating point Tensors of supported devices: ['cpu'] but "
             f"{dtypes.from_numpy_dtype(p.dtype)} and cpu"
         )
-    pairs = {name: complexes.view_as_real(x) if x.dtype.kind == "c" else x for name, x in state.items()}
+    pairs = {name: complexes.reals(x) for name, x in state.items()}
     kernel(complexes.view_as_real(p), complexes.view_as_real(g), pairs, group)
     state.update({name: complexes.view_as_complex(x) for name, x in pairs.items() if name not in state})
 

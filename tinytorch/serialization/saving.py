@@ -120,7 +120,7 @@ _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_stat
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
 #: The dtypes of which PyTorch has no typed storages.
 _BYTES_ONLY = (*dtypes.UNSIGNED, *dtypes.FLOAT8)
-_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in (*dtypes.ALL, *dtypes.FLOAT8)}
+_DTYPES = {dtype: _Global("torch", dtype.name) for dtype in dtypes.STORED}
 _UNTYPED = _Global("torch.storage", "UntypedStorage")
 #: Classes that PyTorch also accepts with `weights_only`.
 _CLASSES: dict[Any, _Global] = {

@@ -71,13 +71,13 @@ def _rebuild_tensor_v2(
 
 def _rebuild_tensor_v3(storage: Any, *arguments: Any) -> Tensor:
     *others, kind = arguments[:6]
-    if type(storage) is not UntypedStorage or kind not in (*dtypes.ALL, *dtypes.FLOAT8):
+    if type(storage) is not UntypedStorage or kind not in dtypes.STORED:
         raise pickle.UnpicklingError("a tensor is not described by bytes and a dtype")
     return _rebuild_tensor_v2(TypedStorage(wrap_storage=storage, dtype=kind), *others)
 
 
 def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    if dtype not in (*dtypes.ALL, *dtypes.FLOAT8) or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
+    if dtype not in dtypes.STORED or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
         raise pickle.UnpicklingError("a tensor on the meta device is not described by a dtype and whole numbers")
     tensor = wrap(meta.empty(tuple(size), dtype.numpy, tuple([step * dtype.itemsize for step in stride])))
     tensor.requires_grad = requires_grad
@@ -193,7 +193,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 _VALUES: dict[str, Any] = {
     "torch.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
-    **{f"torch.{dtype.name}": dtype for dtype in (*dtypes.ALL, *dtypes.FLOAT8)},
+    **{f"torch.{dtype.name}": dtype for dtype in dtypes.STORED},
     **{f"torch.{dtype.tensor_name}Storage": _StorageType(dtype) for dtype in dtypes.ALL},
     "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
 }

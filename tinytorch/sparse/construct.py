@@ -10,6 +10,7 @@ from tinytorch.core.device import as_device
 from tinytorch.core.layout import NoArray, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.sparse import compressed_lines, entries, linear, places
 from tinytorch.ops.arguments import op_of
@@ -19,7 +20,7 @@ from tinytorch.ops.register import Builtin
 from tinytorch.sparse.elementwise import mul
 from tinytorch.sparse.invariants import check_sparse_tensor_invariants
 from tinytorch.sparse.rules import is_sparse, rule
-from tinytorch.sparse.tensors import BACKENDS, SparseCompressed, SparseCOO, compressed_of, dense_of
+from tinytorch.sparse.tensors import BACKENDS, BY_ROWS, OF_BLOCKS, SparseCompressed, SparseCOO, compressed_of, dense_of
 
 __all__ = [
     "compressed_from_dense", "resize_as_sparse_", "sparse_bsc_tensor", "sparse_bsr_tensor",
@@ -54,7 +55,7 @@ def _integers(indices: Any, name: str) -> Any:
     if array.dtype.kind == "f" and (not array.size or name == "indices"):
         array = array.astype(np.int64)  # (PyTorch's, for the format COO)
     if array.dtype.kind not in "iu":
-        kind = dtypes.from_numpy_dtype(array.dtype).tensor_name
+        kind = tensor_name(array)
         raise RuntimeError(f"{name} dtype must be Int or Long, but got {kind}")
     return array
 
@@ -164,7 +165,7 @@ def _compressed(
     check_invariants: bool | None,
 ) -> SparseCompressed:
     """Return a tensor in a compressed format, after PyTorch's checks of its parts."""
-    by_rows, of_blocks = kind in (sparse_csr, sparse_bsr), kind in (sparse_bsr, sparse_bsc)
+    by_rows, of_blocks = kind in BY_ROWS, kind in OF_BLOCKS
     names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
     starts, plains = (_integers(each, name) for each, name in zip((start, plain), names, strict=True))
     held = _values_of(values, dtype, device, requires_grad, _of_compressed)
@@ -226,7 +227,7 @@ def _compressed(
             f"{list(dense)}"
         )
     if starts.dtype != plains.dtype:
-        kinds = [dtypes.from_numpy_dtype(each.dtype).tensor_name for each in (starts, plains)]
+        kinds = [tensor_name(each) for each in (starts, plains)]
         raise RuntimeError(
             f"{names[0]} and {names[1]} must have the same dtype, bot got {kinds[0]} and {kinds[1]}, respectively"
         )
@@ -433,7 +434,7 @@ def sparse_compressed_tensor(
 # Conversions ----------------------------------------------------------------------------------------
 
 
-def _stored(x: Tensor, filled: Any, count: int) -> SparseCOO:
+def _stored(x: Tensor, filled: Any) -> SparseCOO:
     """Return the elements of a dense tensor at chosen places of its first dimensions, in the format COO."""
     where = np.ascontiguousarray(np.stack(np.nonzero(filled)).astype(np.int64, copy=False))
     return SparseCOO.of(where, x[tuple(wrap(row) for row in where)], x.shape, True)
@@ -473,7 +474,7 @@ def sparsified(
     filled = _is_filled(x, count)
     if not ndim:
         return SparseCOO.of(np.zeros((0, int(filled)), np.int64), x.reshape(1)[: int(filled)], x.shape, True)
-    return _stored(x, filled, count)
+    return _stored(x, filled)
 
 
 def _check_conversion(x: Any, sparse_dim: Any, layout: Any, blocksize: Any, dense_dim: Any) -> None:
@@ -484,13 +485,13 @@ def _check_conversion(x: Any, sparse_dim: Any, layout: Any, blocksize: Any, dens
     target = BACKENDS.get(layout)
     if layout is not None and target is None:
         raise RuntimeError(f"to_sparse: conversion from {source} to {layout} is not supported")
-    if blocksize is not None and layout not in (sparse_bsr, sparse_bsc):
+    if blocksize is not None and layout not in OF_BLOCKS:
         if layout is None:
             raise RuntimeError("to_sparse: conversion with blocksize but without a layout is not supported")
         raise RuntimeError(
             f"to_sparse: conversion from {source} to {target} with blocksize argument given is not supported"
         )
-    if blocksize is None and layout in (sparse_bsr, sparse_bsc) and layout is not getattr(x, "layout", None):
+    if blocksize is None and layout in OF_BLOCKS and layout is not getattr(x, "layout", None):
         raise RuntimeError(
             f"{'to_sparse' if is_sparse(x) else 'dense_to_sparse'}: conversion from {source} to {target} without "
             "blocksize argument given is not supported"
@@ -510,16 +511,14 @@ def compressed_from_dense(x: Tensor, layout: Any, blocksize: Any = None, dense_d
             f"dense_dim argument must be in [0,{x.ndim - 2}] range, but {dense} is given"
         )
     count = batch + 2
-    blocks = (
-        _blocksize(f"dense_to_{name}", blocksize, x.shape[batch:count]) if layout in (sparse_bsr, sparse_bsc) else None
-    )
+    blocks = _blocksize(f"dense_to_{name}", blocksize, x.shape[batch:count]) if layout in OF_BLOCKS else None
     filled = _is_filled(x, count)
     if blocks is not None:
         height, width = blocks
         *outer, rows, columns = filled.shape
         grid = filled.reshape(*outer, rows // height, height, columns // width, width).any(axis=(-3, -1))
         filled = grid.repeat(height, axis=-2).repeat(width, axis=-1)
-    return compressed_of(_stored(x, filled, count), layout, blocks, batch)
+    return compressed_of(_stored(x, filled), layout, blocks, batch)
 
 
 def _blocksize(name: str, blocksize: Any, size: Any) -> tuple[int, int]:
@@ -574,7 +573,7 @@ def to_sparse_coo(self: Any) -> SparseCOO:
 def _to_compressed(x: Any, kind: Any, blocksize: Any = None) -> SparseCompressed:
     """Return a sparse tensor in a compressed format."""
     name = str(kind).removeprefix("torch.")
-    of_blocks = kind in (sparse_bsr, sparse_bsc)
+    of_blocks = kind in OF_BLOCKS
     if x.layout is kind:
         if blocksize is not None and of_blocks and tuple(blocksize) != x._blocksize:
             raise RuntimeError(
@@ -690,7 +689,7 @@ def sparse_zeros(size: Any, dtype: Any, layout: Any, requires_grad: bool = False
     """Return a sparse tensor without entries, in a layout."""
     if layout is sparse_coo:
         return _empty_coo(size, dtype, requires_grad)
-    if layout in (sparse_bsr, sparse_bsc):
+    if layout in OF_BLOCKS:
         raise RuntimeError(
             f"{name}_sparse_compressed expected sparse compressed (non-block) tensor layout but got {BACKENDS[layout]}"
         )
@@ -714,7 +713,7 @@ def _without_entries(
 ) -> SparseCompressed:
     """Return a tensor in a compressed format without entries."""
     height, width = blocks or (1, 1)
-    lines = size[batch] // height if layout in (sparse_csr, sparse_bsr) else size[batch + 1] // width
+    lines = size[batch] // height if layout in BY_ROWS else size[batch + 1] // width
     outer = tuple(size[:batch])
     values = np.zeros((*outer, 0, *(blocks or ()), *dense), dtype.numpy)
     start, plain = np.zeros((*outer, lines + 1), index), np.zeros((*outer, 0), index)
@@ -917,9 +916,7 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
     if where is None:
         raise RuntimeError("Offsets must be scalar or vector")
     if where.dtype.kind not in "iu":
-        raise RuntimeError(
-            f"Offset Tensor must have dtype Long but got {dtypes.from_numpy_dtype(where.dtype).tensor_name}"
-        )
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {tensor_name(where)}")
     if len(where) != len(rows):
         raise RuntimeError(f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(where)})")
     if len(set(where.tolist())) != len(where):

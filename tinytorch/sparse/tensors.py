@@ -25,13 +25,14 @@ from tinytorch.ops.overrides import disabled
 from tinytorch.sparse.rules import is_sparse, of_sparse
 
 __all__ = [
-    "BACKENDS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like", "compressed_of", "dense_of",
-    "gradient_of_values", "is_sparse",
-    "sparse_parts",
+    "BACKENDS", "BY_ROWS", "OF_BLOCKS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like",
+    "compressed_of", "dense_of", "gradient_of_values", "is_sparse", "sparse_parts",
 ]  # fmt: skip
 
 Array = Any
 
+#: The compressed layouts whose lines are rows, and those whose entries are blocks.
+BY_ROWS, OF_BLOCKS = (sparse_csr, sparse_bsr), (sparse_bsr, sparse_bsc)
 #: The layouts by PyTorch's names in messages.
 BACKENDS = {
     sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc", sparse_bsr: "SparseBsr",
@@ -535,8 +536,8 @@ class SparseCompressed(SparseTensor):
         self._size = other._size
         return self
 
-    _by_rows = property(lambda self: self._format in (sparse_csr, sparse_bsr))
-    _of_blocks = property(lambda self: self._format in (sparse_bsr, sparse_bsc))
+    _by_rows = property(lambda self: self._format in BY_ROWS)
+    _of_blocks = property(lambda self: self._format in OF_BLOCKS)
     _batch_dim = property(lambda self: self._start.ndim - 1)
 
     @property
@@ -696,7 +697,7 @@ def compressed_of(
             "supported"
         )
     x = x.coalesce()
-    by_rows = kind in (sparse_csr, sparse_bsr)
+    by_rows = kind in BY_ROWS
     *outer, rows, columns = x._where
     height, width = blocksize or (1, 1)
     row, column = (rows, columns) if blocksize is None else (rows // height, columns // width)

@@ -131,7 +131,7 @@ def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
                 "dimensions instead"
             )
     check_system(function, B, A)
-    if A.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+    if A.dtype.name not in solve.LAPACK_DTYPES:
         raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
 
 

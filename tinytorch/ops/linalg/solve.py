@@ -88,7 +88,7 @@ def half_name(x: Any, kernel: str) -> str | None:
     return kernel if low else None
 
 
-_LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
+LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
 # Ops, so that formulas which use them are made of ops alone.
 identity = op_of(kernels.identity, x=None, complex=OWN)
@@ -449,7 +449,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
                 [0.0000, 0.0000]])
     """
     _check_float_matrix("linalg.pinv", input)
-    if input.ndim < 2 or input.dtype.name not in _LAPACK_DTYPES:
+    if input.ndim < 2 or input.dtype.name not in LAPACK_DTYPES:
         raise RuntimeError(
             f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
             "dimensions of float, double, cfloat or cdouble types"
@@ -482,7 +482,7 @@ def matrix_rank(
     _check_float_matrix(name, input)
     if input.ndim < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
-    if input.dtype.name not in _LAPACK_DTYPES:
+    if input.dtype.name not in LAPACK_DTYPES:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if hermitian:
         check_matrix(name, input, "input")
@@ -560,7 +560,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
             f"{input.dtype.tensor_name} and other's dtype {b.dtype.tensor_name}"
         )
-    if input.dtype.name not in _LAPACK_DTYPES:
+    if input.dtype.name not in LAPACK_DTYPES:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")

@@ -3,7 +3,6 @@
 from tinytorch.amp.older import older_scaler
 
 from ...cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
-from ...cuda.amp.common import amp_definitely_not_available as amp_definitely_not_available
 from ...named import names_of
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
