@@ -199,8 +199,8 @@ _SUBMODULES = """
     checks compat compiler control core cpu cuda data distributed distributions export fft foreach func functional
     functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested
     nn numa onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal
-    sparse special storage streams switches testing torch_version torchvision torchvision_ops types utils version
-    xpu
+    sparse special storage streams switches testing torch_version torchaudio_ops torchvision torchvision_ops types utils
+    version xpu
 """
 _MEMBERS = {
     "autograd.api": """
@@ -316,7 +316,7 @@ _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()
 _HIDDEN = frozenset(
     """
     absent alias checks compat core dtypes foreach inspect kernels legacy named ops streams switches torchvision
-    torchvision_ops
+    torchaudio_ops torchvision_ops
     """.split()
 )
 #: Those that do not become methods where a class holds them; most are declared as `register.Function`s.

@@ -31,6 +31,7 @@ _MODULES = {
     "sparse_rows": "sparse.gradients",  # the gradient of looked-up rows as a sparse tensor
     "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
+    "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
     "conjugate": "ops.complex",  # the complex conjugate
     "lazy_conjugate": "ops.complex",  # a view with the conjugates
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view

@@ -37,6 +37,13 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
+#: The functions that enter the operators of compiled libraries, by the ends of the libraries' paths.
+_LIBRARIES = {
+    "torchvision/_C": "torchvision_operators",
+    "torchaudio/lib/_torchaudio": "torchaudio_operators",
+    "torchaudio/lib/libtorchaudio": "torchaudio_operators",
+}
+
 __traced_as__ = "op"  # (read by `torch.compile`)
 
 
@@ -46,15 +53,17 @@ def add_namespace(name: str, operators: _Namespace) -> None:
 
 
 def load_library(path: Any) -> None:
-    """Register the operators of a library compiled for PyTorch: only torchvision's, reimplemented here.
+    """Register the operators of a library compiled for PyTorch: torchvision's and torchaudio's, reimplemented here.
 
     Raises:
         OSError: another library is named: code compiled for PyTorch cannot run here.
     """
     path = PurePath(path)
-    if f"{path.parent.name}/{path.name.partition('.')[0]}" != "torchvision/_C":
+    stem = (path.parent / path.name.partition(".")[0]).as_posix()
+    found = [operators for end, operators in _LIBRARIES.items() if stem.endswith(f"/{end}")]
+    if not found:
         raise OSError(f"could not load {path}: it is compiled for PyTorch, not for tinytorch")
-    supplied("torchvision_operators")()
+    supplied(found[0])()
 
 
 def __getattr__(name: str) -> Any:
