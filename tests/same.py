@@ -46,16 +46,9 @@ def ended(call: Callable[[], Any]) -> tuple[Any, list[warnings.WarningMessage]]:
 
 
 def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = False) -> tuple[Any, list[str]]:
-    """Return the result or the error of a program, and the classes of its warnings (with the start of the messages).
-
-    Warnings that come once in a process come every time here: whether an earlier test caused one must not matter.
-    """
+    """Return the result or the error of a program, and the classes of its warnings (with the start of the messages)."""
     library.manual_seed(0)
-    library.set_warn_always(True)
-    try:
-        result, caught = ended(lambda: program(library))
-    finally:
-        library.set_warn_always(False)
+    result, caught = ended(lambda: program(library))
     shown = [warning.category.__name__ for warning in caught]
     if to_the_word:
         texts = [in_pytorchs_name(str(warning.message))[:50] for warning in caught]

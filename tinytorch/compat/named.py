@@ -353,8 +353,6 @@ TABLE: dict[str, dict[str, Offer]] = {
     },
     "there is no such device": {
         "cuda": Offer(_is_in_bad_fork=returns(False), _lazy_call=returns(None)),
-        "cuda.amp": Offer(amp_definitely_not_available=returns(True)),
-        "cuda.amp.common": Offer(all_of="cuda.amp"),
         "cuda.comm": Offer("broadcast broadcast_coalesced gather reduce_add scatter"),
         "cuda.nccl": Offer("version"),
         "cuda.profiler": Offer("profile start stop"),
