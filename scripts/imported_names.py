@@ -212,6 +212,10 @@ def installed(distribution: importlib.metadata.Distribution) -> Package:
     files = [path for path in distribution.files or [] if path.suffix == ".py"]
     tops = {path.parts[0] for path in files if len(path.parts) == 2 and path.name == "__init__.py"}
     tops |= {path.stem for path in files if len(path.parts) == 1}
+    if not tops:  # a namespace: the packages in it, or else its modules
+        inner = [path.parts for path in files if len(path.parts) == 3 and path.name == "__init__.py"]
+        inner = inner or [path.with_suffix("").parts for path in files if len(path.parts) == 2]
+        tops = {".".join(parts[:2]) for parts in inner}
     tops = {name for name in tops if name.lower() not in TEST_FOLDERS} or tops
     stem = distribution.name.lower().replace("-", "_")
     main = [name for name in sorted(tops) if name.lower().replace("pytorch_", "") == stem.replace("pytorch_", "")]
