@@ -199,8 +199,8 @@ _SUBMODULES = """
     checks compat compiler control core cpu cuda data distributed distributions export fft foreach func functional
     functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested
     nn numa onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal
-    sparse special storage streams switches testing torch_version torchaudio_ops torchvision torchvision_ops types utils
-    version xpu
+    sparse special storage streams switches testing torch_version torchaudio_ops torchvision torchvision_ops types
+    utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

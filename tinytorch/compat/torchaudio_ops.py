@@ -231,7 +231,8 @@ library.CustomOpDef("torchaudio::_overdrive_core_loop", _overdrive_core_loop)
 library.CustomOpDef("torchaudio::forced_align", _forced_align)
 library.CustomOpDef("torchaudio::rnnt_loss_forward", _rnnt_loss_forward)
 for _name, _value in (("is_align_available", True), ("cuda_version", None)):
-    library.CustomOpDef(f"_torchaudio::{_name}", lambda value=_value: value)._composite = True
+    _constant = library.CustomOpDef(f"_torchaudio::{_name}", lambda value=_value: value)
+    _constant._composite = True
 
 
 def torchaudio_operators() -> None:

@@ -120,9 +120,9 @@ class OptimizedModule(Module):
         """The text of the latest program."""
         return self.__dict__["_compiled"].source if self.__dict__["_compiled"] else ""
 
-    def explain(self) -> str:
-        """Return the programs with their guards, and why other calls were not compiled."""
-        return self.__dict__["_compiled"].explain() if self.__dict__["_compiled"] else "compiling is off"
+    def explain(self, guards: bool = False) -> str:
+        """Return what `Compiled.explain` does: the calls, the programs, and why other calls were not compiled."""
+        return self.__dict__["_compiled"].explain(guards) if self.__dict__["_compiled"] else "compiling is off"
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the module, and return the lines of its program that ran, each with its time."""

@@ -18,7 +18,6 @@ from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import local
-from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
 
@@ -62,6 +61,7 @@ class Compiled:
         variants: the programs, one for each signature.
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
+        recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
     """
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None) -> None:
@@ -69,6 +69,7 @@ class Compiled:
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
         self.failed = False
+        self.recorded, self.plain = 0, 0
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
         if not isinstance(function, Module):
@@ -104,20 +105,29 @@ class Compiled:
                         self._lock.release()
                 if stance.name == "fail_on_recompile":
                     raise CompileError("a compiled function would be compiled again (`set_stance`)")
-        return self.function(*args, **kwargs)
+        return self._run(args, kwargs)
 
     @property
     def source(self) -> str:
         """The text of the latest program, and of that of its gradient."""
         return self.variants[-1].source if self.variants else ""
 
-    def explain(self) -> str:
-        """Return the programs with their guards, and why other calls were not compiled."""
-        lines = [f"{self._name()}: {len(self.variants)} programs"]
+    def explain(self, guards: bool = False) -> str:
+        """Return a sentence about the calls so far, the programs, and why other calls were not compiled.
+
+        Args:
+            guards: list the conditions under which each program runs, instead of their number.
+        """
+        ran = sum(variant.runs for variant in self.variants)
+        programs = "1 program" if len(self.variants) == 1 else f"{len(self.variants)} programs"
+        calls = f"{ran} of {ran + self.recorded + self.plain} calls"
+        lines = [f"{self._name()}: {programs} ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"]
         for k, variant in enumerate(self.variants):
             lines += [f"program {k}: {program.summary()}" for program in variant.programs]
             lines[-1] += f"; ran {variant.runs} times"
-            lines += [f"    if {guard}" for guard in variant.guards]
+            lines += (
+                [f"    if {guard}" for guard in variant.guards] if guards else [f"    {len(variant.guards)} guards"]
+            )
         return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
@@ -129,13 +139,26 @@ class Compiled:
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function without a program."""
+        self.plain += 1
+        return self.function(*args, **kwargs)
+
+    def _give_up(self, reason: str, remedy: str) -> None:
+        """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
+        self.failed = True
+        import logging  # (its import takes long)
+
+        logging.getLogger(__name__).warning("torch.compile: %s runs as Python: %s; %s", self._name(), reason, remedy)
+
     def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without its program: a truth value differs from the recorded one."""
         self._left += 1
         if variant.broken or self._left >= self.limit:
-            self.variants, self.failed = [], True
+            self.variants = []
             self.reasons.append(variant.broken or f"a tensor's truth value was another than before, {self._left} times")
-        return self.function(*args, **kwargs)
+            self._give_up(self.reasons[-1], "`torch.where` may do the same as an `if`")
+        return self._run(args, kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program that was made last as a module that needs NumPy alone, with an `.npz` file beside it.
@@ -170,14 +193,10 @@ class Compiled:
         """Call the function and record a program; a second one for the same guards if the first is `busy`."""
         self.variants = [variant for variant in self.variants if not variant.retired]
         if sum(variant.extra is busy for variant in self.variants) >= self.limit:
-            if busy:
-                return self.function(*args, **kwargs)
-            self.failed = True
-            warn(
-                f"torch.compile: {self.function!r} was called in more than {self.limit} ways and runs as it is from "
-                "now on"
-            )
-            return self.function(*args, **kwargs)
+            if not busy:
+                reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
+                self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+            return self._run(args, kwargs)
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph)
         collected = gc.get_threshold()
@@ -195,11 +214,15 @@ class Compiled:
             recorder.close()
             if 0 < collected[0] < GC_THRESHOLD:
                 gc.set_threshold(*collected)
+        self.recorded += recorder.stopped is None
+        self.plain += recorder.stopped is not None
         if recorder.stopped is not None:
             self.reasons.append(recorder.stopped)
-            self.failed = len(self.reasons) > 1  # (a first call may differ: it may initialize something)
             if self.fullgraph:
+                self.failed = len(self.reasons) > 1
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
+            if len(self.reasons) > 1:  # (a first call may differ: it may initialize something)
+                self._give_up(recorder.stopped, "compile a function without that line")
         return _without_late(result)
 
     def _enter(

@@ -1,0 +1,75 @@
+"""What a compiled function says: in the log when it gives up, once, and by `explain`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import tinytorch as torch
+
+LOG = "tinytorch.compiler.compiled"
+
+
+def printing(x: Any) -> Any:
+    y = x * 2
+    print(y.shape)
+    return y
+
+
+def line_of_print() -> str:
+    return f"{__file__}:{printing.__code__.co_firstlineno + 2}"
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    assert {(record.name, record.levelno) for record in caplog.records} <= {(LOG, logging.WARNING)}
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_giving_up_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(printing)
+    compiled(torch.ones(2))
+    assert not said(caplog)  # a first call may differ
+    for _ in range(3):
+        compiled(torch.ones(2))
+    (message,) = said(caplog)
+    assert message.startswith(f"torch.compile: printing runs as Python: {line_of_print()}: print is called")
+    assert (
+        compiled.explain().splitlines()[0] == "printing: 0 programs ran 0 of 4 calls; 0 were recorded, 4 ran as Python"
+    )
+
+
+def test_fullgraph_names_the_line() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        torch.compile(printing, fullgraph=True)(torch.ones(2))
+    assert line_of_print() in str(raised.value)
+
+
+def test_more_signatures_than_the_limit(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(lambda x: x + 1, recompile_limit=2)
+    for size in (1, 2, 3, 3, 1, 2, 1):
+        assert compiled(torch.zeros(size)).tolist() == [1.0] * size
+    (message,) = said(caplog)
+    assert "more than 2 ways" in message and "recompile_limit" in message
+    # The programs that there are go on running.
+    assert "<lambda>: 2 programs ran 3 of 7 calls; 2 were recorded, 2 ran as Python" in compiled.explain()
+
+
+def test_truth_values_that_change(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(lambda x: x * 2 if x.sum() > 0 else x - 1, recompile_limit=2)
+    for sign in (1, -1, 1, -1, 1):
+        compiled(torch.full((2,), float(sign)))
+    (message,) = said(caplog)
+    assert "a tensor's truth value was another than before" in message and "torch.where" in message
+
+
+def test_explain_lists_guards_on_request() -> None:
+    model = torch.compile(torch.nn.Linear(2, 2))
+    for _ in range(2):
+        model(torch.ones(1, 2))
+    first, *rest = model.explain().splitlines()
+    assert first == "Linear: 1 program ran 1 of 2 calls; 1 were recorded, 0 ran as Python"
+    assert rest[-1].split()[1] == "guards" and not any(line.strip().startswith("if ") for line in rest)
+    listed = [line for line in model.explain(guards=True).splitlines() if line.startswith("    if ")]
+    assert len(listed) == int(rest[-1].split()[0])
