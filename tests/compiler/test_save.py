@@ -210,6 +210,11 @@ def test_what_is_given_must_be_like_what_was_given(tmp_path: Path) -> None:
         step(np.ones((3, 2), np.float32))
     with pytest.raises(ValueError, match="dtype float64"):
         step(np.ones((2, 3)))
+    # Python's numbers have the default dtype, as in `torch.tensor`.
+    doubled = step([[1.0, 2.0, 3.0], (4, 5, 6)])
+    assert doubled.dtype == np.float32 and doubled.tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
+    with pytest.raises(ValueError, match=r"x: .* dtype float32 is needed, not one of shape \(2, 3\) and dtype int64"):
+        step([[1, 2, 3], [4, 5, 6]])
 
 
 def test_errors(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ _CHECKED = '''
 
 def checked(name, x, shape, dtype, order="C"):
     """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
+    of_python = isinstance(x, (list, tuple, float))
     x = np.asarray(x, order=order)
+    if of_python and x.dtype == np.float64:  # Python's numbers have the default dtype
+        x = x.astype(kernel("dtypes.get_default_dtype")().numpy)
     if x.shape != shape or x.dtype != dtype:
         wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
         raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
