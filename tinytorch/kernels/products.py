@@ -14,7 +14,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.checks import tensor_name as _name
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, RARE
-from tinytorch.kernels.meta import MetaArray
+from tinytorch.kernels.meta import MetaArray, is_meta
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import add_to_rows
 
@@ -113,6 +113,35 @@ def bmm_nt(a: Array, b: Array) -> Array:
 def bmm_tn(a: Array, b: Array) -> Array:
     """Return the products of transposed matrices and matrices."""
     return multiplied(a.swapaxes(-1, -2), b, "bmm")
+
+
+def grouped_mm(a: Array, b: Array, offs: Array | None) -> Array:
+    """Return products of groups of rows, of columns, or of both, that lie one after the other in one matrix.
+
+    Args:
+        a, b: matrices (m, k) and (groups, k, n), whose result is (m, n): groups of rows; or (groups, m, k) and (k, n),
+            whose result is (m, n): groups of columns; or (m, k) and (k, n), whose result is (groups, m, n): groups of
+            terms of the sums. What belongs to no group is 0. Two stacks are multiplied as by `bmm`.
+        offs: where each group ends; the next one starts there. None for two stacks.
+    """
+    if offs is None:
+        return bmm(a, b)
+    rows, columns = a.ndim == 2, b.ndim == 2
+    shape = (len(offs),) * (rows and columns) + (a.shape[-2], b.shape[-1])
+    out = np.zeros_like(a, shape=shape, order="C")
+    if is_meta(out):
+        return out
+    start = 0
+    for k, end in enumerate(offs.tolist()):
+        part = slice(start, end)
+        if rows and columns:
+            out[k] = multiplied(a[:, part], b[part], "grouped_mm")
+        elif rows:
+            out[part] = multiplied(a[part], b[k], "grouped_mm")
+        else:
+            out[:, part] = multiplied(a[k], b[:, part], "grouped_mm")
+        start = end
+    return out
 
 
 def mv(a: Array, b: Array) -> Array:

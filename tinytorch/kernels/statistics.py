@@ -193,6 +193,15 @@ def _counted(columns: Sequence[Array], edges: Sequence[Array], weight: Array | N
     return _total(place, inside, weight, shape, dtype)
 
 
+def histc(x: Array, bins: int, bounds: list[tuple[float, float]] | None) -> Array:
+    """Return the number of elements in each of `bins` equal parts of the bounds, or of the range of the elements."""
+    if is_meta(x):
+        return np.empty_like(x, shape=bins)
+    x = x.reshape(-1)
+    ((low, high),) = outer_edges([x], bounds, "torch.histc", 1.0)
+    return counted_evenly(x, bins, low, high)
+
+
 def counted_evenly(x: Array, bins: int, low: float, high: float) -> Array:
     """Return the number of elements in each of `bins` equal parts of [low, high], in the dtype of `x`."""
     real = x.dtype.type  # 16-bit floats are rounded after each operation, as in PyTorch

@@ -107,7 +107,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "torch.nn.functional": {
         "everything runs on the CPU": """
-            ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm
+            ScalingType SwizzleType scaled_grouped_mm scaled_mm
         """,
         "undocumented (except `Tag`); tinytorch has other internals": """
             assert_int_or_pair boolean_dispatch

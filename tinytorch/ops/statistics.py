@@ -22,7 +22,7 @@ from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.meta import is_meta, known
+from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, op_of, unless_empty, unless_scalar
@@ -283,17 +283,17 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         tensor([0., 2., 1., 0.])
     """
     check_tensor(input, "histc")
-    x = input._array.reshape(-1)
-    if x.dtype.kind not in FLOATS:
-        raise refused("histogram_cpu", x)
+    if input._array.dtype.kind not in FLOATS:
+        raise refused("histogram_cpu", input._array)
     _check_bins(bins, 0)
     given = None if min == max else [(min, max)]
-    if given is None and not x.size:
+    if given is None and not input._array.size:
         given = [(float(min), float(max))]
-    if is_meta(x):
-        return wrap(np.empty_like(x, shape=bins))
-    ((low, high),) = kernels.outer_edges([x], given, "torch.histc", 1.0)
-    return wrap(kernels.counted_evenly(x, bins, low, high))
+    counts: Tensor = _histc(input, bins, given)
+    return counts
+
+
+_histc = op_of(kernels.histc, x=None)
 
 
 @public(method=True, out="histogram")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.linalg import products
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
@@ -78,6 +80,69 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 # Embeddings and one-hot vectors -------------------------------------------------------------------
+
+
+_GROUPED = ("Float", "BFloat16", "Half")
+
+
+@public("nn.functional.grouped_mm", binds=False)
+def grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Return the products of groups of rows (or columns) with a matrix each, as in a mixture of experts.
+
+    Args:
+        mat_a, mat_b: tensors of float32, bfloat16 or float16:
+            (m, k) and (groups, k, n): `offs` divides the rows; the result is (m, n).
+            (groups, m, k) and (k, n): `offs` divides the columns; the result is (m, n).
+            (m, k) and (k, n): `offs` divides the terms of the sums; the result is (groups, m, n).
+            (groups, m, k) and (groups, k, n), without `offs`: as `torch.bmm`.
+        offs: where each group ends, (groups,) of int32. What comes after the last group is 0.
+        bias: not supported, as in PyTorch.
+        out_dtype: the dtype of the result, which must be that of `mat_a`.
+
+    Raises:
+        RuntimeError: the dimensions, sizes or dtypes do not match; `offs` is missing, or superfluous.
+
+    Example:
+        >>> x, experts = torch.ones(3, 2), torch.stack([torch.eye(2), 2 * torch.eye(2)])
+        >>> torch.nn.functional.grouped_mm(x, experts, offs=torch.tensor([1, 3], dtype=torch.int32))
+        tensor([[1., 1.],
+                [2., 2.],
+                [2., 2.]])
+    """
+    for name, x in (("mat_a", mat_a), ("mat_b", mat_b)):
+        check_tensor(x, "grouped_mm", name)
+        _check(
+            x.dtype.tensor_name in _GROUPED,
+            f"Expected {name} to be Float32, BFloat16 or Float16 matrix, got {x.dtype.tensor_name}",
+        )
+    for name, x in (("mat_a", mat_a), ("mat_b", mat_b)):
+        _check(x.ndim in (2, 3), f"{name} has to be 2 or 3d")
+    stacks = [x.shape[0] for x in (mat_a, mat_b) if x.ndim == 3]
+    if stacks:
+        _check(mat_a.shape[-1] == mat_b.shape[-2], "contraction dimension of mat_a and mat_b must match")
+    _check(
+        (offs is None) is (len(stacks) == 2),
+        "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d",
+    )
+    if offs is not None:
+        _check(offs.ndim == 1, "offs has to be 1D")
+        _check(offs.dtype is dtypes.int32, "Offsets have to be int32")
+        _check(not stacks or stacks == [len(offs)], "matrix batch sizes have to match")
+    else:
+        _check(stacks[0] == stacks[1], "batched dimension has to match")
+    first, second = (dtypes.C_NAMES[x.dtype.name] for x in (mat_a, mat_b))
+    _check(first == second, f"expected m1 and m2 to have the same dtype, but got: {first} != {second}")
+    _check(bias is None, "Bias not supported yet")
+    _check(out_dtype in (None, mat_a.dtype), "Grouped gemm output dtype must match `mat_a` dtype")
+    result: Tensor = products.grouped_mm(mat_a, mat_b, offs)
+    return result
+
+
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
 
 
 @public("nn.functional.embedding")

@@ -40,6 +40,7 @@ from tinytorch.nn.functional.layers import embedding as embedding
 from tinytorch.nn.functional.layers import embedding_bag as embedding_bag
 from tinytorch.nn.functional.layers import feature_alpha_dropout as feature_alpha_dropout
 from tinytorch.nn.functional.layers import group_norm as group_norm
+from tinytorch.nn.functional.layers import grouped_mm as grouped_mm
 from tinytorch.nn.functional.layers import instance_norm as instance_norm
 from tinytorch.nn.functional.layers import layer_norm as layer_norm
 from tinytorch.nn.functional.layers import local_response_norm as local_response_norm

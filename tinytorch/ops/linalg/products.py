@@ -62,6 +62,15 @@ _stacks: Any = renamed(
 _bmm_nt: Any = _product("bmm", products.bmm_nt, x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
 _bmm_tn: Any = _product("bmm", products.bmm_tn, x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
 
+# The products of groups (`nn.functional.grouped_mm`): each gradient is one again.
+grouped_mm: Any = op_of(
+    products.grouped_mm,
+    a=lambda g, b, offs: grouped_mm(g, b.mT, offs),
+    b=lambda g, a, offs: grouped_mm(a.mT, g, offs),
+    offs=None,
+    name="GroupedMm",
+)
+
 _mv: Any = _product("mv", products.mv, x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
 _mv_t: Any = _product("mv", products.mv_t, x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
