@@ -31,6 +31,8 @@ _CPU_KEYS = {"", "CPU", "cpu", "CompositeExplicitAutograd", "default"} | _COMPOS
 class CustomOpDef:
     """A custom operator; `custom_op` creates one from a function."""
 
+    __traced_as__ = "opaque"  # (read by `torch.compile`)
+
     def __init__(self, name: str, kernel: Callable[..., Any] | None) -> None:
         namespace, separator, rest = name.partition("::")
         if not separator or not namespace or not rest:

@@ -19,10 +19,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
-from tinytorch.compiler.policy import CREATES, INLINE, OP, PURE, STATEFUL, TRUSTED, declared, policy_of
+from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import is_ours, tensors_of
-from tinytorch.core.tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.kernels.programs import Left
 from tinytorch.nn.modules.module import (
     Module,
     _global_backward_hooks,
@@ -149,6 +154,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return functools.partial(_created, tracer, function)
     if function in (copy.copy, copy.deepcopy):
         return functools.partial(_copy, tracer, function)
+    if declared(function) == OPAQUE:
+        return functools.partial(_opaque, tracer, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return _builtin_method(tracer, function, owner)
     if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:  # `dict.pop(x, key)`
@@ -213,6 +220,52 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     if policy == PURE:
         return function
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of tensors that is one step of the program, such as a user's operator."""
+    recorder = tracer.recorder
+    leaves, structure = flatten((args, kwargs))
+    given = [x for x in leaves if isinstance(x, Tensor)]
+    versions = [x._version for x in given]
+    state, before = recorder.off()
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        state.modes = before
+    several = isinstance(result, (tuple, list))
+    results = list(result) if several else [result]
+    arrays = [x._array for x in given]
+    reason = ""
+    if not all(type(x) is Tensor and not x.is_meta for x in results) or not all(
+        isinstance(x, Tensor) or tracer.simple(x) for x in leaves
+    ):
+        reason = "takes or returns something else than tensors and numbers"
+    elif any(x._requires_grad for x in results):
+        reason = "has a gradient of its own"
+    elif versions != [x._version for x in given] or recorder.has_effects():
+        reason = "writes to a tensor, or is called after a write"
+    elif any(np.may_share_memory(x._array, y) for x in results for y in arrays):
+        reason = "returns memory of its arguments"
+    if reason:
+        tracer.stop(f"{function!r} {reason}")
+        return result
+    shapes = [(x._array.shape, x._array.strides, x._array.dtype) for x in results]
+
+    def step(*arrays: Any) -> Any:
+        new = iter(arrays)
+        values = [wrap(next(new)) if isinstance(x, Tensor) else x for x in constants]
+        args, kwargs = unflatten(values, structure)
+        with no_grad():
+            found = function(*args, **kwargs)
+        made = [x._array for x in found] if several else [found._array]
+        if [(x.shape, x.strides, x.dtype) for x in made] != shapes:
+            raise Left
+        return tuple(made) if several else made[0]
+
+    constants = [wrap(np.empty(0)) if isinstance(x, Tensor) else x for x in leaves]
+    recorder.opaque(step, arrays, [x._array for x in results], several)
+    return result
 
 
 def _cached(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -21,6 +21,8 @@ TRUSTED = "trusted"
 CREATES = "creates"
 #: It runs as it is, and returns a value that follows from its arguments and from nothing that changes.
 PURE = "pure"
+#: As PURE, of tensors: a call is one step of the program.
+OPAQUE = "opaque"
 #: Of optimizers: a step changes Python's objects, and runs as it is in each call of the program.
 STATEFUL = "stateful"
 #: It is not known what a call of it does.

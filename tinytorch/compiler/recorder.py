@@ -449,6 +449,16 @@ class Recorder(DispatchMode):
         except NotRecorded as reason:
             self.stop(f"{op.name.strip('_')}: {reason}")
 
+    def opaque(self, step: Callable[..., Any], arrays: list[Any], results: list[Any], several: bool) -> None:
+        """Record a call of a function of arrays that is no kernel of an op."""
+        with self._noting("an operator"):
+            if any(each.dtype.kind == "c" for each in (*arrays, *results)):
+                raise NotRecorded("computes with complex numbers")
+            call = self.add(NEW, step, tuple(arrays), "opaque")
+            call.several = several
+            for k, array in enumerate(results):
+                self._enter_result(call, array, k if several else None)
+
     def writes(self, op: Op, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
         """Record the write of a call into its first argument."""
         if self.stopped is not None:

@@ -1,0 +1,112 @@
+"""Operators of users (`torch.library.custom_op`) in compiled functions: a call is one step of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch as torch
+
+
+@torch.library.custom_op("tests_compiler::rolled", mutates_args=())
+def rolled(x: torch.Tensor, steps: int) -> torch.Tensor:
+    """NumPy computes, and a value is read: nothing that a tracer could follow."""
+    amount = steps + int(x.sum().item() > 0)
+    return torch.from_numpy(np.roll(x.numpy(), amount).copy())
+
+
+@torch.library.custom_op("tests_compiler::halves", mutates_args=())
+def halves(xs: list[torch.Tensor], *, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.cat(xs) * scale
+    return x[: len(x) // 2].clone(), x[len(x) // 2 :].clone()
+
+
+@torch.library.custom_op("tests_compiler::positive", mutates_args=())
+def positive(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0]
+
+
+@torch.library.custom_op("tests_compiler::doubled_", mutates_args=("x",))
+def doubled_(x: torch.Tensor) -> None:
+    x.mul_(2)
+
+
+def compiled_equals(function: Any, *calls: Any) -> Any:
+    compiled = torch.compile(function)
+    for args in calls:
+        ours, expected = compiled(*args), function(*args)
+        for x, y in zip(*[each if isinstance(each, tuple) else (each,) for each in (ours, expected)], strict=True):
+            assert x.equal(y) and x.dtype is y.dtype
+    return compiled
+
+
+def numbers(*shape: int, seed: int = 0) -> Any:
+    return torch.tensor(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+
+
+def test_one_step() -> None:
+    calls = [(numbers(6, seed=k),) for k in range(6)]
+    compiled = compiled_equals(lambda x: rolled(x * 2, 2).sin() + 1, *calls)
+    assert len(compiled.variants) == 1 and compiled.variants[0].runs == 5
+
+
+def test_by_its_name_in_the_namespace() -> None:
+    compiled = compiled_equals(
+        lambda x: torch.ops.tests_compiler.rolled(x, 1) * 2, *[(numbers(4, seed=k),) for k in range(4)]
+    )
+    assert compiled.variants[0].runs == 3
+
+
+def test_lists_of_tensors_and_several_results() -> None:
+    def function(x: Any, y: Any) -> Any:
+        first, second = halves([x, y + 1], scale=0.5)
+        return first * second.sum(), second
+
+    compiled = compiled_equals(function, *[(numbers(3, seed=k), numbers(5, seed=k + 9)) for k in range(4)])
+    assert compiled.variants[0].runs == 3
+
+
+def test_a_result_whose_shape_follows_from_values() -> None:
+    """The program is left where the shape is another one than when it was recorded."""
+    calls = [(numbers(8, seed=k),) for k in (0, 0, 1, 2, 0)]
+    compiled = compiled_equals(lambda x: positive(x + 0.1) * 2, *calls)
+    assert compiled.variants[0].runs >= 2
+
+
+def test_with_parameters_and_without_gradients() -> None:
+    model = torch.nn.Linear(4, 4)
+    compiled = torch.compile(lambda x: rolled(model(x), 1))
+    with torch.no_grad():
+        for seed in range(3):
+            x = numbers(2, 4, seed=seed)
+            assert compiled(x).equal(rolled(model(x), 1))
+    assert compiled.variants[0].runs == 2
+
+
+@pytest.mark.parametrize("function", [lambda x: doubled_(x.clone()), lambda x: rolled(x.mul_(2), 1)])
+def test_what_runs_as_python(function: Any) -> None:
+    compiled = torch.compile(function)
+    for _ in range(3):
+        x, y = numbers(4), numbers(4)
+        ours, expected = compiled(x), function(y)
+        assert x.equal(y) and (ours is expected is None or ours.equal(expected))
+    assert not compiled.variants
+    assert "tests_compiler" in compiled.explain()
+
+
+def test_gradients() -> None:
+    @torch.library.custom_op("tests_compiler::cubed", mutates_args=())
+    def cubed(x: torch.Tensor) -> torch.Tensor:
+        return x**3
+
+    cubed.register_autograd(
+        lambda ctx, g: g * 3 * ctx.x**2, setup_context=lambda ctx, inputs, output: setattr(ctx, "x", inputs[0])
+    )
+    compiled = torch.compile(lambda x: cubed(x * 2).sum())
+    for _ in range(3):
+        x, y = numbers(4).requires_grad_(), numbers(4).requires_grad_()
+        compiled(x).backward()
+        cubed(y * 2).sum().backward()
+        assert x.grad.equal(y.grad)
