@@ -540,6 +540,78 @@ def an_attribute_of_a_module_that_is_the_same(compiled: Any) -> Iterator[Any]:
         yield f(torch.ones(2)), module.shift
 
 
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * torch.sigmoid(x * scale)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x * ctx.scale)
+        return g * (s + x * ctx.scale * s * (1 - s)), None
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Any, y: Any) -> Any:
+        return x, y + 1
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, _: Any) -> Any:
+        return g, None
+
+
+@programs(1)
+def a_function_of_its_own_without_gradients(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        same, more = Same.apply(x * 2, x)
+        return Swish.apply(same, 0.5) + more
+
+    f = compiled(f)
+    for _ in range(3):
+        with torch.no_grad():
+            yield f(torch.randn(2, 3).requires_grad_())
+
+
+@programs(0)
+def a_function_of_its_own_with_gradients(compiled: Any) -> Iterator[Any]:
+    f = compiled(lambda x: Swish.apply(x, 2.0).sum())
+    for _ in range(3):
+        x = torch.randn(3, requires_grad=True)
+        f(x).backward()
+        yield x.grad
+
+
+@programs(1)
+def a_layer_without_parameters_of_a_user(compiled: Any) -> Iterator[Any]:
+    class Activation(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.sigmoid() * x
+
+    table = {"swish": Activation}
+    f = compiled(lambda x: table["swish"]()(x))
+    for _ in range(3):
+        yield f(torch.randn(3))
+
+
+@programs(1)
+def a_result_that_is_a_view_of_a_product(compiled: Any) -> Iterator[Any]:
+    layer = nn.Linear(3, 4)
+    f = compiled(lambda x: layer(x).transpose(1, 2))
+    for _ in range(3):
+        with torch.no_grad():
+            y = f(torch.randn(2, 5, 3))
+            y[0, 0] = 1
+        yield y, y.shape, y.stride(), y._base.shape
+
+
 @pytest.mark.parametrize("name", list(CASES))
 def test_programs(name: str) -> None:
     case, count = CASES[name]

@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinytorch.autograd import function as autograd
+from tinytorch.autograd.function import FunctionMeta
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
 from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import is_ours, tensors_of
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.kernels.programs import Left
@@ -161,6 +164,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
     if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:  # `dict.pop(x, key)`
         return _builtin_method(tracer, function, args[0])
     if isinstance(function, types.MethodType):
+        if isinstance(owner, FunctionMeta) and function.__func__ is autograd.Function.apply.__func__:  # type: ignore[attr-defined]
+            return functools.partial(_applied, tracer, owner)
         return functools.partial(tracer.run, function.__func__, owner)
     if isinstance(function, types.FunctionType):
         return _function(tracer, function)
@@ -220,6 +225,48 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     if policy == PURE:
         return function
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
+
+
+class _Context:
+    """In place of the `ctx` of a user's `autograd.Function` where no gradient is recorded."""
+
+    __traced_as__ = INLINE
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        self.needs_input_grad = tuple([isinstance(x, Tensor) and x._requires_grad for x in args])
+        self.saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        pass
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        pass
+
+    def set_materialize_grads(self, value: Any) -> None:
+        pass
+
+
+def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a user's `autograd.Function`: its `forward` is followed where no gradient is recorded."""
+    if local.state.grad or kwargs:
+        tracer.stop(f"{kind.__name__} is a Function of its own, and gradients are recorded")
+    if tracer.stopped:
+        return kind.apply(*args, **kwargs)
+    ctx = tracer.guards.create(_Context(args))
+    for name in ("forward", "setup_context"):
+        tracer.guards.member(kind, name)
+    if kind.setup_context is not autograd.Function.setup_context:
+        result = call(tracer, kind.forward, args, {})
+        call(tracer, kind.setup_context, (ctx, args, result), {})
+    else:
+        result = call(tracer, kind.forward, (ctx, *args), {})
+    results = result if isinstance(result, tuple) else (result,)
+    given = {id(x) for x in args if isinstance(x, Tensor)}
+    results = tuple([call(tracer, x.view_as, (x,), {}) if id(x) in given else x for x in results])
+    return results if isinstance(result, tuple) else results[0]
 
 
 def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -369,6 +416,9 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     guards = tracer.guards
     if issubclass(kind, BaseException):
         return kind
+    if issubclass(kind, Module) and policy_of(static_member(kind, "__init__")) is not None:
+        guards.member(kind, "__init__")
+        return functools.partial(_layer, tracer, kind)
     if any(policy_of(base) is not None for base in kind.__mro__[:-1]):  # a class derived from one of the package
         return None
     if static_member(type(kind), "__call__") is not type.__dict__["__call__"]:

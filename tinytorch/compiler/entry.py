@@ -350,12 +350,15 @@ class Results:
 
     def _view(self, x: Tensor, k: int) -> str:
         """Return the expression of a view of memory that the call has allocated."""
-        base = self._recorder.find(root(x._array))
+        array = root(x._array)
+        if x._view is not None and self._recorder.find(array) is None:  # a kernel returned a part of its memory
+            array = x._view.base._array
+        base = self._recorder.find(array)
         if needs_grad(x) or base is None or base.source is None:
             raise NotRecorded("a view is returned that has a graph")
         self.values.append(base)
         j = len(self.values) - 1
-        if x._view is not None and x._view.base._array is root(x._array):
+        if x._view is not None and x._view.base._array is array:
             self._named[id(x._view.base)] = j
         return f"viewed(r{k}, (x{j} := written(r{j}, {x._version})), state)"
 
