@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import tinytorch as torch
@@ -599,6 +600,26 @@ def a_layer_without_parameters_of_a_user(compiled: Any) -> Iterator[Any]:
     f = compiled(lambda x: table["swish"]()(x))
     for _ in range(3):
         yield f(torch.randn(3))
+
+
+@programs(1)
+def tensors_of_lists_and_tensors_and_numbers_of_numpy(compiled: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        weights = torch.as_tensor([1.0, 2.0], device=x.device)
+        return torch.as_tensor(x) * weights + torch.as_tensor(x, dtype=torch.float64) * np.sqrt(x.shape[0])
+
+    f = compiled(f)
+    for _ in range(3):
+        yield f(torch.randn(3, 2))
+
+
+@programs(0)
+def an_array_of_numpy_as_a_tensor(compiled: Any) -> Iterator[Any]:
+    array = np.ones(2)
+    f = compiled(lambda x: x + torch.as_tensor(array))
+    for k in range(3):
+        array[0] = k
+        yield f(torch.ones(2))
 
 
 @programs(1)

@@ -157,6 +157,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return functools.partial(_created, tracer, function)
     if function in (copy.copy, copy.deepcopy):
         return functools.partial(_copy, tracer, function)
+    if isinstance(function, np.ufunc) and all(isinstance(x, PLAIN) for x in args) and not kwargs:
+        return function
     if declared(function) == OPAQUE:
         return functools.partial(_opaque, tracer, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
@@ -480,6 +482,8 @@ def _creating(tracer: Tracer, function: Any) -> Run:
     like = inspect.unwrap(function).__code__.co_varnames[:1] == ("input",)  # (a method's tensor is no argument)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if name == "as_tensor" and args and isinstance(args[0], Tensor):
+            return function(*args, **kwargs)
         numbers = [*args[like:], *[value for key, value in kwargs.items() if key != "input"]]
         if not all(_is_number(x) for x in numbers):
             tracer.stop(f"{name} is called with values that are no numbers")

@@ -458,7 +458,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
 
 
 @public(asks="modes", listed=False)
-@traced_as("refused")
+@traced_as("creates")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 
