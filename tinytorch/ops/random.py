@@ -316,8 +316,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
 
 def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
     """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
-    _check_narrow(x)
-    if not new or local.state.modes is not None:
+    if not new or local.state.modes is not None or x._array.itemsize == 1:
         return _fill(made, x, kernel, *args)
     if x._array.size and not is_meta(x._array):
         with args[0].lock:
