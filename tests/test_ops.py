@@ -509,6 +509,7 @@ ELSEWHERE = {
     "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
     "_second", "_product",  # which refuses; and of NaN and infinities: tests/ops/test_out.py and test_statistics.py
     "_clone_in",  # memory formats: tests/ops/test_shape.py
+    "_grouped_mm",  # which takes no float64: tests/ops/test_grouped_mm.py
     "_without_data",  # tests/test_meta.py
     "_vdot", "polar", "view_as_complex",  # tests/ops/test_complex.py
     "_neg_view", "conj_physical",  # tests/ops/test_bits.py

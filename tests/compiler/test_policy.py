@@ -44,6 +44,7 @@ CREATE: list[Callable[..., Any]] = [
     lambda x: x * torch.empty_strided((3,), (1,)).zero_(),
     lambda x: x + torch.zeros_like(x) + x.new_full((3,), 2.0) + torch.eye(3),
     lambda x: x + torch.full_like(input=x, fill_value=3),
+    lambda x: x + torch.as_tensor([1.0, 2.0, 3.0]),
 ]
 
 
@@ -58,7 +59,6 @@ def test_what_is_created_is_a_constant(function: Callable[..., Any]) -> None:
 
 REFUSE: list[Callable[..., Any]] = [
     lambda x: (torch.manual_seed(3), x + 1)[1],
-    lambda x: x + torch.as_tensor([1.0, 2.0, 3.0]),
     lambda x: (x + 1).resize_(2),
     lambda x: x + x.data_ptr(),
 ]
