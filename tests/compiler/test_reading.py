@@ -602,6 +602,25 @@ def a_layer_without_parameters_of_a_user(compiled: Any) -> Iterator[Any]:
         yield f(torch.randn(3))
 
 
+@programs(2)
+def a_tensor_of_a_module_set_to_itself(compiled: Any) -> Iterator[Any]:
+    class Positions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.arange(6.0).view(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            self.table = self.table.to(x.device)
+            return x + self.table
+
+    module = Positions()
+    f = compiled(lambda x: module(x))
+    for k in range(6):
+        if k == 3:
+            module.table = module.table + 1
+        yield f(torch.ones(3, 2)), module.table
+
+
 @programs(1)
 def tensors_of_lists_and_tensors_and_numbers_of_numpy(compiled: Any) -> Iterator[Any]:
     def f(x: Any) -> Any:

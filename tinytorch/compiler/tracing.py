@@ -522,7 +522,7 @@ class Tracer:
                     calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
-                if isinstance(x, Module) and not isinstance(value, PLAIN):
+                if isinstance(x, Module) and not isinstance(value, PLAIN) and x.__dict__[name] is not value:
                     self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
             elif not self.made(x):
