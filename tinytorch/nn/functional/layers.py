@@ -85,7 +85,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 _GROUPED = ("Float", "BFloat16", "Half")
 
 
-@public("nn.functional.grouped_mm", binds=False)
+@public("nn.functional.grouped_mm", listed=False)
 def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Tensor:
