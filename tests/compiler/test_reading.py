@@ -581,6 +581,25 @@ def a_function_of_its_own_without_gradients(compiled: Any) -> Iterator[Any]:
             yield f(torch.randn(2, 3).requires_grad_())
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2
+
+
+@programs(1)
+def a_function_of_its_own_that_writes(compiled: Any) -> Iterator[Any]:
+    f = compiled(lambda x: Doubled.apply(x + 1) * 3)
+    for _ in range(3):
+        with torch.no_grad():
+            yield f(torch.randn(3))
+
+
 @programs(0)
 def a_function_of_its_own_with_gradients(compiled: Any) -> Iterator[Any]:
     f = compiled(lambda x: Swish.apply(x, 2.0).sum())

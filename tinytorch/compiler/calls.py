@@ -229,26 +229,15 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
 
 
-class _Context:
-    """In place of the `ctx` of a user's `autograd.Function` where no gradient is recorded."""
+class _Context(autograd.FunctionCtx):
+    """The `ctx` of a user's `autograd.Function` where no gradient is recorded."""
 
     __traced_as__ = INLINE
 
+    dirty_tensors: tuple[Any, ...] = ()
+
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple([isinstance(x, Tensor) and x._requires_grad for x in args])
-        self.saved_tensors: tuple[Any, ...] = ()
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        self.saved_tensors = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        pass
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        pass
-
-    def set_materialize_grads(self, value: Any) -> None:
-        pass
 
 
 def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
@@ -266,7 +255,10 @@ def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
     else:
         result = call(tracer, kind.forward, (ctx, *args), {})
     results = result if isinstance(result, tuple) else (result,)
-    given = {id(x) for x in args if isinstance(x, Tensor)}
+    dirty = {id(x) for x in ctx.dirty_tensors}
+    given = {id(x) for x in args if isinstance(x, Tensor)} - dirty
+    for x in ctx.dirty_tensors:
+        x._bump()
     results = tuple([call(tracer, x.view_as, (x,), {}) if id(x) in given else x for x in results])
     return results if isinstance(result, tuple) else results[0]
 
