@@ -29,15 +29,20 @@ _CPU_KEYS = {"", "CPU", "cpu", "CompositeExplicitAutograd", "default"} | _COMPOS
 
 
 class CustomOpDef:
-    """A custom operator; `custom_op` creates one from a function."""
+    """A custom operator; `custom_op` creates one from a function.
 
-    __traced_as__ = "opaque"  # (read by `torch.compile`)
+    Args:
+        name: "<namespace>::<name>".
+        kernel: the function, if there is one so far.
+        writes: whether it writes to its arguments.
+    """
 
-    def __init__(self, name: str, kernel: Callable[..., Any] | None) -> None:
+    def __init__(self, name: str, kernel: Callable[..., Any] | None, writes: bool = False) -> None:
         namespace, separator, rest = name.partition("::")
         if not separator or not namespace or not rest:
             raise ValueError(f"expected {name!r} to be of the form '<namespace>::<name>', such as 'mylib::sin'")
-        self._qualname = name
+        self.__traced_as__ = "refused" if writes else "opaque"  # (read by `torch.compile`)
+        self._qualname = self.__qualname__ = name
         self._name = f"{namespace}.{rest}.default"
         self._kernel = kernel
         self._signature = None if kernel is None else inspect.signature(kernel)
@@ -243,7 +248,7 @@ def custom_op(
                     f"infer_schema(func): Parameter {parameter.name} must have a type annotation. Got func with "
                     f"signature {signature})"
                 )
-        return CustomOpDef(name, fn)
+        return CustomOpDef(name, fn, bool(list(mutates_args)))
 
     return create if fn is None else create(fn)
 
@@ -305,7 +310,7 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
         schema: the parameters, such as "(Tensor x, int n) -> Tensor".
         lib, tags: have no effect.
     """
-    CustomOpDef(qualname, None)
+    CustomOpDef(qualname, None, "!" in schema)
 
 
 def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
@@ -352,7 +357,7 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare an operator by its schema, "name(Tensor x, …) -> Tensor", and return its name."""
         name = schema.partition("(")[0].strip()
-        CustomOpDef(f"{self.ns}::{name}", None)
+        CustomOpDef(f"{self.ns}::{name}", None, "!" in schema)
         return name
 
     def impl(

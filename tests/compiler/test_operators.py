@@ -33,6 +33,13 @@ def doubled_(x: torch.Tensor) -> None:
     x.mul_(2)
 
 
+@torch.library.custom_op("tests_compiler::counted", mutates_args=("x",))
+def counted(x: torch.Tensor) -> torch.Tensor:
+    """NumPy writes: the version of the tensor does not tell."""
+    x.numpy()[0] += 1
+    return torch.tensor(float(x.numpy()[0]))
+
+
 def compiled_equals(function: Any, *calls: Any) -> Any:
     compiled = torch.compile(function)
     for args in calls:
@@ -94,6 +101,15 @@ def test_what_runs_as_python(function: Any) -> None:
         assert x.equal(y) and (ours is expected is None or ours.equal(expected))
     assert not compiled.variants
     assert "tests_compiler" in compiled.explain()
+
+
+def test_an_operator_that_says_that_it_writes_is_no_step() -> None:
+    compiled = torch.compile(lambda x: counted(x) * x)
+    for _ in range(3):
+        x, y = numbers(4), numbers(4)
+        assert compiled(x).equal(counted(y) * y) and x.equal(y)
+    assert not compiled.variants
+    assert "whose effects are not known" in compiled.reasons[0]
 
 
 def test_gradients() -> None:
