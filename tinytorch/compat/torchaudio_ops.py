@@ -14,14 +14,10 @@ import numpy as np
 
 from tinytorch import library
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.checks import require
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64
-
-
-def _check(condition: Any, message: str) -> None:
-    if not condition:
-        raise RuntimeError(message)
 
 
 # Recursive filters --------------------------------------------------------------------------------
@@ -72,9 +68,9 @@ def _lfilter_core_loop(input_signal_windows: Tensor, a_coeff_flipped: Tensor, pa
     """Filter (batch, channel, time) with (channel, order) coefficients, into order - 1 samples more."""
     x, flipped, y = input_signal_windows._array, a_coeff_flipped._array, padded_output_waveform._array
     before = flipped.shape[1] - 1
-    _check(x.dtype == flipped.dtype == y.dtype and x.dtype.kind == "f", "expected scalar types Float or Double")
-    _check(x.shape[:1] + y.shape[1:2] == y.shape[:1] + x.shape[1:2] and len(flipped) == x.shape[1], "sizes differ")
-    _check(x.shape[2] + before == y.shape[2], "the output must have order - 1 samples more than the input")
+    require(x.dtype == flipped.dtype == y.dtype and x.dtype.kind == "f", "expected scalar types Float or Double")
+    require(x.shape[:1] + y.shape[1:2] == y.shape[:1] + x.shape[1:2] and len(flipped) == x.shape[1], "sizes differ")
+    require(x.shape[2] + before == y.shape[2], "the output must have order - 1 samples more than the input")
     result = y.copy()
     for c, a in enumerate(flipped):
         rest = x[:, c] - a[-1] * y[:, c, before:]
@@ -103,25 +99,25 @@ def _forced_align(
     log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int
 ) -> tuple[Tensor, Tensor]:
     """Return the most probable path (1, time) of labels and blanks, and the log probabilities themselves."""
-    _check(
+    require(
         log_probs.dtype.tensor_name in ("Double", "Float", "Half"),
         "log_probs must be float64, float32 or float16 (half) type",
     )
-    _check(targets.dtype.tensor_name in ("Int", "Long"), "targets must be int32 or int64 type")
-    _check(log_probs.is_contiguous(), "log_probs must be contiguous")
-    _check(targets.is_contiguous(), "targets must be contiguous")
-    _check(log_probs.dim() == 3, "log_probs must be 3-D (batch_size, input length, num classes)")
-    _check(targets.dim() == 2, "targets must be 2-D (batch_size, target length,)")
-    _check(input_lengths.dim() == 1, "input_lengths must be 1-D (batch_size,)")
-    _check(target_lengths.dim() == 1, "target_lengths must be 1-D (batch_size,)")
-    _check(log_probs.size(0) == 1, "The batch dimension for log_probs must be 1 at the current version.")
-    _check(targets.size(0) == 1, "The batch dimension for targets must be 1 at the current version.")
-    _check(0 <= blank < log_probs.size(2), "blank must be within [0, num classes)")
-    _check(input_lengths.max().item() == log_probs.size(1), "input length mismatch")
-    _check(target_lengths.max().item() == targets.size(1), "target length mismatch")
+    require(targets.dtype.tensor_name in ("Int", "Long"), "targets must be int32 or int64 type")
+    require(log_probs.is_contiguous(), "log_probs must be contiguous")
+    require(targets.is_contiguous(), "targets must be contiguous")
+    require(log_probs.dim() == 3, "log_probs must be 3-D (batch_size, input length, num classes)")
+    require(targets.dim() == 2, "targets must be 2-D (batch_size, target length,)")
+    require(input_lengths.dim() == 1, "input_lengths must be 1-D (batch_size,)")
+    require(target_lengths.dim() == 1, "target_lengths must be 1-D (batch_size,)")
+    require(log_probs.size(0) == 1, "The batch dimension for log_probs must be 1 at the current version.")
+    require(targets.size(0) == 1, "The batch dimension for targets must be 1 at the current version.")
+    require(0 <= blank < log_probs.size(2), "blank must be within [0, num classes)")
+    require(input_lengths.max().item() == log_probs.size(1), "input length mismatch")
+    require(target_lengths.max().item() == targets.size(1), "target length mismatch")
     steps, labels = log_probs._array[0], targets._array[0]
     repeats = np.count_nonzero(labels[1:] == labels[:-1])
-    _check(
+    require(
         len(steps) >= len(labels) + repeats,
         f"targets length is too long for CTC. Found log_probs length: {len(steps)}, targets length: {len(labels)}, "
         f"and number of repeats: {repeats}",
@@ -154,21 +150,21 @@ def _rnnt_loss_forward(
     fused_log_softmax: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the losses (batch,) of a transducer, and their gradients (batch, time, target, class)."""
-    _check(logits.dtype.tensor_name in ("Float", "Half"), "logits must be float32 or float16 (half) type")
+    require(logits.dtype.tensor_name in ("Float", "Half"), "logits must be float32 or float16 (half) type")
     for name, x in (("targets", targets), ("logit_lengths", logit_lengths), ("target_lengths", target_lengths)):
-        _check(x.dtype.tensor_name == "Int", f"{name} must be int32 type")
-        _check(x.is_contiguous(), f"{name} must be contiguous")
-    _check(logits.is_contiguous(), "logits must be contiguous")
-    _check(logits.dim() == 4, "logits must be 4-D (batch, time, target, class)")
-    _check(targets.dim() == 2, "targets must be 2-D (batch, max target length)")
-    _check(logit_lengths.dim() == 1, "logit_lengths must be 1-D")
-    _check(target_lengths.dim() == 1, "target_lengths must be 1-D")
+        require(x.dtype.tensor_name == "Int", f"{name} must be int32 type")
+        require(x.is_contiguous(), f"{name} must be contiguous")
+    require(logits.is_contiguous(), "logits must be contiguous")
+    require(logits.dim() == 4, "logits must be 4-D (batch, time, target, class)")
+    require(targets.dim() == 2, "targets must be 2-D (batch, max target length)")
+    require(logit_lengths.dim() == 1, "logit_lengths must be 1-D")
+    require(target_lengths.dim() == 1, "target_lengths must be 1-D")
     for name, x in (("logit_lengths", logit_lengths), ("target_lengths", target_lengths), ("targets", targets)):
-        _check(x.size(0) == logits.size(0), f"batch dimension mismatch between logits and {name}")
-    _check(0 <= blank < logits.size(3), "blank must be within [0, logits.shape[-1])")
-    _check(logits.size(1) == logit_lengths.max().item(), "input length mismatch")
-    _check(logits.size(2) == target_lengths.max().item() + 1, "output length mismatch")
-    _check(targets.size(1) + 1 == logits.size(2), "target length mismatch")
+        require(x.size(0) == logits.size(0), f"batch dimension mismatch between logits and {name}")
+    require(0 <= blank < logits.size(3), "blank must be within [0, logits.shape[-1])")
+    require(logits.size(1) == logit_lengths.max().item(), "input length mismatch")
+    require(logits.size(2) == target_lengths.max().item() + 1, "output length mismatch")
+    require(targets.size(1) + 1 == logits.size(2), "target length mismatch")
     numbers = logits._array.astype(np.float32)
     losses, gradients = np.empty(len(numbers), np.float32), np.zeros_like(numbers)
     for b, (time, count) in enumerate(zip(logit_lengths.tolist(), target_lengths.tolist(), strict=True)):

@@ -18,6 +18,7 @@ from tinytorch import library
 from tinytorch.autograd import api
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.checks import require
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.sequences import arange
 
@@ -30,15 +31,15 @@ Axis = Callable[[Any, Any, int, int], tuple[slice, Array]]
 
 def _nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices, best score first, of the boxes that remain after non-maximum suppression."""
-    _check(dets.dim() == 2, f"boxes should be a 2d tensor, got {dets.dim()}D")
-    _check(dets.size(1) == 4, f"boxes should have 4 elements in dimension 1, got {dets.size(1)}")
-    _check(scores.dim() == 1, f"scores should be a 1d tensor, got {scores.dim()}D")
-    _check(
+    require(dets.dim() == 2, f"boxes should be a 2d tensor, got {dets.dim()}D")
+    require(dets.size(1) == 4, f"boxes should have 4 elements in dimension 1, got {dets.size(1)}")
+    require(scores.dim() == 1, f"scores should be a 1d tensor, got {scores.dim()}D")
+    require(
         dets.size(0) == scores.size(0),
         "boxes and scores should have same number of elements in dimension 0, "
         f"got {dets.size(0)} and {scores.size(0)}",
     )  # fmt: skip
-    _check(dets.dtype is scores.dtype, "dets should have the same type as scores")
+    require(dets.dtype is scores.dtype, "dets should have the same type as scores")
     _supported("nms_kernel", dets, "Float Double")
     low, high = dets._array[:, :2], dets._array[:, 2:]
     areas = np.prod(high - low, 1)
@@ -104,11 +105,6 @@ def _inside(points: Array, corners: Array, sides: Array) -> Array:
 # Regions ------------------------------------------------------------------------------------------
 
 
-def _check(condition: Any, message: str) -> None:
-    if not condition:
-        raise RuntimeError(message)
-
-
 def _supported(kernel: str, x: Tensor, names: str = "Half Float Double") -> None:
     if x.dtype.tensor_name not in names.split():
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
@@ -116,8 +112,8 @@ def _supported(kernel: str, x: Tensor, names: str = "Half Float Double") -> None
 
 def _checked(name: str, x: Tensor, rois: Tensor, kind: str = "input") -> tuple[Array, Array]:
     x.size(3)  # raises an error for fewer than four dimensions
-    _check(rois.dim() == 2 and rois.size(1) == 5, "rois must have shape as Tensor[K, 5]")
-    _check(
+    require(rois.dim() == 2 and rois.size(1) == 5, "rois must have shape as Tensor[K, 5]")
+    require(
         x.dtype is rois.dtype,
         f"Expected tensor for argument #1 '{kind}' to have the same type as tensor for argument #2 'rois'; but type "
         f"{x.type()} does not equal {rois.type()} (while checking arguments for {name})",
@@ -220,7 +216,7 @@ def _sensitive(
     """Pool regions, each bin from its own channels; return the values, and the channels' numbers."""
     images, regions = _checked(name, input, rois)
     batch, channels, *size = images.shape
-    _check(
+    require(
         channels % (bins[0] * bins[1]) == 0,
         "input channels must be a multiple of pooling height * pooling width",
     )  # fmt: skip
@@ -341,25 +337,25 @@ def _deform_conv2d(
     count = taps * out_height * out_width
     flat = (batch, offset_groups, 1, count)
     _supported("deformable_im2col", input)
-    _check(
+    require(
         weight.size(1) * groups == channels,
         "Expected weight_c.size(1) * n_weight_grps == input_c.size(1) to be true, but got false.",
     )
-    _check(
+    require(
         offset.size(1) == 2 * offset_groups * taps,
         f"offset.shape[1] is not valid: got: {offset.size(1)} expected: {2 * offset_groups * taps}",
     )
-    _check(offset.size(0) == batch, "invalid batch size of offset")
-    _check(
+    require(offset.size(0) == batch, "invalid batch size of offset")
+    require(
         tuple(offset.shape[2:]) == size,
         f"offset output dims: ({offset.size(2)}, {offset.size(3)}) - computed output dims: ({size[0]}, {size[1]})",
     )
     if use_mask:
-        _check(
+        require(
             mask.size(1) == offset_groups * taps,
             f"mask.shape[1] is not valid: got: {mask.size(1)} expected: {offset_groups * taps}",
         )
-        _check(mask.size(0) == batch and tuple(mask.shape[2:]) == size, "invalid batch size or output dims of mask")
+        require(mask.size(0) == batch and tuple(mask.shape[2:]) == size, "invalid batch size or output dims of mask")
     moved = offset.view(batch, offset_groups, rows, columns, 2, *size)
     y = (arange(rows) * dilation_h - pad_h).view(-1, 1, 1, 1) + (arange(out_height) * stride_h).view(-1, 1)
     x = (arange(columns) * dilation_w - pad_w).view(-1, 1, 1) + arange(out_width) * stride_w

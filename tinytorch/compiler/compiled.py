@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import logging
 import os
 import threading
 import types
@@ -51,6 +52,7 @@ def reset() -> None:
         compiled.variants.clear()
         compiled.reasons.clear()
         compiled.failed = False
+        compiled.recorded = compiled.plain = 0
 
 
 class Compiled:
@@ -147,8 +149,6 @@ class Compiled:
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
         self.failed = True
-        import logging  # (its import takes long)
-
         logging.getLogger(__name__).warning("torch.compile: %s runs as Python: %s; %s", self._name(), reason, remedy)
 
     def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -214,9 +214,10 @@ class Compiled:
             recorder.close()
             if 0 < collected[0] < GC_THRESHOLD:
                 gc.set_threshold(*collected)
-        self.recorded += recorder.stopped is None
-        self.plain += recorder.stopped is not None
-        if recorder.stopped is not None:
+        if recorder.stopped is None:
+            self.recorded += 1
+        else:
+            self.plain += 1
             self.reasons.append(recorder.stopped)
             if self.fullgraph:
                 self.failed = len(self.reasons) > 1

@@ -440,24 +440,20 @@ class Recorder(DispatchMode):
         if self.stopped is not None:
             return
         try:
-            if any(each.dtype.kind == "c" for each in (*arrays, *results) if isinstance(each, np.ndarray)):
-                raise NotRecorded("computes with complex numbers")
+            _refuse_complex((*arrays, *results))
             call = self._add_kernel(op, values, arrays)
             call.several = op.outputs != 1 or bool(op.residuals)
-            for k, array in enumerate(results):
-                self._enter_result(call, array, k if call.several else None)
+            self._enter_results(call, results)
         except NotRecorded as reason:
             self.stop(f"{op.name.strip('_')}: {reason}")
 
     def opaque(self, step: Callable[..., Any], arrays: list[Any], results: list[Any], several: bool) -> None:
         """Record a call of a function of arrays that is no kernel of an op."""
         with self._noting("an operator"):
-            if any(each.dtype.kind == "c" for each in (*arrays, *results)):
-                raise NotRecorded("computes with complex numbers")
+            _refuse_complex((*arrays, *results))
             call = self.add(NEW, step, tuple(arrays), "opaque")
             call.several = several
-            for k, array in enumerate(results):
-                self._enter_result(call, array, k if several else None)
+            self._enter_results(call, results)
 
     def writes(self, op: Op, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
         """Record the write of a call into its first argument."""
@@ -515,17 +511,18 @@ class Recorder(DispatchMode):
                 call.outputs.append(self.enter(array, call))
         return tuple(taken)
 
-    def _enter_result(self, call: Call, array: Any, output: int | None) -> None:
-        """Register the result of a step."""
-        if array is not None and id(array) not in self._values:
-            value = self.enter(array, call, output)
-            if value.memory in [x.memory for x in call.inputs()]:
-                call.kind = VIEW
-            call.outputs.append(value)
-        elif call.several:
-            call.outputs.append(None)
-        else:  # the kernel returned one of its arguments
-            self.calls.remove(call)
+    def _enter_results(self, call: Call, results: list[Any]) -> None:
+        """Register the results of a step."""
+        for k, array in enumerate(results):
+            if array is not None and id(array) not in self._values:
+                value = self.enter(array, call, k if call.several else None)
+                if value.memory in [x.memory for x in call.inputs()]:
+                    call.kind = VIEW
+                call.outputs.append(value)
+            elif call.several:
+                call.outputs.append(None)
+            else:  # the kernel returned one of its arguments
+                self.calls.remove(call)
 
     def off(self) -> tuple[Any, Any]:
         """Switch the recorder off; return this thread's state, and its modes, which the caller restores."""
@@ -665,6 +662,11 @@ class Recorder(DispatchMode):
         call = Call(STATE, function, (), {}, name)
         call.line = self.line
         self.calls.append(call)
+
+
+def _refuse_complex(arrays: Iterable[Any]) -> None:
+    if any(each.dtype.kind == "c" for each in arrays if isinstance(each, np.ndarray)):
+        raise NotRecorded("computes with complex numbers")
 
 
 def _gradient_of(run: Any) -> Any:

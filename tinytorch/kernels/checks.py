@@ -22,6 +22,12 @@ LARGE = 1e38  # slightly below the largest float32
 VECTORS = 32
 
 
+def require(condition: Any, message: str) -> None:
+    """Raise RuntimeError with a message unless the condition holds."""
+    if not condition:
+        raise RuntimeError(message)
+
+
 def tensor_name(x: Any) -> str:
     """Return PyTorch's name for the dtype of an array, such as "Float"."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name

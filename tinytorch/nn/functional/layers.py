@@ -13,7 +13,7 @@ from tinytorch.core.complex import refuse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
-from tinytorch.kernels.checks import check_floating, refused
+from tinytorch.kernels.checks import check_floating, refused, require
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
@@ -79,9 +79,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
-# Embeddings and one-hot vectors -------------------------------------------------------------------
-
-
 _GROUPED = ("Float", "BFloat16", "Half")
 
 
@@ -113,36 +110,34 @@ def grouped_mm(
     """
     for name, x in (("mat_a", mat_a), ("mat_b", mat_b)):
         check_tensor(x, "grouped_mm", name)
-        _check(
+        require(
             x.dtype.tensor_name in _GROUPED,
             f"Expected {name} to be Float32, BFloat16 or Float16 matrix, got {x.dtype.tensor_name}",
         )
     for name, x in (("mat_a", mat_a), ("mat_b", mat_b)):
-        _check(x.ndim in (2, 3), f"{name} has to be 2 or 3d")
+        require(x.ndim in (2, 3), f"{name} has to be 2 or 3d")
     stacks = [x.shape[0] for x in (mat_a, mat_b) if x.ndim == 3]
     if stacks:
-        _check(mat_a.shape[-1] == mat_b.shape[-2], "contraction dimension of mat_a and mat_b must match")
-    _check(
+        require(mat_a.shape[-1] == mat_b.shape[-2], "contraction dimension of mat_a and mat_b must match")
+    require(
         (offs is None) is (len(stacks) == 2),
         "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d",
     )
     if offs is not None:
-        _check(offs.ndim == 1, "offs has to be 1D")
-        _check(offs.dtype is dtypes.int32, "Offsets have to be int32")
-        _check(not stacks or stacks == [len(offs)], "matrix batch sizes have to match")
+        require(offs.ndim == 1, "offs has to be 1D")
+        require(offs.dtype is dtypes.int32, "Offsets have to be int32")
+        require(not stacks or stacks == [len(offs)], "matrix batch sizes have to match")
     else:
-        _check(stacks[0] == stacks[1], "batched dimension has to match")
+        require(stacks[0] == stacks[1], "batched dimension has to match")
     first, second = (dtypes.C_NAMES[x.dtype.name] for x in (mat_a, mat_b))
-    _check(first == second, f"expected m1 and m2 to have the same dtype, but got: {first} != {second}")
-    _check(bias is None, "Bias not supported yet")
-    _check(out_dtype in (None, mat_a.dtype), "Grouped gemm output dtype must match `mat_a` dtype")
+    require(first == second, f"expected m1 and m2 to have the same dtype, but got: {first} != {second}")
+    require(bias is None, "Bias not supported yet")
+    require(out_dtype in (None, mat_a.dtype), "Grouped gemm output dtype must match `mat_a` dtype")
     result: Tensor = products.grouped_mm(mat_a, mat_b, offs)
     return result
 
 
-def _check(condition: bool, message: str) -> None:
-    if not condition:
-        raise RuntimeError(message)
+# Embeddings and one-hot vectors -------------------------------------------------------------------
 
 
 @public("nn.functional.embedding")
