@@ -47,13 +47,20 @@ def test_fullgraph_names_the_line() -> None:
 
 
 def test_more_signatures_than_the_limit(caplog: pytest.LogCaptureFixture) -> None:
-    compiled = torch.compile(lambda x: x + 1, recompile_limit=2)
-    for size in (1, 2, 3, 3, 1, 2, 1):
-        assert compiled(torch.zeros(size)).tolist() == [1.0] * size
+    compiled = torch.compile(lambda x, k: x + k, recompile_limit=2)
+    for k in (1, 2, 3, 4, 5, 6, 5, 4, 1):
+        assert compiled(torch.zeros(2), k).tolist() == [k, k]
     (message,) = said(caplog)
     assert "more than 2 ways" in message and "recompile_limit" in message
     # The programs that there are go on running.
-    assert "<lambda>: 2 programs ran 3 of 7 calls; 2 were recorded, 2 ran as Python" in compiled.explain()
+    assert "<lambda>: 2 programs ran 2 of 9 calls; 5 were recorded, 2 ran as Python" in compiled.explain()
+
+
+def test_the_least_used_program_makes_room(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(lambda x, k: x + k, recompile_limit=2)
+    for k in (1, 1, 1, 2, 3, 3, 1, 3):
+        assert compiled(torch.zeros(2), k).tolist() == [k, k]
+    assert "2 programs ran 5 of 8 calls; 3 were recorded" in compiled.explain() and not said(caplog)
 
 
 def test_truth_values_that_change(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,8 +3,9 @@
 The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
 read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
 run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
-and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `saved` writes a program
-as a module that needs NumPy alone.
+and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. For tensors of any size a
+call is written down as calls of public functions instead (`transcript`), of which `general` makes a program. `saved`
+writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -46,16 +47,18 @@ def compile(
 
     A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are
     the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
-    program. A call that cannot be compiled, for instance since a tensor's value decides something in Python, runs the
+    program; the third shape gets one for tensors of any size. A call that cannot be compiled, for instance since a tensor's value decides something in Python, runs the
     function itself.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
         fullgraph: raise an error where the function cannot be compiled, instead of running it without a program.
         backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
-        mode, dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
+        dynamic: make programs for tensors of any size (True), or never (False); by default for the third size that
+            a function is called with.
+        mode, options, name, isolate_recompiles, shapes_spec: have no effect.
         disable: compile nothing.
-        recompile_limit: how many signatures are compiled, 8 by default.
+        recompile_limit: how many programs are kept, 8 by default; then the least used one makes room.
 
     `TINYTORCH_COMPILE=0` in the environment turns compiling off.
 
@@ -81,15 +84,15 @@ def compile(
         )
     if model is None:
         return lambda model: compile(
-            model, fullgraph=fullgraph, backend=backend, mode=mode, options=options, disable=disable,
+            model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable,
             recompile_limit=recompile_limit,
         )  # fmt: skip
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
     if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit))
-    return model if plain else Compiled(model, fullgraph, recompile_limit)
+        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit, dynamic))
+    return model if plain else Compiled(model, fullgraph, recompile_limit, dynamic)
 
 
 class OptimizedModule(Module):

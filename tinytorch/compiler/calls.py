@@ -11,6 +11,7 @@ import copy
 import functools
 import inspect
 import logging
+import math
 import types
 import warnings
 import weakref
@@ -27,6 +28,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
 from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import is_ours, tensors_of
+from tinytorch.compiler.transcript import Dimension, Transcript, fixed
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import flatten, unflatten
@@ -62,6 +64,12 @@ _ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorte
 _PURE = frozenset(
     [*_OF_TYPES, *_CONSTRUCTORS, *_ITERATING, len, abs, round, int, float, bool, str, repr, divmod, pow, Size, object]
 )
+#: Those that calculate with their arguments; those that keep, compare or add up their arguments.
+_ARITHMETIC = (len, abs, round, divmod, pow, sum, min, max, int, float, bool)
+_HOLDING = frozenset([
+    *_OF_TYPES, len, list, dict, set, frozenset, tuple, zip, enumerate, reversed, slice, any, all, sum, min, max, abs,
+    Size, object, getattr, hasattr, setattr, math.prod, next,
+])  # fmt: skip
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
 _READING_METHODS = frozenset("get items keys values index count copy __getitem__ __contains__ __len__".split())
 _CONTAINERS = (
@@ -89,7 +97,10 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         tracer.stop(f"{name} is called, whose effects are not known")
         return function(*args, **kwargs)
     before = tracer.recorder.line
-    result = run(*args, **kwargs)
+    if tracer.transcript is None:
+        result = run(*args, **kwargs)
+    else:
+        result = _written_down(tracer, tracer.transcript, run, function, args, kwargs)
     tracer.recorder.line = before
     if isinstance(function, Module):
         tracer.name_output(function, result)
@@ -103,6 +114,40 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     if isinstance(function, types.MethodType) and isinstance(function.__self__, Module):
         return tracer.make(result) if function.__name__ in _TREE_METHODS else result
     return result
+
+
+def _written_down(
+    tracer: Tracer, transcript: Transcript, run: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call `run` in the place of a function; write down a call of a function of tensors."""
+    owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
+    of_tensors = isinstance(function, (Function, Builtin)) or isinstance(owner, (Tensor, Optimizer, LRScheduler))
+    if isinstance(function, types.FunctionType):
+        of_tensors |= policy_of(function) in (OP, CREATES) or (policy_of(function) == PURE and bool(tensors_of(args)))
+    elif isinstance(owner, Module):
+        of_tensors = function.__func__ is Module.zero_grad
+    elif isinstance(function, type) or isinstance(owner, FunctionMeta):
+        if policy_of(function) == TRUSTED or isinstance(owner, FunctionMeta):
+            transcript.fail(f"{function!r} is called")
+    elif function in _ARITHMETIC:
+        of_tensors = any(isinstance(x, Tensor) for x in args) if function is len else bool(tensors_of(args))
+    if tracer.trusted(function) or tracer.trusted(owner):
+        transcript.fail("a distribution is used")
+    if of_tensors or declared(function) == OPAQUE:
+        return transcript.call(run, function, args, kwargs)
+    if function is int and args and type(args[0]) is Dimension:
+        return args[0]
+    if _reads_numbers(function, owner):
+        args, kwargs = fixed(args), fixed(kwargs)
+    return run(*args, **kwargs)
+
+
+def _reads_numbers(function: Any, owner: Any) -> bool:
+    """Return whether a function reads the numbers that it is given otherwise than by comparing and calculating."""
+    if isinstance(function, (type, types.BuiltinFunctionType)):
+        known = function in _HOLDING or (isinstance(function, type) and function.__module__ != "builtins")
+        return not (known or isinstance(owner, (list, dict, set, tuple)))
+    return isinstance(function, (np.ufunc, functools._lru_cache_wrapper)) or policy_of(function) == PURE
 
 
 def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:

@@ -13,22 +13,31 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
-from tinytorch.compiler.guards import Guards
+from tinytorch.compiler.general import General, without_sizes
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.tracing import Late, Tracer, disabled
+from tinytorch.compiler.transcript import Unwritten
 from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
+from tinytorch.ops.random import default_generator
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
-LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
+LIMIT = 8  # programs, after which the least used one makes room: PyTorch's number
+SIZES = 2  # programs that differ in nothing but sizes, after which one for any size is made
+RARELY = 8  # runs, below which that one replaces them
 
 
 class CompileError(RuntimeError):
     """A function cannot be compiled though `fullgraph` or the stance requires it."""
+
+
+class _Disturbed(Exception):
+    """Raised where a function raises an error, before any effect, while its sizes are `Dimension`s."""
 
 
 class Stance:
@@ -64,11 +73,15 @@ class Compiled:
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
+        dynamic: whether programs are for tensors of any size: True, False, or None for those whose sizes change.
     """
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None) -> None:
-        self.function, self.fullgraph, self.limit = function, fullgraph, limit or LIMIT
-        self.variants: list[Entry] = []
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None,
+        dynamic: bool | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.fullgraph, self.limit, self.dynamic = function, fullgraph, limit or LIMIT, dynamic
+        self.variants: list[Entry | General] = []
         self.reasons: list[str] = []
         self.failed = False
         self.recorded, self.plain = 0, 0
@@ -83,7 +96,7 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return type(self), (self.function, self.fullgraph, self.limit)
+        return type(self), (self.function, self.fullgraph, self.limit, self.dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""
@@ -113,6 +126,10 @@ class Compiled:
     def source(self) -> str:
         """The text of the latest program, and of that of its gradient."""
         return self.variants[-1].source if self.variants else ""
+
+    def _latest(self) -> Entry | None:
+        """Return the latest program for tensors of certain sizes."""
+        return next((variant for variant in reversed(self.variants) if isinstance(variant, Entry)), None)
 
     def explain(self, guards: bool = False) -> str:
         """Return a sentence about the calls so far, the programs, and why other calls were not compiled.
@@ -151,7 +168,7 @@ class Compiled:
         self.failed = True
         logging.getLogger(__name__).warning("torch.compile: %s runs as Python: %s; %s", self._name(), reason, remedy)
 
-    def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _leave(self, variant: Entry | General, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without its program: a truth value differs from the recorded one."""
         self._left += 1
         if variant.broken or self._left >= self.limit:
@@ -183,22 +200,34 @@ class Compiled:
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     model.save(f"{folder}/linear.py")
         """
-        if not self.variants:
+        latest = self._latest()
+        if latest is None:
             reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
             raise CompileError(f"there is no program to be saved{reason}")
         saved = importlib.import_module("tinytorch.compiler.saved")  # (rarely used, and large)
-        saved.save(self.variants[-1], getattr(self.function, "__name__", type(self.function).__name__), path)
+        saved.save(latest, getattr(self.function, "__name__", type(self.function).__name__), path)
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
         """Call the function and record a program; a second one for the same guards if the first is `busy`."""
         self.variants = [variant for variant in self.variants if not variant.retired]
-        if sum(variant.extra is busy for variant in self.variants) >= self.limit:
-            if not busy:
-                reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
-                self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+        if not busy and self._is_for_any_size(args, kwargs):
+            marks = marks_of([default_generator._source])
+            try:
+                return self._record_call(args, kwargs, busy, sizes=True)
+            except _Disturbed:  # perhaps the function does not take a `Dimension` for a number
+                put_back([default_generator._source], marks)
+                result = self._record_call(args, kwargs, busy)
+                self.dynamic = False
+                return result
+        return self._record_call(args, kwargs, busy)
+
+    def _record_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool, sizes: bool = False) -> Any:
+        """Call the function and record a program, for tensors of any size if `sizes` is set and it is possible."""
+        alike = [variant for variant in self.variants if variant.extra is busy]
+        if len(alike) >= self.limit + sizes and not self._make_room(alike, busy):
             return self._run(args, kwargs)
         recorder = Recorder()
-        tracer = Tracer(recorder, strict=self.fullgraph)
+        tracer = Tracer(recorder, strict=self.fullgraph, sizes=sizes)
         collected = gc.get_threshold()
         if 0 < collected[0] < GC_THRESHOLD:
             gc.set_threshold(GC_THRESHOLD, *collected[1:])
@@ -207,9 +236,15 @@ class Compiled:
             with recorder:
                 result = tracer.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                self._enter(recorder, tracer.guards, args, kwargs, result, busy)
+                result = self._enter(recorder, tracer, args, kwargs, result, busy)
+        except Exception as error:
+            if sizes and recorder.stopped is None and not recorder.has_effects():
+                raise _Disturbed from error
+            raise
         finally:
             recording.count -= 1
+            if tracer.transcript is not None:
+                tracer.transcript.close()
             tracer.guards.close()
             recorder.close()
             if 0 < collected[0] < GC_THRESHOLD:
@@ -226,16 +261,67 @@ class Compiled:
                 self._give_up(recorder.stopped, "compile a function without that line")
         return _without_late(result)
 
+    def _make_room(self, alike: list[Entry | General], busy: bool) -> bool:
+        """Drop the least used program, unless most programs were hardly used: then record no more of them."""
+        ran = sum(variant.runs for variant in self.variants)
+        if busy or self.recorded > 2 * self.limit > ran or self.recorded > ran + 8 * self.limit:
+            if not busy:
+                reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
+                self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+            return False
+        least = min(alike, key=lambda variant: variant.runs)
+        self.variants = [variant for variant in self.variants if variant is not least]
+        return True
+
+    def _is_for_any_size(self, args: Any, kwargs: Any) -> bool:
+        """Return whether the next program shall be for tensors of any size."""
+        if self.dynamic is not None:
+            return self.dynamic
+        general = [variant for variant in self.variants if isinstance(variant, General)]
+        if any(variant.wanted for variant in general):  # the sizes of this call are frequent
+            for variant in general:
+                variant.wanted = False
+            return False
+        # (It may also say what a program of kernels cannot: that a result shares memory with an input, say.)
+        return bool(general or self.reasons) or len(self._of_other_sizes(args, kwargs)) >= SIZES
+
+    def _of_other_sizes(self, args: Any, kwargs: Any) -> list[Entry]:
+        """Return the programs that differ from a call in nothing but sizes."""
+        entries = [variant for variant in self.variants if isinstance(variant, Entry) and not variant.extra]
+        return [entry for entry in entries if entry.differs_in_size(args, kwargs)]
+
     def _enter(
-        self, recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any, busy: bool
-    ) -> None:  # fmt: skip
-        """Generate a program of what was recorded."""
+        self, recorder: Recorder, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool
+    ) -> Any:  # fmt: skip
+        """Generate programs of what was recorded, and return the result."""
+        guards, transcript = tracer.guards, tracer.transcript
+        general = None
+        if transcript is not None:
+            try:
+                general = General(recorder, guards, transcript, args, kwargs, result)
+            except (NotRecorded, Unwritten) as error:
+                transcript.fail(str(error))
+            transcript.close()
+            result = without_sizes(result)
+        entry: Entry | None = None
+        reason = ""
         try:
-            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
-        except NotRecorded as reason:
-            recorder.stop(str(reason))
+            entry = Entry(self.function, recorder, guards, args, kwargs, result, busy)
+        except NotRecorded as error:
+            reason = str(error)
         except Exception as error:  # an error of the compiler: the call has its result
-            recorder.stop(f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+        others = self._of_other_sizes(args, kwargs) if general is not None else []
+        changing = self.dynamic or others or any(isinstance(variant, General) for variant in self.variants)
+        if entry is not None and not changing:
+            general = None
+        elif entry is None and general is None:
+            recorder.stop(reason)
+        gone = [other for other in others if other.runs < RARELY]
+        kept = [variant for variant in self.variants if variant not in gone]
+        new = [variant for variant in (entry, general) if variant is not None]
+        self.variants = sorted([*kept, *new], key=lambda variant: isinstance(variant, General))
+        return result
 
 
 def _without_late(x: Any) -> Any:

@@ -22,7 +22,7 @@ from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late
 from tinytorch.core.mode import local
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.programs import Left
@@ -90,14 +90,8 @@ class Entry:
         calls = recorder.calls if backward is None else backward.calls
         restores = recorder.tried or (backward is not None and backward.partial)
         program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
-        state = local.state
-        modes = [
-            f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
-            "not asking.modes",
-        ]
         self.guards = [
-            f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
-            f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
+            *guards_of_call(guards, args, kwargs),
             *guards.texts,
             *[guard for item in inputs if item.stays for guard in _of_kept(guards, item)],
         ]
@@ -122,7 +116,10 @@ class Entry:
             "    state = local.state",
             "    try:",
             "        if not (",
-            *[f"            {'and ' if k else ''}{guard}" for k, guard in enumerate([*modes, *_together(self.guards)])],
+            *[
+                f"            {'and ' if k else ''}{guard}"
+                for k, guard in enumerate([*modes_of(local.state), *together(self.guards)])
+            ],
             "        ):",
             "            return MISSED",
             *[f"    {line}" for line in changing],
@@ -164,7 +161,7 @@ class Entry:
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
-            "put_back": put_back, "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent,
+            "put_back": put_back, "rebuilt": rebuilt, "retire": self._retire, "spent": _spent,
             "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
@@ -186,6 +183,21 @@ class Entry:
         step = self._bind()
         del self._bind
         return step
+
+    def differs_in_size(self, args: Any, kwargs: Any) -> bool:
+        """Return whether the guards hold for a call's arguments, but for the sizes of the tensors."""
+        given = [item for item in self.inputs if not item.stays]
+        finds = f"lambda args, kwargs: [{', '.join([item.where for item in given])}]"
+        if not _holds(self._scope, self.guards)(args, kwargs):
+            return False
+        try:
+            found = eval(finds, self._scope)(args, kwargs)
+        except (AttributeError, LookupError, TypeError):
+            return False
+        return all(
+            isinstance(x, Tensor) and x._array.ndim == len(item.shape) and x._array.dtype == item.dtype
+            for x, item in zip(found, given, strict=True)
+        )
 
     def _retire(self) -> None:
         """Mark the program as retired: the user may hold arrays that lie in its buffers."""
@@ -228,11 +240,7 @@ class Results:
     def text(self, x: Any) -> tuple[str, str]:
         """Return the expression of a result, and that of the arrays in its structure (see `Entry.returned`)."""
         if type(x) is Late:
-            value = self._recorder.value(x.tensor._array)
-            later = self._recorder.calls[x.at :]
-            if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
-                raise NotRecorded("a number is returned that was read from a tensor which changes later")
-            self.values.append(value)
+            self.values.append(self.read_late(x))
             k = len(self.values) - 1
             return f"r{k}.item()", f"{{r[{k}]}}.item()"
         if isinstance(x, Tensor):
@@ -254,8 +262,18 @@ class Results:
                 return text, plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}{text}", plain
+            if type(x) is Size:
+                return f"{self._guards.refer(Size)}({text})", plain
             raise NotRecorded(f"a {type(x).__name__} is returned")
         return self._changeable(x)
+
+    def read_late(self, x: Late) -> Value:
+        """Return the value that a number is read from when the function returns."""
+        value = self._recorder.value(x.tensor._array)
+        later = self._recorder.calls[x.at :]
+        if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
+            raise NotRecorded("a number is returned that was read from a tensor which changes later")
+        return value
 
     def _changeable(self, x: Any) -> tuple[str, str]:
         """Return the expressions of a list, dictionary or other object; the result may have it in several places."""
@@ -368,7 +386,23 @@ def _literal(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _together(guards: list[str]) -> list[str]:
+def guards_of_call(guards: Guards, args: Any, kwargs: Any) -> list[str]:
+    """Return the guards of the default dtype, and of the number and the names of a call's arguments."""
+    return [
+        f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
+        f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
+    ]
+
+
+def modes_of(state: Any) -> list[str]:
+    """Return the guards of the modes of a thread."""
+    return [
+        f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
+        "not asking.modes",
+    ]
+
+
+def together(guards: list[str]) -> list[str]:
     """Return guards, with all guards that require an object (such as hooks) to be empty joined into one."""
     empty = [guard.removeprefix("not ") for guard in guards if re.fullmatch(r"not o\d+", guard)]
     others = [guard for guard in guards if not re.fullmatch(r"not o\d+", guard)]
@@ -464,7 +498,7 @@ def _viewed(array: Any, source: Tensor, state: Any) -> Tensor:
     return made
 
 
-def _rebuilt(kind: type, items: Any, attributes: dict[str, Any]) -> Any:
+def rebuilt(kind: type, items: Any, attributes: dict[str, Any]) -> Any:
     """Return an object of a class with the given items and attributes, without calling its constructor."""
     x = kind.__new__(kind)  # type: ignore[call-overload]
     if items:
@@ -480,4 +514,4 @@ def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
     return made
 
 
-__all__ = ["BUSY", "LEFT", "MISSED", "Entry"]
+__all__ = ["BUSY", "LEFT", "MISSED", "Entry", "Results", "guards_of_call", "modes_of", "rebuilt", "together"]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.compiler.general import General
 from tinytorch.compiler.program import FILE, Program
 
 #: Seconds, by file and line number of a program.
@@ -41,7 +42,7 @@ def times_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return spent
 
 
-def shown_times(program: Program, spent: Times) -> list[str]:
+def shown_times(program: Program | General, spent: Times) -> list[str]:
     """Return the lines of a program that ran, with their times."""
     lines = program.source.splitlines()
     own = [(number, seconds) for (file, number), seconds in spent.items() if file == program.file]

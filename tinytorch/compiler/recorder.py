@@ -254,6 +254,8 @@ class Recorder(DispatchMode):
         self.trusts = False
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
+        self._outside: set[Memory] = set()  # the memory of inputs
+        self._seen, self._effect = 0, False  # steps of which it is known whether one has an effect, and whether
         self._first = next(numbers)  # number of a node; nodes that the call creates have higher ones
         self._graphs: dict[int, Any] = {}  # by place, the state of inputs in the autograd graph before the call
         self._changed: set[int] = set()  # by id, tensors that optimizers' steps change
@@ -329,7 +331,9 @@ class Recorder(DispatchMode):
     def take(self, x: Tensor, name: str) -> None:
         """Note a tensor that exists before the call."""
         place = len(self.tensors)
-        self.enter(x._array, place=place, name=name).tensor = x
+        value = self.enter(x._array, place=place, name=name)
+        value.tensor = x
+        self._outside.add(value.memory)
         self.tensors[place], self.versions[place] = x, x._version
         self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
 
@@ -653,8 +657,10 @@ class Recorder(DispatchMode):
 
     def has_effects(self) -> bool:
         """Return whether a step has changed what existed before the call."""
-        outside = {self.value(x._array).memory for x in self.tensors.values()}
-        return any(call.is_effect(outside) for call in self.calls)
+        if not self._effect:
+            self._effect = any(call.is_effect(self._outside) for call in self.calls[self._seen :])
+            self._seen = len(self.calls)
+        return self._effect
 
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""

@@ -173,8 +173,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             return self.hook("negated", node, self.visit(node.operand))
-        node.operand = self.hook("plain", node, self.visit(node.operand))
-        return node
+        return self.hook("unary", node, ast.Constant(type(node.op).__name__), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
@@ -182,9 +181,10 @@ class _Rewriter(ast.NodeTransformer):
         if len(sides) == 2 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             found = self.hook("contains", node, *sides)
             return found if isinstance(node.ops[0], ast.In) else ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
-        if not identity:
-            kind = "plain" if len(node.ops) == 1 else "number"  # (`a < b < c` tests each comparison)
-            sides = [self.hook(kind, node, side) for side in sides]
+        if len(sides) == 2 and not identity:
+            return self.hook("compare", node, ast.Constant(type(node.ops[0]).__name__), *sides)
+        if not identity:  # (`a < b < c` tests each comparison)
+            sides = [self.hook("number", node, side) for side in sides]
         node.left, *node.comparators = sides
         return node
 

@@ -26,12 +26,14 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from tinytorch.compiler import calls
 from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, load_lines
+from tinytorch.compiler.transcript import Transcript, fixed
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -53,8 +55,14 @@ _IN_PLACE: dict[str, Any] = {
     "RShift": operator.irshift, "BitOr": operator.ior, "BitXor": operator.ixor, "BitAnd": operator.iand,
     "FloorDiv": operator.ifloordiv,
 }  # fmt: skip
+#: The same for comparisons and unary operators.
+_COMPARISONS: dict[str, Any] = {
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
+    "GtE": operator.ge, "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert,
+}  # fmt: skip
 #: Modules, besides those of the package, whose globals never change.
 _CONSTANT_MODULES = frozenset(["math", "numpy"])
+GRAD_MODES = (no_grad, enable_grad, set_grad_enabled)
 #: Attributes of tensors that follow from what is guarded of every tensor.
 _TENSOR_ATTRIBUTES = frozenset(
     "shape dtype device ndim T mT H grad data requires_grad is_leaf layout itemsize nbytes".split()
@@ -86,9 +94,10 @@ class Tracer:
         replaced: by object and name, attributes that the call has set: the object, the value before, and the line.
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
+        transcript: what the call is written down in, or None.
     """
 
-    def __init__(self, recorder: Recorder, strict: bool = False) -> None:
+    def __init__(self, recorder: Recorder, strict: bool = False, sizes: bool = False) -> None:
         self.recorder, self.strict = recorder, strict
         self.guards = Guards(recorder)
         self.stop, self.make, self.made = self.guards.stop, self.guards.make, self.guards.made
@@ -99,6 +108,9 @@ class Tracer:
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
+        self.transcript: Transcript | None = None
+        if sizes:
+            self.transcript = Transcript(recorder.has_effects, lambda: recorder.line, self.guards.inputs)
         self._of_modules: set[Value] = set()  # values that are named after a module
 
     @property
@@ -271,16 +283,32 @@ class Tracer:
         """Return `x + y`, or another binary operation."""
         self._operands(x, y)
         self.at(line)
-        if isinstance(x, str) and name == "Mod" and tensors_of(y):
-            self.stop("a tensor is formatted")
-        return self.make(_OPERATORS[name](x, y))
+        if isinstance(x, str) and name == "Mod":
+            if tensors_of(y):
+                self.stop("a tensor is formatted")
+            y = fixed(y)
+        return self.make(self._operation(_OPERATORS[name], x, y))
+
+    def _operation(self, function: Any, *operands: Any) -> Any:
+        """Return the result of an operator, and write down one of tensors."""
+        if self.transcript is not None and any(isinstance(x, Tensor) for x in operands):
+            return self.transcript.call(function, function, operands, {})
+        return function(*operands)
+
+    def compare(self, name: str, x: Any, y: Any) -> Any:
+        """Return `x < y`, or another comparison."""
+        return self._operation(_COMPARISONS[name], self.plain(x), self.plain(y))
+
+    def unary(self, name: str, x: Any) -> Any:
+        """Return `-x`, or another unary operation."""
+        return self._operation(_COMPARISONS[name], self.plain(x))
 
     def augmented(self, name: str, x: Any, y: Any) -> Any:
         """Return what `x += y` assigns."""
         self._operands(x, y)
         if isinstance(x, (list, dict, set)) and not self.made(x):
             self.stop("a container that existed before the call is changed")
-        return self.make(_IN_PLACE[name](x, y))
+        return self.make(self._operation(_IN_PLACE[name], x, y))
 
     def slice(self, *parts: Any) -> slice:
         """Return the slice in a subscript."""
@@ -291,6 +319,8 @@ class Tracer:
     def truth(self, x: Any) -> bool:
         """Return the truth value of a condition."""
         if isinstance(x, Tensor) and not (self.strict or self.stopped):
+            if self.transcript is not None:
+                self.transcript.fail("a tensor's value decides what is done")
             return bool(calls.trusting(self, bool)(x))
         return bool(self.decides(x))
 
@@ -337,6 +367,8 @@ class Tracer:
         own = NotImplemented if self.stopped or isinstance(x, Module) else self.special(x, "__iter__")
         if own is not NotImplemented:
             return self.iterate(own)
+        if isinstance(x, Tensor) and self.transcript is not None:
+            return self.transcript.call(tuple, tuple, (x,), {})
         if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, map)):
             return x
         if isinstance(x, Module) and policy_of(getattr(type(x), "__iter__", None)) == INLINE:
@@ -370,7 +402,7 @@ class Tracer:
         if isinstance(x, types.ModuleType):
             self._attribute_of_namespace(x, name, value)
         elif isinstance(x, Tensor):
-            self._attribute_of_tensor(x, name, value)
+            return self._attribute_of_tensor(x, name, value)
         elif isinstance(x, Module):
             self._attribute_of_module(x, name, value)
         elif isinstance(x, Optimizer) and name == "step" and name in x.__dict__:
@@ -379,6 +411,8 @@ class Tracer:
                 self.guards.require(f"{self.guards.refer(x.__dict__)}.get('step') is {self.guards.refer(value)}")
             else:
                 self.stop("the step of an optimizer was replaced")
+        elif isinstance(value, Tensor) and id(value) not in self.guards.inputs and self.recorder.find(value._array):
+            self.make(value)  # (of a result with named parts, for instance)
         elif isinstance(x, tuple) and name in getattr(kind, "_fields", ()):
             self.guards.see(value, f"{self.guards.refer(x)}[{kind._fields.index(name)}]", True, name)
         elif kind in (str, bytes, list, tuple, dict, set, Size) or isinstance(x, PLAIN) or self.made(x):
@@ -417,7 +451,7 @@ class Tracer:
         else:
             guards.see(value, f"{guards.refer(vars(x))}[{name!r}]", True, name)
 
-    def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> None:
+    def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> Any:
         if not (name in _TENSOR_ATTRIBUTES or callable(value)):
             self.stop(f"{name} of a tensor is read")
         elif name in x.__dict__:
@@ -429,6 +463,13 @@ class Tracer:
             self.make(value)
         elif name == "data":
             self.make(value)
+        if self.transcript is None:
+            return value
+        if name == "shape":
+            return self.transcript.shape(x)
+        if isinstance(value, Tensor) or name == "nbytes":
+            return self.transcript.call(lambda *_: value, getattr, (x, name), {})
+        return value
 
     def _attribute_of_module(self, x: Module, name: str, value: Any) -> None:
         own, guards = x.__dict__, self.guards
@@ -491,19 +532,24 @@ class Tracer:
         if self.recorder.changed_state and not isinstance(x, Tensor) and not self.made(x):
             self.stop("a value is read that the step of an optimizer or scheduler may have changed")
         if isinstance(x, Tensor):
-            for index in key if isinstance(key, tuple) else (key,):
-                if isinstance(index, Tensor) and index.dtype in (dtypes.bool, dtypes.uint8):
-                    self.stop("the shape of what a mask selects depends on values: torch.where may do the same")
-                elif isinstance(index, np.ndarray):
-                    self.stop("a NumPy array is an index")
-                elif isinstance(index, Tensor) and not index.ndim:
-                    self.stop("a tensor's value is an index")
+            self._check_index(key)
         elif isinstance(x, Module):
             self.iterate(x)
         elif not isinstance(x, (tuple, list, dict, str, bytes, range, types.GenericAlias, type)) and not self.made(x):
             self.stop(f"a {type(x).__name__} is indexed")
-        value = x[key]
-        return self.make(value) if isinstance(x, Tensor) else value
+        if isinstance(x, Tensor):
+            return self.make(self._operation(operator.getitem, x, key))
+        return x[fixed(key)]
+
+    def _check_index(self, key: Any) -> None:
+        """See an index of a tensor."""
+        for index in key if isinstance(key, tuple) else (key,):
+            if isinstance(index, Tensor) and index.dtype in (dtypes.bool, dtypes.uint8):
+                self.stop("the shape of what a mask selects depends on values: torch.where may do the same")
+            elif isinstance(index, np.ndarray):
+                self.stop("a NumPy array is an index")
+            elif isinstance(index, Tensor) and not index.ndim:
+                self.stop("a tensor's value is an index")
 
     # Writing ----------------------------------------------------------------------------------------
 
@@ -525,6 +571,7 @@ class Tracer:
                 if isinstance(x, Module) and not isinstance(value, PLAIN) and x.__dict__[name] is not value:
                     self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
+                value = fixed(value)
             elif not self.made(x):
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
             elif isinstance(x, Tensor):
@@ -535,6 +582,8 @@ class Tracer:
                 self.recorder.set_gradient(x)
             elif not self.made(x):
                 self.stop("the gradient of an unknown tensor is set")
+            if self.transcript is not None:
+                self.transcript.call(lambda *_: None, setattr, (x, name, None), {})
 
     def _replace(self, x: Any, name: str) -> None:
         """Note that an attribute of an object gets another value, which the call must take back."""
@@ -555,10 +604,10 @@ class Tracer:
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         """Do `x[key] = value`."""
         if isinstance(x, Tensor):
-            self.item(x, key)
+            self._check_index(key)
         elif not self.made(x):
             self.stop(f"a {type(x).__name__} is changed")
-        x[key] = value
+        self._operation(operator.setitem, x, key if isinstance(x, Tensor) else fixed(key), value)
 
     def delete_attribute(self, x: Any, name: str) -> None:
         """Do `del x.name`."""
@@ -589,6 +638,8 @@ class Tracer:
         """See the context manager of a `with` statement."""
         if policy_of(type(x)) != OP and type(x) is not contextlib.nullcontext:
             self.stop(f"with {type(x).__name__}")
+        if self.transcript is not None and type(x) is not contextlib.nullcontext and not isinstance(x, GRAD_MODES):
+            self.transcript.fail(f"with {type(x).__name__}")
         return x
 
     def caught(self) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.core.declaration import NUMBERS, Op
 from tinytorch.core.graph import FREED, Edge, Node, numbers
+from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, expanded, follow, move_retained, needs_grad, shared_places
@@ -72,6 +73,8 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
                 # The check ignores arrays with gaps, so elements that are read could change during the write.
                 if np.may_share_memory(array, x._array):
                     arrays[i] = array.copy()
+                    if local.state.witness is not None:
+                        local.state.witness.copied(array, arrays[i])
         elif not isinstance(value, NUMBERS):
             op.refuse(value, i)
     return arrays

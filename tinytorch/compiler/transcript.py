@@ -1,0 +1,375 @@
+"""The transcript of a traced call: the functions of tensors that it calls, with sizes as expressions.
+
+A recorded program consists of kernels, and the numbers that they get (the shape of a view, where a slice ends) are
+those of the recorded call. A transcript has the calls of public functions instead, whose arguments are tensors of the
+transcript, constants, and expressions of tensors' sizes; it is therefore right for tensors of any size. The sizes that
+the traced function reads are `Dimension`s: integers that note what is done with them. Where one decides something, or
+is used as a plain number, the transcript gets a check, which leaves it if another call's number differs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Size, Tensor
+
+#: Members of Tensor whose numbers do not depend on sizes once the number of dimensions is known.
+_OF_KIND = frozenset(["dim", "ndimension", "element_size"])
+#: Functions that write into their first argument, besides those whose names end in an underscore.
+_IN_PLACE = frozenset(
+    f"i{name}" for name in "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift".split()
+)
+_SHAPES = r"\bshape_\d+\b"  # names of the shapes of tensors that the call makes
+
+
+class Dimension(int):
+    """A size that a traced function has read.
+
+    Attributes:
+        text: the expression of the size in the transcript.
+        of: the transcript, or None if it is closed: then it is a number like any other.
+        early: whether only sizes of the function's inputs are in the expression.
+    """
+
+    text: str
+    of: Any
+    early: bool
+
+    def fixed(self) -> int:
+        """Return the number, which the transcript checks from now on."""
+        number = int.__index__(self)
+        if self.of[0] is not None:
+            self.of[0].check(f"{self.text} == {number}", self.early)
+        return number
+
+    def __hash__(self) -> int:
+        return hash(self.fixed())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return int, (int.__index__(self),)
+
+
+def _calculating(name: str, sign: str, turned: bool = False) -> Callable[[Any, Any], Any]:
+    plain: Any = getattr(int, name)
+
+    def calculate(self: Dimension, other: Any) -> Any:
+        result = plain(self, other)
+        if self.of[0] is None or isinstance(other, Tensor):
+            return result
+        if type(result) is not int or type(other) not in (int, Dimension):
+            return plain(self.fixed(), other)
+        parts = [text_of(other), self.text] if turned else [self.text, text_of(other)]
+        early = self.early and getattr(other, "early", True)
+        return self.of[0].dimension(result, f"({parts[0]} {sign} {parts[1]})", early)
+
+    return calculate
+
+
+def _comparing(name: str, sign: str) -> Callable[[Any, Any], Any]:
+    plain: Any = getattr(int, name)
+
+    def compare(self: Dimension, other: Any) -> Any:
+        result = plain(self, other)
+        if type(result) is bool and self.of[0] is not None:
+            if type(other) not in (int, Dimension):
+                self.fixed()
+            elif self.text != text_of(other):
+                condition = f"{self.text} {sign} {text_of(other)}"
+                early = self.early and getattr(other, "early", True)
+                self.of[0].check(condition if result else f"not {condition}", early)
+        return result
+
+    return compare
+
+
+def _fixing(name: str) -> Callable[..., Any]:
+    plain: Any = getattr(int, name)
+    return lambda self, *args: plain(self.fixed(), *args)
+
+
+for _name, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
+    setattr(Dimension, f"__{_name}__", _calculating(f"__{_name}__", _sign))
+    setattr(Dimension, f"__r{_name}__", _calculating(f"__r{_name}__", _sign, turned=True))
+for _name, _sign in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+    setattr(Dimension, f"__{_name}__", _comparing(f"__{_name}__", _sign))
+for _name in (
+    "bool float format str repr abs round trunc floor ceil invert truediv rtruediv divmod rdivmod pow rpow and rand or "
+    "ror xor rxor lshift rlshift rshift rrshift"
+).split():
+    setattr(Dimension, f"__{_name}__", _fixing(f"__{_name}__"))
+Dimension.__neg__ = lambda self: 0 - self  # type: ignore[method-assign]
+Dimension.__pos__ = lambda self: self  # type: ignore[method-assign]
+
+
+def text_of(x: Any) -> str:
+    """Return the expression of an integer."""
+    return x.text if type(x) is Dimension else repr(x)
+
+
+def dimensions_in(x: Any) -> Iterator[Dimension]:
+    """Yield the sizes in an object, also within containers."""
+    if type(x) is Dimension:
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for each in x:
+            yield from dimensions_in(each)
+    elif type(x) is dict:
+        for each in x.values():
+            yield from dimensions_in(each)
+    elif type(x) is slice:
+        yield from dimensions_in((x.start, x.stop, x.step))
+
+
+def plain(x: Any) -> Any:
+    """Return an object with integers in the place of the sizes in it."""
+    kind = type(x)
+    if kind is Dimension:
+        return int.__index__(x)
+    if not any(True for _ in dimensions_in(x)):
+        return x
+    if kind is slice:
+        return slice(plain(x.start), plain(x.stop), plain(x.step))
+    if kind is dict:
+        return {key: plain(value) for key, value in x.items()}
+    parts = [plain(each) for each in x]
+    return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+
+
+def fixed(x: Any) -> Any:
+    """Return an object with plain numbers, which the transcript checks, in the place of the sizes in it."""
+    for size in dimensions_in(x):
+        size.fixed()
+    return plain(x)
+
+
+class Unwritten(Exception):
+    """Raised with the reason why a call cannot be written down."""
+
+
+class Transcript:
+    """The calls of a traced function, as lines of Python.
+
+    Attributes:
+        lines: the lines, in order.
+        early: checks of the inputs' sizes, to be made before the first line.
+        scope: objects that the lines name.
+        reason: why the function cannot be written down, or None.
+        effect: the index of the first line that changes what exists outside of the call, or None.
+    """
+
+    def __init__(self, has_effects: Callable[[], bool], line: Callable[[], Any], inputs: dict[int, Any]) -> None:
+        self.lines: list[tuple[Any, str]] = []  # with the user's line
+        self.early: dict[str, None] = {}
+        self.scope: dict[str, Any] = {}
+        self.reason: str | None = None
+        self.effect: int | None = None
+        self._has_effects, self._line, self._inputs = has_effects, line, inputs
+        self._names: dict[int, tuple[str, Any]] = {}  # by id of a tensor, its name and a weak reference
+        self._objects: dict[int, str] = {}
+        self._self = [self]  # what the sizes refer to; emptied by `close`
+        self._checked: set[str] = set()
+        self._count = 0
+        self._grad, self.sets_grad = local.state.grad, False
+
+    def close(self) -> None:
+        """Make the sizes plain numbers from now on."""
+        self._self[0] = None  # type: ignore[call-overload]
+        self._names = {}
+
+    def fail(self, reason: str) -> None:
+        """Note why the function cannot be written down; the first reason is kept."""
+        if self.reason is None:
+            self.reason = reason
+
+    def dimension(self, number: int, text: str, early: bool) -> Dimension:
+        """Return a size with its expression."""
+        made = Dimension(number)
+        made.text, made.of, made.early = text, self._self, early
+        return made
+
+    def check(self, condition: str, early: bool = False) -> None:
+        """Leave the transcript where a condition does not hold, which does in the call that is traced."""
+        if early:
+            self.early[condition] = None
+        elif condition not in self._checked:
+            self._checked.add(condition)
+            if self._has_effects():
+                self.fail("a size decides what is done after something was written")
+            self._put(f"if not ({condition}): raise Missed")
+
+    def _put(self, text: str) -> None:
+        if local.state.grad is not self._grad:
+            self._grad, self.sets_grad = local.state.grad, True
+            self.lines.append((None, f"state.grad = {self._grad}"))
+        self.lines.append((self._line(), text))
+
+    def _new_name(self) -> str:
+        self._count += 1
+        return f"x{self._count}"
+
+    def _refer(self, x: Any) -> str:
+        name = self._objects.get(id(x))
+        if name is None:
+            wish = re.sub(r"\W", "_", getattr(x, "__name__", type(x).__name__)).strip("_") or "o"
+            name = self._objects[id(x)] = f"{wish}_o{len(self._objects)}"
+            self.scope[name] = x
+        return name
+
+    def name(self, x: Tensor) -> str:
+        """Return the name of a tensor."""
+        known = self._names.get(id(x))
+        if known is not None and known[1]() is x:
+            return known[0]
+        given = self._inputs.get(id(x))
+        if given is None:
+            raise Unwritten("a tensor is used of which it is not known which function made it")
+        return self._refer(x) if given.stays else f"t{[*self._inputs].index(id(x))}"
+
+    def shown(self, x: Any) -> str:
+        """Return the expression of an argument."""
+        kind = type(x)
+        if isinstance(x, Tensor):
+            return self.name(x)
+        if kind is Dimension:
+            return x.text
+        if x is None or x is Ellipsis or kind in (bool, int, str) or (kind is float and x - x == 0):
+            return repr(x)
+        if kind in (tuple, Size):
+            return f"({''.join([f'{self.shown(each)}, ' for each in x])})"
+        if kind is list:
+            return f"[{', '.join([self.shown(each) for each in x])}]"
+        if kind is dict:
+            return f"{{{', '.join([f'{self.shown(key)}: {self.shown(each)}' for key, each in x.items()])}}}"
+        if kind is slice:
+            return f"slice({self.shown(x.start)}, {self.shown(x.stop)}, {self.shown(x.step)})"
+        if isinstance(x, (tuple, list, dict, set, types.GeneratorType)) or hasattr(x, "__next__"):
+            raise Unwritten(f"a {kind.__name__} is an argument")
+        return self._refer(x)
+
+    # Lines ----------------------------------------------------------------------------------------
+
+    def call(self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call `run` in the place of a function, and write the call of the function down.
+
+        Returns:
+            The result, with `Dimension`s in the place of the sizes in it.
+        """
+        name, text = getattr(function, "__name__", ""), ""
+        if self.reason is None:
+            try:
+                owner = getattr(function, "__self__", None)
+                given = [self.shown(x) for x in args] + [f"{key}={self.shown(x)}" for key, x in kwargs.items()]
+                if not isinstance(owner, Tensor):
+                    called = self._refer(function)
+                elif getattr(type(owner), name, None) is function.__func__:
+                    called = f"{self.name(owner)}.{name}"
+                else:
+                    called, given = self._refer(function.__func__), [self.name(owner), *given]
+                text = f"{called}({', '.join(given)})"
+            except Unwritten as reason:
+                self.fail(str(reason))
+        result = run(*[plain(x) for x in args], **{key: plain(x) for key, x in kwargs.items()})
+        if self.reason is not None:
+            return result
+        in_place = (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE
+        if result is None or (in_place and isinstance(result, Tensor) and self._is_known(result)):
+            self._put(text)
+        else:
+            variable = self._new_name()
+            self._put(f"{variable} = {text}")
+            result = self._entered(result, variable, name)
+        if self.effect is None and self._has_effects():
+            self.effect = len(self.lines) - 1
+        return result
+
+    def _is_known(self, x: Tensor) -> bool:
+        known = self._names.get(id(x))
+        return id(x) in self._inputs or (known is not None and known[1]() is x)
+
+    def _entered(self, x: Any, where: str, name: str) -> Any:
+        """Name the tensors in a result, and return it with sizes in the place of integers."""
+        kind = type(x)
+        if isinstance(x, Tensor):
+            if self._is_known(x):  # whether a function returns its argument may depend on sizes
+                self.check(f"{where} is {self.name(x)}")
+            else:
+                self._names[id(x)] = where, weakref.ref(x)
+            return x
+        if kind is int and name not in _OF_KIND:
+            return self.dimension(x, where, False)
+        if isinstance(x, (tuple, list)):
+            if not hasattr(kind, "_make"):
+                self.check(f"len({where}) == {len(x)}")
+            parts = [self._entered(each, f"{where}[{k}]", name) for k, each in enumerate(x)]
+            if not any(a is not b for a, b in zip(x, parts, strict=True)):
+                return x
+            return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+        if x is None or kind in (bool, int, str):
+            self.check(f"{where} == {x!r}")
+        elif kind.__module__.startswith("tinytorch"):  # a dtype, for instance
+            self.check(f"{where} == {self._refer(x)}")
+        else:
+            self.fail(f"{name} returns a {kind.__name__}")
+        return x
+
+    def shape(self, x: Tensor) -> Size:
+        """Return the shape of a tensor; that of a parameter does not change."""
+        if self.reason is not None:
+            return x.shape
+        given = self._inputs.get(id(x))
+        if given is not None and given.stays:
+            return x.shape
+        try:
+            name = self.name(x)
+        except Unwritten as reason:
+            self.fail(str(reason))
+            return x.shape
+        early = given is not None
+        where = f"{name}_shape"
+        if not early:
+            where = f"shape_{len(self.lines)}"
+            self._put(f"{where} = {name}._array.shape")
+        return Size([self.dimension(n, f"{where}[{k}]", early) for k, n in enumerate(x._array.shape)])
+
+    def body(self, returned: str) -> tuple[list[str], int | None]:
+        """Return the source of the calls, and the index of the first line that changes what exists outside, or None.
+
+        Args:
+            returned: the expression of the result, whose names are not deleted after their last use.
+        """
+        texts = [text for _, text in self.lines]
+        read = re.findall(_SHAPES, " ".join([*[text.partition(" = ")[2] or text for text in texts], returned]))
+        last: dict[str, int] = {}
+        for number, text in enumerate(texts):
+            made = re.match(r"(x\d+) = ", text)
+            if made:
+                last[made[1]] = number
+            last.update({name: number for name in re.findall(r"\bx\d+\b", text) if name in last})
+        for name in re.findall(r"\bx\d+\b", returned):
+            last.pop(name, None)
+        ends: dict[int, list[str]] = {}
+        for name, number in last.items():
+            ends.setdefault(number, []).append(name)
+        lines: list[str] = []
+        effect, at = None, None
+        for number, (place, text) in enumerate(self.lines):
+            if number == self.effect:
+                effect = len(lines)
+            if place is not None and place != at:
+                at = place
+                lines.append(f"# {linecache.getline(*place).strip()}")
+            made = re.match(_SHAPES + " = ", text)
+            if made is None or made[0].removesuffix(" = ") in read:
+                lines.append(text)
+            if number in ends:
+                lines.append(f"del {', '.join(ends[number])}")
+        return lines, effect
+
+
+__all__ = ["Dimension", "Transcript", "Unwritten", "fixed", "plain"]
