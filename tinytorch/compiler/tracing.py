@@ -289,10 +289,10 @@ class Tracer:
             y = fixed(y)
         return self.make(self._operation(_OPERATORS[name], x, y))
 
-    def _operation(self, function: Any, *operands: Any) -> Any:
+    def _operation(self, function: Any, *operands: Any, in_place: bool = False) -> Any:
         """Return the result of an operator, and write down one of tensors."""
         if self.transcript is not None and any(isinstance(x, Tensor) for x in operands):
-            return self.transcript.call(function, function, operands, {})
+            return self.transcript.call(function, function, operands, {}, in_place)
         return function(*operands)
 
     def compare(self, name: str, x: Any, y: Any) -> Any:
@@ -308,7 +308,7 @@ class Tracer:
         self._operands(x, y)
         if isinstance(x, (list, dict, set)) and not self.made(x):
             self.stop("a container that existed before the call is changed")
-        return self.make(self._operation(_IN_PLACE[name], x, y))
+        return self.make(self._operation(_IN_PLACE[name], x, y, in_place=True))
 
     def slice(self, *parts: Any) -> slice:
         """Return the slice in a subscript."""

@@ -19,12 +19,6 @@ from typing import Any
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor
 
-#: Members of Tensor whose numbers do not depend on sizes once the number of dimensions is known.
-_OF_KIND = frozenset(["dim", "ndimension", "element_size"])
-#: Functions that write into their first argument, besides those whose names end in an underscore.
-_IN_PLACE = frozenset(
-    f"i{name}" for name in "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift".split()
-)
 _SHAPES = r"\bshape_\d+\b"  # names of the shapes of tensors that the call makes
 
 
@@ -254,8 +248,14 @@ class Transcript:
 
     # Lines ----------------------------------------------------------------------------------------
 
-    def call(self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(
+        self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+        in_place: bool = False,
+    ) -> Any:  # fmt: skip
         """Call `run` in the place of a function, and write the call of the function down.
+
+        Args:
+            in_place: whether the function writes into its first argument and returns it, if that is a tensor.
 
         Returns:
             The result, with `Dimension`s in the place of the sizes in it.
@@ -277,7 +277,7 @@ class Transcript:
         result = run(*[plain(x) for x in args], **{key: plain(x) for key, x in kwargs.items()})
         if self.reason is not None:
             return result
-        in_place = (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE
+        in_place |= name.endswith("_") and not name.endswith("__")
         if result is None or (in_place and isinstance(result, Tensor) and self._is_known(result)):
             self._put(text)
         else:
@@ -301,7 +301,7 @@ class Transcript:
             else:
                 self._names[id(x)] = where, weakref.ref(x)
             return x
-        if kind is int and name not in _OF_KIND:
+        if kind is int:
             return self.dimension(x, where, False)
         if isinstance(x, (tuple, list)):
             if not hasattr(kind, "_make"):
