@@ -47,8 +47,8 @@ def compile(
 
     A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are
     the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
-    program; the third shape gets one for tensors of any size. A call that cannot be compiled, for instance since a tensor's value decides something in Python, runs the
-    function itself.
+    program; the third shape gets one for tensors of any size. A call that cannot be compiled, for instance since a
+    tensor's value decides something in Python, runs the function itself.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
