@@ -597,6 +597,11 @@ def _module(tracer: Tracer, module: Module) -> Run:
     return functools.partial(tracer.run, forward, module)
 
 
+def has_hooks(module: Module) -> bool:
+    """Return whether a call of a module runs hooks."""
+    return any([*[module.__dict__[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS])
+
+
 def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[Any, ...]) -> Run:
     name, run = function.__name__, function.__func__
     if run in (Module.train, Module.eval):
@@ -632,4 +637,4 @@ def _see_tree(tracer: Tracer, module: Module) -> None:
     guards.steady = False
 
 
-__all__ = ["call", "runner_of", "trusting"]
+__all__ = ["call", "has_hooks", "runner_of", "trusting"]

@@ -5,18 +5,20 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import inspect
 import logging
 import os
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
+from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import local
 from tinytorch.nn.modules.module import Module
@@ -24,6 +26,7 @@ from tinytorch.ops import overrides
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
+DEPTH = 40  # parts in parts
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
@@ -51,27 +54,42 @@ def reset() -> None:
     for compiled in list(_all):
         compiled.variants.clear()
         compiled.reasons.clear()
-        compiled.failed = False
+        compiled.failed = compiled.strict = False
+        compiled.split, compiled.seams, compiled.parts, compiled.children = None, [], [], None
         compiled.recorded = compiled.plain = 0
 
 
 class Compiled:
     """A function that runs as a program where the guards of one hold.
 
+    A function that cannot be compiled as a whole is split into parts (`seams`), which are compiled.
+
     Attributes:
         function: the function.
         variants: the programs, one for each signature.
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
+        strict: a tensor's truth value is not compiled: it has been another than before too often.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
+        split: the function in parts, or None; `parts` are these, and the compiled forms of what it calls elsewhere.
+        seams: the place and the reason of each statement of the function that runs as Python.
+        outer: the function of which this is a part.
     """
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None,
+        outer: Compiled | None = None,
+    ) -> None:  # fmt: skip
         self.function, self.fullgraph, self.limit = function, fullgraph, limit or LIMIT
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
-        self.failed = False
+        self.failed = self.strict = False
         self.recorded, self.plain = 0, 0
+        self.split: Callable[..., Any] | None = None
+        self.parts: list[Compiled] = []
+        self.seams: list[tuple[str, str]] = []
+        self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
+        self.children: Children | None = None if outer is None else outer.children
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
         if not isinstance(function, Module):
@@ -99,7 +117,7 @@ class Compiled:
                     variant.runs += 1
                     return result
                 busy = True
-            if not (self.failed or local.state.modes is not None or overrides.state.modes or local.state.inference):
+            if not (self.failed or _observed()):
                 if stance.name == "default" and not recording.count and self._lock.acquire(False):
                     try:
                         return self._record(args, kwargs, busy)
@@ -111,7 +129,9 @@ class Compiled:
 
     @property
     def source(self) -> str:
-        """The text of the latest program, and of that of its gradient."""
+        """The text of the latest program, and of that of its gradient; of a function in parts, those of all of them."""
+        if self.split is not None:
+            return "\n\n".join([part.variants[-1].source for part in self._whole() if part.variants])
         return self.variants[-1].source if self.variants else ""
 
     def explain(self, guards: bool = False) -> str:
@@ -120,36 +140,84 @@ class Compiled:
         Args:
             guards: list the conditions under which each program runs, instead of their number.
         """
+        whole = list(self._whole())
+        variants = [variant for part in whole for variant in part.variants]
+        seams = dict.fromkeys([seam for part in whole for seam in part.seams])
         ran = sum(variant.runs for variant in self.variants)
-        programs = "1 program" if len(self.variants) == 1 else f"{len(self.variants)} programs"
         calls = f"{ran} of {ran + self.recorded + self.plain} calls"
-        lines = [f"{self._name()}: {programs} ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"]
-        for k, variant in enumerate(self.variants):
+        lines = [f"{self._name()}: {_counted(len(variants), 'program')}"]
+        if self.split is None:
+            lines[0] += f" ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"
+        else:
+            shown = ", ".join([f"at {place} ({reason})" for place, reason in seams])
+            lines[0] += f", {_counted(len(seams), 'seam')} {shown}"
+            lines.append(f"one program ran {calls}; {self.plain} ran in parts")
+        for k, variant in enumerate(variants):
             lines += [f"program {k}: {program.summary()}" for program in variant.programs]
             lines[-1] += f"; ran {variant.runs} times"
             lines += (
                 [f"    if {guard}" for guard in variant.guards] if guards else [f"    {len(variant.guards)} guards"]
             )
-        return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
+        return "\n".join([*lines, *[f"not compiled: {reason}" for part in whole for reason in part.reasons]])
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the function, and return the lines of its program that ran, each with its time."""
         spent = times_of(self, args, kwargs)
-        programs = [program for variant in self.variants for program in variant.programs]
+        programs = [program for part in self._whole() for variant in part.variants for program in variant.programs]
         return "\n".join([line for program in programs for line in shown_times(program, spent)])
+
+    def _whole(self) -> Iterator[Compiled]:
+        """Yield the function, its parts, and what it calls outside of these."""
+        yield self
+        for part in self.parts:
+            yield from part._whole()
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function without a program."""
+        """Run the function without a program, or in parts."""
         self.plain += 1
+        if self.split is not None and stance.name != "force_eager" and not (recording.count or _observed()):
+            return self.split(*args, **kwargs)
         return self.function(*args, **kwargs)
 
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
         self.failed = True
-        logging.getLogger(__name__).warning("torch.compile: %s runs as Python: %s; %s", self._name(), reason, remedy)
+        if self.outer is None:
+            what = f"{self._name()} runs as Python: {reason}; {remedy}"
+            logging.getLogger(__name__).warning("torch.compile: %s", what)
+
+    def _split(self, reason: str, own_line: int | None, line: tuple[str, int] | None, whole: bool = False) -> None:
+        """Run the function in parts from now on, and tell the user so, once."""
+        if self.children is None:
+            self.children = Children(self._part)
+        try:
+            if self.depth < DEPTH:
+                self.split = split(self.function, own_line, self._part, self.children, whole)
+        except Exception as error:  # an error of the compiler
+            self.reasons.append(f"{type(error).__name__}: {error}")
+        if self.split is None:
+            return self._give_up(reason, "compile a function without that line")
+        self.failed = True
+        place = f"{line[0]}:{line[1]}" if line else self._place()
+        self.seams.append((place, reason.removeprefix(f"{place}: ")))
+        if self.outer is None:
+            seam = f"seam at {place} ({self.seams[0][1]}); compile a function without that line"
+            logging.getLogger(__name__).warning("torch.compile: %s: %s", self._name(), seam)
+        return None
+
+    def _place(self) -> str:
+        """Return the file and line of the function."""
+        function: Any = self.function
+        code = getattr(inspect.unwrap(getattr(type(function), "forward", function)), "__code__", None)
+        return "?" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+    def _part(self, function: Callable[..., Any]) -> Compiled:
+        """Return the compiled form of a part."""
+        self.parts.append(Compiled(function, limit=self.limit, outer=self))
+        return self.parts[-1]
 
     def _leave(self, variant: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without its program: a truth value differs from the recorded one."""
@@ -157,7 +225,9 @@ class Compiled:
         if variant.broken or self._left >= self.limit:
             self.variants = []
             self.reasons.append(variant.broken or f"a tensor's truth value was another than before, {self._left} times")
-            self._give_up(self.reasons[-1], "`torch.where` may do the same as an `if`")
+            if variant.broken or self.strict or self.fullgraph:
+                self._give_up(self.reasons[-1], "`torch.where` may do the same as an `if`")
+            self.strict, self._left = True, 0  # the next call is split where the value decides
         return self._run(args, kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -196,9 +266,12 @@ class Compiled:
             if not busy:
                 reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
                 self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+                if self.outer is not None and len({_signature(variant) for variant in self.variants}) == 1:
+                    self.variants = [variant for variant in self.variants if variant.runs]
+                    self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
             return self._run(args, kwargs)
         recorder = Recorder()
-        tracer = Tracer(recorder, strict=self.fullgraph)
+        tracer = Tracer(recorder, strict=self.fullgraph or self.strict)
         collected = gc.get_threshold()
         if 0 < collected[0] < GC_THRESHOLD:
             gc.set_threshold(GC_THRESHOLD, *collected[1:])
@@ -222,8 +295,9 @@ class Compiled:
             if self.fullgraph:
                 self.failed = len(self.reasons) > 1
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
-            if len(self.reasons) > 1:  # (a first call may differ: it may initialize something)
-                self._give_up(recorder.stopped, "compile a function without that line")
+            # (A first call may differ: it may initialize something.)
+            if len(self.reasons) > 1 or self.outer is not None:
+                self._split(recorder.stopped, *tracer.stopped_at)
         return _without_late(result)
 
     def _enter(
@@ -236,6 +310,19 @@ class Compiled:
             recorder.stop(str(reason))
         except Exception as error:  # an error of the compiler: the call has its result
             recorder.stop(f"{type(error).__name__}: {error}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _signature(variant: Entry) -> tuple[Any, ...]:
+    return tuple([(given.shape, given.dtype) for given in variant.inputs])
+
+
+def _observed() -> bool:
+    """Return whether a mode sees the operations of this thread, which a program would hide from it."""
+    return bool(local.state.modes is not None or overrides.state.modes or local.state.inference)
 
 
 def _without_late(x: Any) -> Any:

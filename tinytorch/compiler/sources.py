@@ -12,11 +12,14 @@ import operator
 import os
 import re
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 _FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _FUTURE = functools.reduce(operator.or_, _FEATURES)
+#: The trees of functions that have no source of their own: parts of split functions.
+_kept: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
 FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # of the package
 
 
@@ -27,8 +30,16 @@ def source_of(code: types.CodeType, inner: bool) -> Any:
         code: the code object of the function.
         inner: whether the code was compiled from a rewritten tree: the function is defined inside a rewritten one.
     """
+    kept = _kept.get(code)
+    if kept is not None:
+        return copy.deepcopy(kept)
     found = _lambdas(code, inner) if code.co_name == "<lambda>" else _functions(code)
     return next((node for node in found if inner or _is_of(code, node)), None)
+
+
+def keep_tree(code: types.CodeType, tree: ast.FunctionDef) -> None:
+    """Note the definition of a function whose code was compiled from a syntax tree."""
+    _kept[code] = tree
 
 
 def load_lines(file: str, scope: dict[str, Any]) -> None:
@@ -176,4 +187,4 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-__all__ = ["FOLDER", "code_of", "codes_in", "definition", "load_lines", "source_of"]
+__all__ = ["FOLDER", "code_of", "codes_in", "definition", "keep_tree", "load_lines", "source_of"]

@@ -86,6 +86,7 @@ class Tracer:
         replaced: by object and name, attributes that the call has set: the object, the value before, and the line.
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
+        stopped_at: the line of the outermost function, and that of the user's code, at which the tracing has ended.
     """
 
     def __init__(self, recorder: Recorder, strict: bool = False) -> None:
@@ -98,6 +99,9 @@ class Tracer:
         self._tries: list[int] = []  # the number of steps before each `try` block that runs
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
+        self.stopped_at: tuple[int | None, tuple[str, int] | None] = None, None
+        self._code: types.CodeType | None = None  # that of the outermost function, rewritten
+        recorder.stops = self._stops
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
         self._of_modules: set[Value] = set()  # values that are named after a module
 
@@ -105,6 +109,17 @@ class Tracer:
     def stopped(self) -> bool:
         """Whether the call cannot be compiled."""
         return self.recorder.stopped is not None
+
+    def _stops(self) -> None:
+        """Note where the tracing ends."""
+        self.stopped_at = self._own_line(), self.recorder.line
+
+    def _own_line(self) -> int | None:
+        """Return the line of the outermost function that runs."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code is not self._code:
+            frame = frame.f_back
+        return None if frame is None else frame.f_lineno
 
     def at(self, line: int) -> None:
         """Note which line of the user's code runs; lines of the package do not count."""
@@ -158,7 +173,11 @@ class Tracer:
             new_code = rewritten(code, function.__qualname__)
         except Unreadable as reason:
             self.stop(str(reason))
+            if self._code is None:
+                self.stopped_at = reason.line, reason.line and (code.co_filename, reason.line)
             return function(*args, **kwargs)
+        if self._code is None:
+            self._code = new_code
         self._see_surroundings(function)
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[TRACER] = types.CellType(self)
@@ -540,17 +559,22 @@ class Tracer:
         """Note that an attribute of an object gets another value, which the call must take back."""
         if (id(x), name) not in self.replaced:
             before = self.attribute(x, name)
+            frame: Any = sys._getframe(1)
+            while frame is not None and frame.f_code is not self._code:
+                frame = frame.f_back
             self.replaced[id(x), name] = x, before, self.recorder.line
-
     def _check_replaced(self) -> None:
         for (_, name), entry in self.replaced.items():
             if entry is None:  # of an object that the call has made
                 continue
-            x, before, line = entry
+            x, before, line, own_line = entry
             now = x.__dict__.get(name, self)
             if now is not before and not (isinstance(now, PLAIN) and type(now) is type(before) and now == before):
+                if self.stopped:
+                    return
                 self.recorder.line = line
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+                self.stopped_at = own_line, line
 
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         """Do `x[key] = value`."""
@@ -594,7 +618,7 @@ class Tracer:
     def caught(self) -> None:
         """See that an error was caught; only those of kinds that follow from what is guarded are raised again."""
         error = sys.exc_info()[1]
-        known = isinstance(error, (AttributeError, ImportError, LookupError, StopIteration, TypeError))
+        known = isinstance(error, (AttributeError, ImportError, LookupError, NameError, StopIteration, TypeError))
         if not known or error is self.recorder.raised:
             self.stop("an error is raised and caught")
 
