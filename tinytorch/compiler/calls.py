@@ -119,7 +119,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return tracer.getattr if function is getattr else tracer.hasattr
     if function in (setattr, delattr):
         return tracer.set_attribute if function is setattr else tracer.delete_attribute
-    inner = getattr(function, "_torchdynamo_orig_callable", None)
+    inner = original(function)
     if inner is not None:  # a compiled function is followed itself
         if isinstance(function, types.MethodType):
             inner = types.MethodType(inner, function.__self__)
@@ -178,6 +178,13 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         tracer.guards.member(type(function), "__call__")
         return functools.partial(tracer.run, called, function)
     return None
+
+
+def original(function: Any) -> Any:
+    """Return the function of which a function is the compiled form, or None; a wrapper of such a form is none itself."""
+    if isinstance(getattr(function, "__func__", function), types.FunctionType):
+        return None  # (`functools.wraps` copies the attribute)
+    return getattr(function, "_torchdynamo_orig_callable", None)
 
 
 def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
@@ -591,7 +598,7 @@ def _module(tracer: Tracer, module: Module) -> Run:
         return runner_of(tracer, own["forward"], (), {})
     guards.require(f"'forward' not in {guards.refer(own)}")
     guards.member(kind, "forward")
-    forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
+    forward = original(kind.forward) or kind.forward
     if not isinstance(forward, types.FunctionType):
         return None
     return functools.partial(tracer.run, forward, module)
@@ -637,4 +644,4 @@ def _see_tree(tracer: Tracer, module: Module) -> None:
     guards.steady = False
 
 
-__all__ = ["call", "has_hooks", "runner_of", "trusting"]
+__all__ = ["call", "has_hooks", "original", "runner_of", "trusting"]

@@ -80,6 +80,8 @@ class Compiled:
         self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None,
         outer: Compiled | None = None,
     ) -> None:  # fmt: skip
+        if not isinstance(function, Module):
+            functools.update_wrapper(self, function)  # (first: it copies the attributes of a compiled function, too)
         self.function, self.fullgraph, self.limit = function, fullgraph, limit or LIMIT
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
@@ -92,8 +94,6 @@ class Compiled:
         self.children: Children | None = None if outer is None else outer.children
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
-        if not isinstance(function, Module):
-            functools.update_wrapper(self, function)
         self._torchdynamo_orig_callable = function
         _all.add(self)
 

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tinytorch.compiler.calls import has_hooks
+from tinytorch.compiler.calls import has_hooks, original
 from tinytorch.compiler.liveness import SCOPES, Flow, Names, binding_counts, captures, mentioned, own_nodes
 from tinytorch.compiler.policy import OP, policy_of
 from tinytorch.compiler.sources import code_of, codes_in, definition, keep_tree, load_lines, source_of
@@ -149,7 +149,7 @@ def split(function: Any, line: int | None, make: Callable[[Any], Any], children:
 
 def _split_module(module: Module, line: int | None, make: Any, children: Children, whole: bool) -> Any:
     kind: Any = type(module)
-    forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
+    forward = original(kind.forward) or kind.forward
     if not isinstance(forward, types.FunctionType) or "forward" in module.__dict__:
         return None
     # (Where it has hooks, they are what is not compiled, and its `forward` is a part.)

@@ -559,10 +559,8 @@ class Tracer:
         """Note that an attribute of an object gets another value, which the call must take back."""
         if (id(x), name) not in self.replaced:
             before = self.attribute(x, name)
-            frame: Any = sys._getframe(1)
-            while frame is not None and frame.f_code is not self._code:
-                frame = frame.f_back
-            self.replaced[id(x), name] = x, before, self.recorder.line
+            self.replaced[id(x), name] = x, before, self.recorder.line, self._own_line()
+
     def _check_replaced(self) -> None:
         for (_, name), entry in self.replaced.items():
             if entry is None:  # of an object that the call has made
