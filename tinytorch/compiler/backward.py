@@ -19,6 +19,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import make_view
 from tinytorch.kernels.random import Source
 
 #: The largest number of results with a graph of which each combination has a backward program. Of more results, those
@@ -220,6 +221,13 @@ class CompiledFunctionBackward(Node):
     def output(self, array: Any, version: int, number: int) -> Tensor:
         """Return one of the results, as a tensor with a version and this node."""
         made: Tensor = written(array, version)
+        made._edge, made._requires_grad = (self, number), True
+        return made
+
+    def viewed(self, array: Any, source: Tensor, state: Any, number: int) -> Tensor:
+        """Return one of the results, a view of an input, as a tensor with this node."""
+        made: Tensor = wrap(array)
+        make_view(made, source, state)
         made._edge, made._requires_grad = (self, number), True
         return made
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
-from tinytorch.compiler.guards import Guards
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
@@ -158,7 +157,8 @@ class Compiled:
             lines += (
                 [f"    if {guard}" for guard in variant.guards] if guards else [f"    {len(variant.guards)} guards"]
             )
-        return "\n".join([*lines, *[f"not compiled: {reason}" for part in whole for reason in part.reasons]])
+        reasons = dict.fromkeys([reason for part in whole for reason in part.reasons]) if self.split else self.reasons
+        return "\n".join([*lines, *[f"not compiled: {reason}" for reason in reasons]])
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the function, and return the lines of its program that ran, each with its time."""
@@ -280,7 +280,7 @@ class Compiled:
             with recorder:
                 result = tracer.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                self._enter(recorder, tracer.guards, args, kwargs, result, busy)
+                self._enter(tracer, args, kwargs, result, busy)
         finally:
             recording.count -= 1
             tracer.guards.close()
@@ -300,16 +300,14 @@ class Compiled:
                 self._split(recorder.stopped, *tracer.stopped_at)
         return _without_late(result)
 
-    def _enter(
-        self, recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any, busy: bool
-    ) -> None:  # fmt: skip
+    def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> None:
         """Generate a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
+            self.variants.append(Entry(self.function, tracer.recorder, tracer.guards, args, kwargs, result, busy))
         except NotRecorded as reason:
-            recorder.stop(str(reason))
+            tracer.stop_at(str(reason), reason.line)
         except Exception as error:  # an error of the compiler: the call has its result
-            recorder.stop(f"{type(error).__name__}: {error}")
+            tracer.stop_at(f"{type(error).__name__}: {error}", None)
 
 
 def _counted(count: int, what: str) -> str:

@@ -243,7 +243,13 @@ class Results:
                 k = self._named[id(x)]
                 return f"x{k}", f"{{r[{k}]}}"
             k = self._named[id(x)] = len(self.values)
-            return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+            try:
+                return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+            except NotRecorded as reason:
+                value = self._recorder.find(x._array)
+                if value is not None and value.source is not None:
+                    reason.line = value.source.line
+                raise
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
             return repr(x), _literal(repr(x))
         if isinstance(x, (type, *PLAIN)):
@@ -316,10 +322,18 @@ class Results:
         self.values.append(value)
         of = self._given.get(value.memory)
         if of is not None:
-            if x._view is None or needs_grad(x) or x._view.base is not self._inputs[of]:
+            given = self._inputs[of]
+            base, kind = (given, USUAL) if given._view is None else (given._view.base, given._view.kind)
+            graph = needs_grad(x)
+            if x._view is None or x._view.base is not base or (graph and not (x._edge and x._view.kind == kind)):
                 raise NotRecorded("a result shares memory with an input")
             self.views.add(k)
-            return f"viewed(r{k}, t{of}, state)"
+            if not graph:
+                return f"viewed(r{k}, t{of}, state)"
+            if self._recorder.released or value.memory in memories_written(self._recorder.calls):
+                raise NotRecorded("a result shares memory with an input, and has a graph")
+            self.differentiable.append(x)
+            return f"node.viewed(r{k}, t{of}, state, {len(self.differentiable) - 1})"
         if value.memory in self._shared:
             base = None if x._view is None or needs_grad(x) else self._named.get(id(x._view.base))
             if base is None:
@@ -397,7 +411,13 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
     if tensor._view is None:
         conditions.append(f"t{k}._view is None")
     elif needs_grad(tensor):
-        raise NotRecorded("an input is a view that requires grad")
+        written_to = memories_written(guards.recorder.calls)
+        if tensor._edge is None or tensor._view.seen != tensor._version:
+            raise NotRecorded("an input is a view that requires grad")
+        if guards.recorder.value(array).memory in written_to:
+            raise NotRecorded("an input is a view that requires grad, and is written to")
+        conditions.append(f"t{k}._view is not None and t{k}._view.kind == {tensor._view.kind}")
+        conditions.append(f"t{k}._view.seen == t{k}._cell[0]")
     else:
         conditions.append(f"t{k}._view is not None and not needs_grad(t{k})")
     conditions += [

@@ -35,7 +35,9 @@ PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments t
 
 
 class NotRecorded(Exception):
-    """Raised with the reason why a call cannot be recorded; the call then runs without a program."""
+    """Raised with the reason why a call cannot be recorded, and the line of the user's code, if it is one line's."""
+
+    line: tuple[str, int] | None = None
 
 
 class Value:

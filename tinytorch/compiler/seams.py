@@ -270,7 +270,8 @@ class _Splitting:
     # Blocks --------------------------------------------------------------------------------------------
 
     def _holds(self, statement: ast.stmt) -> bool:
-        return self._line is not None and statement.lineno <= self._line <= (statement.end_lineno or 0)
+        found = self._line is not None and statement.lineno <= self._line <= (statement.end_lineno or 0)
+        return found and not isinstance(statement, SCOPES)
 
     def _block(self, statements: list[ast.stmt], tail: bool, seek: bool = True) -> list[ast.stmt]:
         """Return the statements of a block, in parts.

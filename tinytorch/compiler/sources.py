@@ -55,7 +55,7 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
     """Yield candidates for a function's definition: the lines of its code, or the block that starts in the first."""
     first = code.co_firstlineno
     lines = linecache.getlines(code.co_filename)[first - 1 :]
-    for count in (_last_line(code) - first + 1, None):
+    for count in (last_line(code) - first + 1, None):
         text = "".join(lines[:count] if count is not None else inspect.getblock(lines))
         indented = text[:1].isspace()  # (removing the indentation would change docstrings, too)
         try:
@@ -72,10 +72,10 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-def _last_line(code: types.CodeType) -> int:
+def last_line(code: types.CodeType) -> int:
     """Return the last line of a code object, including nested ones."""
     own = max([span[1] or span[0] or 0 for span in code.co_positions()], default=code.co_firstlineno)
-    return max([own, *[_last_line(inner) for inner in codes_in(code)]])
+    return max([own, *[last_line(inner) for inner in codes_in(code)]])
 
 
 def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
@@ -187,4 +187,4 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-__all__ = ["FOLDER", "code_of", "codes_in", "definition", "keep_tree", "load_lines", "source_of"]
+__all__ = ["FOLDER", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "source_of"]

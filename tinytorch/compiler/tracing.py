@@ -31,7 +31,7 @@ from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
-from tinytorch.compiler.sources import FOLDER, codes_in, load_lines
+from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -113,6 +113,14 @@ class Tracer:
     def _stops(self) -> None:
         """Note where the tracing ends."""
         self.stopped_at = self._own_line(), self.recorder.line
+
+    def stop_at(self, reason: str, line: tuple[str, int] | None) -> None:
+        """Note why the call cannot be compiled, and the line of the user's code."""
+        self.recorder.line, code = line, self._code
+        self.stop(reason)
+        own = line is not None and code is not None and code.co_filename == line[0]
+        own = own and code.co_firstlineno <= line[1] <= last_line(code)  # type: ignore[union-attr,index]
+        self.stopped_at = line[1] if own else None, line  # type: ignore[index]
 
     def _own_line(self) -> int | None:
         """Return the line of the outermost function that runs."""
