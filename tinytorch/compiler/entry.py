@@ -82,6 +82,7 @@ class Entry:
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
+        results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, plain = results.text(result)
         backward = None
         if results.differentiable:
@@ -212,12 +213,14 @@ class Results:
         values: the values of these arrays, in order.
         views: the indices of the values that are views of an input.
         differentiable: the results that have a graph.
+        arguments: by id, the expressions of the arguments of the call.
     """
 
     def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor]) -> None:
         self.values: list[Value] = []
         self.views: set[int] = set()
         self.differentiable: list[Tensor] = []
+        self.arguments: dict[int, str] = {}
         self._recorder, self._guards, self._inputs = recorder, guards, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
@@ -270,6 +273,8 @@ class Results:
         if known is not None:
             return known
         if not self._guards.made(x):
+            if id(x) in self.arguments:
+                return self.arguments[id(x)], "None"
             if kind in (list, dict) or not self._guards.refers_to(x):
                 raise NotRecorded(f"a {kind.__name__} is returned that the call has not created")
             return self._guards.refer(x), "None"
@@ -325,6 +330,10 @@ class Results:
             given = self._inputs[of]
             base, kind = (given, USUAL) if given._view is None else (given._view.base, given._view.kind)
             graph = needs_grad(x)
+            for j, same in enumerate(self._inputs):
+                if same._cell is x._cell and not (x._view or x._requires_grad) and value.place == j:
+                    self.views.add(k)
+                    return f"t{j}.detach()"
             if x._view is None or x._view.base is not base or (graph and not (x._edge and x._view.kind == kind)):
                 raise NotRecorded("a result shares memory with an input")
             self.views.add(k)

@@ -22,7 +22,7 @@ from typing import Any
 from tinytorch.compiler.calls import has_hooks, original
 from tinytorch.compiler.liveness import SCOPES, Flow, Names, binding_counts, captures, mentioned, own_nodes
 from tinytorch.compiler.policy import OP, policy_of
-from tinytorch.compiler.sources import code_of, codes_in, definition, keep_tree, load_lines, source_of
+from tinytorch.compiler.sources import code_of, definition, keep_tree, load_lines, source_of
 from tinytorch.compiler.tracing import disabled
 from tinytorch.nn.modules.module import Module
 
@@ -33,7 +33,7 @@ EXIT, RESULT, OUTS = "__exit__", "__result__", "__outs__"
 #: How a part ends: at its end, or by one of these statements of the function around it.
 _RETURN, _BREAK, _CONTINUE = 1, 2, 3
 #: Functions whose results depend on the calling frame: a function that names one of them is not split.
-_OF_FRAMES = frozenset("locals vars eval exec dir _getframe currentframe stack".split())
+_OF_FRAMES = frozenset("locals vars eval exec dir".split())
 MOST = 256  # objects for each function (modules, closures) that have programs of their own
 _PASSING = 8  # closures with one code, after which they are taken for functions that each call creates
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -182,7 +182,7 @@ class _Splitting:
     def function(self, whole: bool) -> Any:
         """Return the function that runs in parts, or None."""
         code, function = self._code, self._function
-        if code.co_flags & _LATER or _OF_FRAMES & {name for each in _all_codes(code) for name in each.co_names}:
+        if code.co_flags & _LATER:
             return None
         load_lines(code.co_filename, function.__globals__)
         node: Any = source_of(code, False)
@@ -191,7 +191,7 @@ class _Splitting:
         if isinstance(node, ast.Lambda):
             returned = ast.copy_location(ast.Return(node.body), node.body)
             node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
-        if any(isinstance(part, _WAITING) for part in own_nodes(node.body)):
+        if any(isinstance(part, _WAITING) or _reads_frame(part) for part in ast.walk(node)):
             return None
         self._names = Names(code.co_varnames, code.co_cellvars)
         arguments = [part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)]
@@ -570,8 +570,11 @@ def _clear_annotations(node: Any) -> None:
             part.annotation = None
 
 
-def _all_codes(code: types.CodeType) -> list[types.CodeType]:
-    return [code, *[each for inner in codes_in(code) for each in _all_codes(inner)]]
+def _reads_frame(node: ast.AST) -> bool:
+    """Return whether a node names a function whose result depends on the calling frame."""
+    if isinstance(node, ast.Name):
+        return node.id in _OF_FRAMES
+    return isinstance(node, ast.Attribute) and node.attr.strip("_") in ("getframe", "currentframe")
 
 
 def _declared(node: Any) -> set[str]:
