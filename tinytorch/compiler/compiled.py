@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tinytorch.compiler.backward import Layouts
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.recorder import NotRecorded, Recorder
@@ -91,6 +92,7 @@ class Compiled:
         self.seams: list[tuple[str, str]] = []
         self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
         self.children: Children | None = None if outer is None else outer.children
+        self._layouts = Layouts(restores=outer is not None)
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
         self._torchdynamo_orig_callable = function
@@ -184,7 +186,7 @@ class Compiled:
 
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
-        self.failed = True
+        self.failed, self._layouts.open = True, False
         if self.outer is None:
             what = f"{self._name()} runs as Python: {reason}; {remedy}"
             logging.getLogger(__name__).warning("torch.compile: %s", what)
@@ -200,7 +202,7 @@ class Compiled:
             self.reasons.append(f"{type(error).__name__}: {error}")
         if self.split is None:
             return self._give_up(reason, "compile a function without that line")
-        self.failed = True
+        self.failed, self._layouts.open = True, False
         place = f"{line[0]}:{line[1]}" if line else self._place()
         self.seams.append((place, reason.removeprefix(f"{place}: ")))
         if self.outer is None:
@@ -303,7 +305,8 @@ class Compiled:
     def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> None:
         """Generate a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, tracer.recorder, tracer.guards, args, kwargs, result, busy))
+            made = Entry(self.function, tracer.recorder, tracer.guards, args, kwargs, result, busy, self._layouts)
+            self.variants.append(made)
         except NotRecorded as reason:
             tracer.stop_at(str(reason), reason.line)
         except Exception as error:  # an error of the compiler: the call has its result

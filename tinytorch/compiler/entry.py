@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.backward import Backward, Spent, is_freed, marks_of, put_back
+from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
@@ -75,8 +75,9 @@ class Entry:
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any,
-        extra: bool = False,
+        extra: bool = False, layouts: Layouts | None = None,
     ) -> None:  # fmt: skip
+        self._layouts = layouts or Layouts()
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
@@ -86,10 +87,12 @@ class Entry:
         returned, plain = results.text(result)
         backward = None
         if results.differentiable:
-            backward = Backward(function, recorder, result, results.differentiable, tensors)
+            backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts)
+            backward.learn = self._learn
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
-        restores = recorder.tried or (backward is not None and backward.partial)
+        again = backward is not None and (backward.partial or (backward.random and self._layouts.restores))
+        restores = recorder.tried or again
         program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
         state = local.state
         modes = [
@@ -191,6 +194,11 @@ class Entry:
     def _retire(self) -> None:
         """Mark the program as retired: the user may hold arrays that lie in its buffers."""
         self.retired, self.enter = True, lambda args, kwargs: MISSED
+
+    def _learn(self, strides: Strides) -> None:
+        """Mark the program as retired if it can be recorded anew, for gradients of other layouts."""
+        if self._layouts.learn(strides):
+            self._retire()
 
     def _first_step(self, *given: Any) -> Any:
         """Compile the program, and run it."""
