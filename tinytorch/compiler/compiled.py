@@ -27,6 +27,7 @@ from tinytorch.ops import overrides
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
 DEPTH = 40  # parts in parts
+UNUSED = 3  # programs of a part, none of which has run again
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
@@ -264,11 +265,11 @@ class Compiled:
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
         """Call the function and record a program; a second one for the same guards if the first is `busy`."""
         self.variants = [variant for variant in self.variants if not variant.retired]
-        if sum(variant.extra is busy for variant in self.variants) >= self.limit:
+        if sum(variant.extra is busy for variant in self.variants) >= self.limit or self._is_unsteady():
             if not busy:
                 reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
                 self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
-                if self.outer is not None and len({_signature(variant) for variant in self.variants}) == 1:
+                if self.outer is not None and self._has_one_signature():
                     self.variants = [variant for variant in self.variants if variant.runs]
                     self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
             return self._run(args, kwargs)
@@ -302,6 +303,15 @@ class Compiled:
                 self._split(recorder.stopped, *tracer.stopped_at)
         return _without_late(result)
 
+    def _has_one_signature(self) -> bool:
+        """Return whether the programs do not differ in the shapes and dtypes of tensors."""
+        return len({tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self.variants}) == 1
+
+    def _is_unsteady(self) -> bool:
+        """Return whether a part is given other numbers or objects in each call, so that no program runs again."""
+        unused = self.outer is not None and not any(variant.runs for variant in self.variants)
+        return unused and len(self.variants) >= UNUSED and self._has_one_signature()
+
     def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> None:
         """Generate a program of what was recorded."""
         try:
@@ -315,10 +325,6 @@ class Compiled:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _signature(variant: Entry) -> tuple[Any, ...]:
-    return tuple([(given.shape, given.dtype) for given in variant.inputs])
 
 
 def _observed() -> bool:
