@@ -85,6 +85,7 @@ class Backward:
         result: the result of the call; `outputs` are the tensors in it that have a graph.
         inputs: the tensors that the function takes as arguments, or reads elsewhere.
         layouts: the layouts of gradients.
+        passed: objects in the result that the call has not created: tensors in them are no results.
 
     Attributes:
         calls: the steps of the forward program.
@@ -97,6 +98,7 @@ class Backward:
         holds: returns whether the guards hold for a call's arguments.
         sources: the sources of random numbers whose states are marked before each call.
         learn: is called with layouts that a gradient has had instead of these.
+        passed: returns, for a call's arguments, the objects in its result that it does not create.
 
     Raises:
         NotRecorded: the backward pass cannot be recorded.
@@ -105,10 +107,11 @@ class Backward:
     holds: Callable[..., bool]
     sources: list[Source]
     learn: Callable[[Strides], Any]
+    passed: Callable[[Any, Any], list[Any]]
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, result: Any, outputs: Sequence[Tensor],
-        inputs: Sequence[Tensor], layouts: Layouts,
+        inputs: Sequence[Tensor], layouts: Layouts, passed: Sequence[Any] = (),
     ) -> None:  # fmt: skip
         self._function, self.calls = function, list(recorder.calls)
         self.random, self.partial = any(call.random for call in self.calls), len(outputs) > MOST
@@ -121,7 +124,7 @@ class Backward:
             raise NotRecorded("a tensor has hooks")
         if not changing.isdisjoint([memories[k] for k in wanted]):
             raise NotRecorded("an input is written to, and requires a gradient")
-        shown = [recorder.value(x._array).memory for x in results_in(result)]
+        shown = [recorder.value(x._array).memory for x in results_in(result, set(map(id, passed)))]
         gradients = [wrap(_filled(x._array, layouts.strides.get((k, x._array.shape)))) for k, x in enumerate(outputs)]
         given = [
             recorder.enter(g._array, place=len(inputs) + k, name="grad" if len(outputs) == 1 else f"grad_{k + 1}")
@@ -241,7 +244,8 @@ class Backward:
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version
-        outputs = [x for x in results_in(result) if x._requires_grad and not any(x is given for given in tensors)]
+        found = results_in(result, set(map(id, self.passed(args, kwargs))))
+        outputs = [x for x in found if x._requires_grad and not any(x is given for given in tensors)]
         return tuple([x._current()._edge for x in outputs])  # type: ignore[misc]
 
 
@@ -279,7 +283,8 @@ class CompiledFunctionBackward(Node):
 
     def watch(self, result: Any) -> None:
         """Register the results whose memory is saved: a later write to them is an error."""
-        found = results_in(result)
+        *_, args, kwargs = self.call
+        found = results_in(result, set(map(id, self.made.passed(args, kwargs))))  # type: ignore[union-attr]
         for k in self.made.watched:  # type: ignore[union-attr]
             x = found[k]
             self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which refers to this node)

@@ -22,7 +22,7 @@ from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late
 from tinytorch.core.mode import local
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.programs import Left
@@ -87,7 +87,8 @@ class Entry:
         returned, plain = results.text(result)
         backward = None
         if results.differentiable:
-            backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts)
+            backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
+                                results.passed.values())  # fmt: skip
             backward.learn = self._learn
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
@@ -174,6 +175,7 @@ class Entry:
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
+            backward.passed = eval(f"lambda args, kwargs: [{', '.join(results.passed)}]", scope)
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
@@ -222,6 +224,7 @@ class Results:
         views: the indices of the values that are views of an input.
         differentiable: the results that have a graph.
         arguments: by id, the expressions of the arguments of the call.
+        passed: by their expressions, objects in the result that the call has not created.
     """
 
     def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor]) -> None:
@@ -229,6 +232,7 @@ class Results:
         self.views: set[int] = set()
         self.differentiable: list[Tensor] = []
         self.arguments: dict[int, str] = {}
+        self.passed: dict[str, Any] = {}
         self._recorder, self._guards, self._inputs = recorder, guards, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
@@ -269,6 +273,8 @@ class Results:
             text, plain = self._joined("(", x, ")")
             if type(x) is tuple:
                 return text, plain
+            if type(x) is Size:
+                return f"{self._guards.refer(Size)}({text})", plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}{text}", plain
             raise NotRecorded(f"a {type(x).__name__} is returned")
@@ -281,11 +287,11 @@ class Results:
         if known is not None:
             return known
         if not self._guards.made(x):
-            if id(x) in self.arguments:
-                return self.arguments[id(x)], "None"
-            if kind in (list, dict) or not self._guards.refers_to(x):
+            if id(x) not in self.arguments and (kind in (list, dict) or not self._guards.refers_to(x)):
                 raise NotRecorded(f"a {kind.__name__} is returned that the call has not created")
-            return self._guards.refer(x), "None"
+            where = self.arguments.get(id(x)) or self._guards.refer(x)
+            self.passed[where] = x
+            return where, "None"
         name = f"y{len(self._containers)}"
         self._containers[id(x)] = name, "None"
         if kind is list:
