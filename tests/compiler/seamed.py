@@ -142,7 +142,7 @@ def failure(text: str) -> str:
     finally:
         drawn.defined = before
     found = difference(expected, got) or difference(state(kept[0]), state(step))
-    whole = list(step._whole())
+    whole = list(step.whole())
     errors = [reason for part in whole for reason in part.reasons if reason.split(":")[0].endswith("Error")]
     count["programs"] += sum(len(part.variants) for part in whole)
     count["runs"] += sum(variant.runs for part in whole for variant in part.variants)

@@ -27,7 +27,6 @@ from tinytorch.ops import overrides
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
 DEPTH = 40  # parts in parts
-UNUSED = 3  # programs of a part, none of which has run again
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
@@ -133,7 +132,7 @@ class Compiled:
     def source(self) -> str:
         """The text of the latest program, and of that of its gradient; of a function in parts, those of all of them."""
         if self.split is not None:
-            return "\n\n".join([part.variants[-1].source for part in self._whole() if part.variants])
+            return "\n\n".join([part.variants[-1].source for part in self.whole() if part.variants])
         return self.variants[-1].source if self.variants else ""
 
     def explain(self, guards: bool = False) -> str:
@@ -142,7 +141,7 @@ class Compiled:
         Args:
             guards: list the conditions under which each program runs, instead of their number.
         """
-        whole = list(self._whole())
+        whole = list(self.whole())
         variants = [variant for part in whole for variant in part.variants]
         seams = dict.fromkeys([seam for part in whole for seam in part.seams])
         ran = sum(variant.runs for variant in self.variants)
@@ -166,14 +165,14 @@ class Compiled:
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the function, and return the lines of its program that ran, each with its time."""
         spent = times_of(self, args, kwargs)
-        programs = [program for part in self._whole() for variant in part.variants for program in variant.programs]
+        programs = [program for part in self.whole() for variant in part.variants for program in variant.programs]
         return "\n".join([line for program in programs for line in shown_times(program, spent)])
 
-    def _whole(self) -> Iterator[Compiled]:
+    def whole(self) -> Iterator[Compiled]:
         """Yield the function, its parts, and what it calls outside of these."""
         yield self
         for part in self.parts:
-            yield from part._whole()
+            yield from part.whole()
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
@@ -265,7 +264,7 @@ class Compiled:
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
         """Call the function and record a program; a second one for the same guards if the first is `busy`."""
         self.variants = [variant for variant in self.variants if not variant.retired]
-        if sum(variant.extra is busy for variant in self.variants) >= self.limit or self._is_unsteady():
+        if sum(variant.extra is busy for variant in self.variants) >= self.limit:
             if not busy:
                 reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
                 self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
@@ -306,11 +305,6 @@ class Compiled:
     def _has_one_signature(self) -> bool:
         """Return whether the programs do not differ in the shapes and dtypes of tensors."""
         return len({tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self.variants}) == 1
-
-    def _is_unsteady(self) -> bool:
-        """Return whether a part is given other numbers or objects in each call, so that no program runs again."""
-        unused = self.outer is not None and not any(variant.runs for variant in self.variants)
-        return unused and len(self.variants) >= UNUSED and self._has_one_signature()
 
     def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> None:
         """Generate a program of what was recorded."""
