@@ -143,7 +143,9 @@ def failure(text: str) -> str:
         drawn.defined = before
     found = difference(expected, got) or difference(state(kept[0]), state(step))
     whole = list(step.whole())
-    errors = [reason for part in whole for reason in part.reasons if reason.split(":")[0].endswith("Error")]
+    # (A backward pass may be an error of the function.)
+    reasons = [reason for part in whole for reason in part.reasons if not reason.startswith("RuntimeError")]
+    errors = [reason for reason in reasons if reason.split(":")[0].endswith("Error")]
     count["programs"] += sum(len(part.variants) for part in whole)
     count["runs"] += sum(variant.runs for part in whole for variant in part.variants)
     count["split"] += step.split is not None

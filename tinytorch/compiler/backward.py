@@ -115,6 +115,8 @@ class Backward:
     ) -> None:  # fmt: skip
         self._function, self.calls = function, list(recorder.calls)
         self.random, self.partial = any(call.random for call in self.calls), len(outputs) > MOST
+        if self.partial and layouts.restores:
+            raise NotRecorded(f"more than {MOST} results of a part have a graph")
         self._running = threading.Lock()
         memories = [recorder.value(x._array).memory for x in inputs]
         changing = memories_written(self.calls) & {*memories}

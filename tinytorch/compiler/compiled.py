@@ -11,10 +11,11 @@ import os
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tinytorch.compiler.backward import Layouts
+from tinytorch.compiler.calls import has_hooks
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.recorder import NotRecorded, Recorder
@@ -191,10 +192,22 @@ class Compiled:
             what = f"{self._name()} runs as Python: {reason}; {remedy}"
             logging.getLogger(__name__).warning("torch.compile: %s", what)
 
-    def _split(self, reason: str, own_line: int | None, line: tuple[str, int] | None, whole: bool = False) -> None:
-        """Run the function in parts from now on, and tell the user so, once."""
+    def _split(
+        self, reason: str, own_line: int | None, line: tuple[str, int] | None, whole: bool = False,
+        through: Sequence[tuple[types.CodeType, int]] = (),
+    ) -> None:  # fmt: skip
+        """Run the function in parts from now on, and tell the user so, once.
+
+        Args:
+            reason: why it cannot be compiled.
+            own_line: the line of the function where that is; `line` is that of the user's code.
+            whole: no statements become parts; only what they call is compiled.
+            through: the code and the line of each function that it calls there: these will be split, too.
+        """
         if self.children is None:
-            self.children = Children(self._part)
+            self.children = Children(self._called)
+        for code, inner_line in through:
+            self.children.known.setdefault(code, (reason, inner_line, line))
         try:
             if self.depth < DEPTH:
                 self.split = split(self.function, own_line, self._part, self.children, whole)
@@ -215,6 +228,16 @@ class Compiled:
         function: Any = self.function
         code = getattr(inspect.unwrap(getattr(type(function), "forward", function)), "__code__", None)
         return "?" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+    def _called(self, function: Callable[..., Any]) -> Compiled:
+        """Return the compiled form of a function or module that is called outside of the parts."""
+        made = self._part(function)
+        inner: Any = type(function).forward if isinstance(function, Module) else function
+        known = self.children.known.get(getattr(inner, "__code__", None))  # type: ignore[union-attr]
+        if known is not None and not (isinstance(function, Module) and has_hooks(function)):
+            made.reasons.append(known[0])
+            made._split(*known)
+        return made
 
     def _part(self, function: Callable[..., Any]) -> Compiled:
         """Return the compiled form of a part."""
@@ -299,7 +322,7 @@ class Compiled:
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
             # (A first call may differ: it may initialize something.)
             if len(self.reasons) > 1 or self.outer is not None:
-                self._split(recorder.stopped, *tracer.stopped_at)
+                self._split(recorder.stopped, *tracer.stopped_at, through=tracer.through)
         return _without_late(result)
 
     def _has_one_signature(self) -> bool:

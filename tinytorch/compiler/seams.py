@@ -12,6 +12,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import functools
 import inspect
 import sys
 import types
@@ -76,10 +77,14 @@ class Children:
 
     Args:
         make: returns the compiled form of a function or module.
+
+    Attributes:
+        known: by code, the reason why a function cannot be compiled, its line, and that of the user's code.
     """
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self._make = make
+        self.known: dict[types.CodeType, tuple[str, int | None, Any]] = {}
         self._modules: dict[int, Any] = {}
         self._functions: weakref.WeakKeyDictionary[Any, Parts | None] = weakref.WeakKeyDictionary()
         self._closures: dict[Any, int] = {}  # by code, how many functions with a closure have been seen
@@ -139,29 +144,36 @@ def split(function: Any, line: int | None, make: Callable[[Any], Any], children:
     """
     if isinstance(function, types.FunctionType):
         return _Splitting(function, line, make, children).function(whole)
-    if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
-        new = _Splitting(function.__func__, line, make, children).function(whole)
-        return None if new is None else types.MethodType(new, function.__self__)
-    if isinstance(function, Module) and type(function).__call__ is Module.__call__:
-        return _split_module(function, line, make, children, whole)
-    return None
+    if isinstance(function, Module):
+        known = type(function).__call__ is Module.__call__
+        return _split_module(function, line, make, children, whole) if known else None
+    if isinstance(function, functools.partial):
+        new = split(function.func, line, make, children, whole)
+        return None if new is None else functools.partial(new, *function.args, **function.keywords)
+    method = function if isinstance(function, types.MethodType) else getattr(function, "__call__", None)  # noqa: B004
+    if not isinstance(method, types.MethodType) or not isinstance(method.__func__, types.FunctionType):
+        return None
+    new = _Splitting(method.__func__, line, make, children).function(whole)
+    return None if new is None else types.MethodType(new, method.__self__)
 
 
 def _split_module(module: Module, line: int | None, make: Any, children: Children, whole: bool) -> Any:
     kind: Any = type(module)
-    forward = original(kind.forward) or kind.forward
-    if not isinstance(forward, types.FunctionType) or "forward" in module.__dict__:
-        return None
-    # (Where it has hooks, they are what is not compiled, and its `forward` is a part.)
-    new = Parts(forward, make) if has_hooks(module) else _Splitting(forward, line, make, children).function(whole)
+    before, own = kind.forward, module.__dict__.get("forward")
+    forward = original(before) or before
+    if own is not None:
+        new = children.called(own)
+    elif has_hooks(module):  # (they are what is not compiled, and its `forward` is a part)
+        new = Parts(forward, make)
+    else:
+        new = split(forward, line, make, children, whole)
     if new is None:
         return None
-    before = kind.forward
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if type(module).forward is not before or "forward" in module.__dict__:
+        if type(module).forward is not before or module.__dict__.get("forward") is not own:
             return module.forward(*args, **kwargs)
-        return new(module, *args, **kwargs)
+        return new(module, *args, **kwargs) if own is None else new(*args, **kwargs)
 
     def run_with_hooks(*args: Any, **kwargs: Any) -> Any:
         return module._call_with_hooks(args, kwargs, run) if has_hooks(module) else run(*args, **kwargs)

@@ -87,6 +87,7 @@ class Tracer:
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
         stopped_at: the line of the outermost function, and that of the user's code, at which the tracing has ended.
+        through: the code, and the line, of each function within the outermost one that ran then.
     """
 
     def __init__(self, recorder: Recorder, strict: bool = False) -> None:
@@ -100,7 +101,8 @@ class Tracer:
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
         self.stopped_at: tuple[int | None, tuple[str, int] | None] = None, None
-        self._code: types.CodeType | None = None  # that of the outermost function, rewritten
+        self.through: list[tuple[types.CodeType, int]] = []
+        self._codes: dict[types.CodeType, types.CodeType] = {}  # by rewritten code, that of the function
         recorder.stops = self._stops
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
         self._of_modules: set[Value] = set()  # values that are named after a module
@@ -112,22 +114,32 @@ class Tracer:
 
     def _stops(self) -> None:
         """Note where the tracing ends."""
-        self.stopped_at = self._own_line(), self.recorder.line
+        self._stop_in(self._running(), self.recorder.line)
+
+    def _stop_in(self, running: list[tuple[types.CodeType, int]], line: tuple[str, int] | None) -> None:
+        self.stopped_at, self.through = (running[0][1] if running else None, line), running[1:]
 
     def stop_at(self, reason: str, line: tuple[str, int] | None) -> None:
         """Note why the call cannot be compiled, and the line of the user's code."""
-        self.recorder.line, code = line, self._code
+        self.recorder.line = line
         self.stop(reason)
+        code = next(iter(self._codes.values()), None)
         own = line is not None and code is not None and code.co_filename == line[0]
         own = own and code.co_firstlineno <= line[1] <= last_line(code)  # type: ignore[union-attr,index]
-        self.stopped_at = line[1] if own else None, line  # type: ignore[index]
+        self._stop_in([(code, line[1])] if own else [], line)  # type: ignore[list-item,index]
 
-    def _own_line(self) -> int | None:
-        """Return the line of the outermost function that runs."""
+    def _running(self) -> list[tuple[types.CodeType, int]]:
+        """Return the code and the line of each function that runs in its rewritten form, the outermost one first."""
+        found: list[tuple[types.CodeType, int]] = []
         frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_code is not self._code:
+        first = next(iter(self._codes), None)
+        while frame is not None and first is not None:
+            if frame.f_code in self._codes:
+                found.append((self._codes[frame.f_code], frame.f_lineno))
+            if frame.f_code is first:
+                return found[::-1]
             frame = frame.f_back
-        return None if frame is None else frame.f_lineno
+        return []
 
     def at(self, line: int) -> None:
         """Note which line of the user's code runs; lines of the package do not count."""
@@ -181,11 +193,10 @@ class Tracer:
             new_code = rewritten(code, function.__qualname__)
         except Unreadable as reason:
             self.stop(str(reason))
-            if self._code is None:
-                self.stopped_at = reason.line, reason.line and (code.co_filename, reason.line)
+            if not self._codes and reason.line is not None:
+                self._stop_in([(code, reason.line)], (code.co_filename, reason.line))
             return function(*args, **kwargs)
-        if self._code is None:
-            self._code = new_code
+        self._codes.setdefault(new_code, code)
         self._see_surroundings(function)
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[TRACER] = types.CellType(self)
@@ -567,20 +578,20 @@ class Tracer:
         """Note that an attribute of an object gets another value, which the call must take back."""
         if (id(x), name) not in self.replaced:
             before = self.attribute(x, name)
-            self.replaced[id(x), name] = x, before, self.recorder.line, self._own_line()
+            self.replaced[id(x), name] = x, before, self.recorder.line, self._running()
 
     def _check_replaced(self) -> None:
         for (_, name), entry in self.replaced.items():
             if entry is None:  # of an object that the call has made
                 continue
-            x, before, line, own_line = entry
+            x, before, line, running = entry
             now = x.__dict__.get(name, self)
             if now is not before and not (isinstance(now, PLAIN) and type(now) is type(before) and now == before):
                 if self.stopped:
                     return
                 self.recorder.line = line
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
-                self.stopped_at = own_line, line
+                self._stop_in(running, line)
 
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         """Do `x[key] = value`."""
