@@ -79,7 +79,7 @@ def function(seed: int) -> str:
 
     for _ in range(rng.randint(1, 4)):
         at = rng.randint(0, len(body))
-        while at < len(body) and (body[at][:1] == " " or body[at].startswith(("e", "f")) and at and _is_tail(body[at])):
+        while at < len(body) and (body[at][:1] == " " or _is_tail(body[at])):
             at += 1
         if rng.random() < 0.55:
             body[at:at] = filled(rng.choice(SEAMS))

@@ -181,7 +181,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def original(function: Any) -> Any:
-    """Return the function of which a function is the compiled form, or None; a wrapper of such a form is none itself."""
+    """Return the function of which a function is the compiled form, or None; a wrapper of one is no compiled form."""
     if isinstance(getattr(function, "__func__", function), types.FunctionType):
         return None  # (`functools.wraps` copies the attribute)
     return getattr(function, "_torchdynamo_orig_callable", None)

@@ -233,7 +233,8 @@ class Compiled:
         """Return the compiled form of a function or module that is called outside of the parts."""
         made = self._part(function)
         inner: Any = type(function).forward if isinstance(function, Module) else function
-        known = self.children.known.get(getattr(inner, "__code__", None))  # type: ignore[union-attr]
+        code: Any = getattr(inner, "__code__", None)
+        known = self.children.known.get(code)  # type: ignore[union-attr]
         if known is not None and not (isinstance(function, Module) and has_hooks(function)):
             made.reasons.append(known[0])
             made._split(*known)

@@ -88,7 +88,7 @@ class Entry:
         backward = None
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
-                                results.passed.values())  # fmt: skip
+                                list(results.passed.values()))  # fmt: skip
             backward.learn = self._learn
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
@@ -261,9 +261,9 @@ class Results:
             try:
                 return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
             except NotRecorded as reason:
-                value = self._recorder.find(x._array)
-                if value is not None and value.source is not None:
-                    reason.line = value.source.line
+                found = self._recorder.find(x._array)
+                if found is not None and found.source is not None:
+                    reason.line = found.source.line
                 raise
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
             return repr(x), _literal(repr(x))
@@ -341,14 +341,14 @@ class Results:
         self.values.append(value)
         of = self._given.get(value.memory)
         if of is not None:
-            given = self._inputs[of]
-            base, kind = (given, USUAL) if given._view is None else (given._view.base, given._view.kind)
+            source = self._inputs[of]
+            owner, kind = (source, USUAL) if source._view is None else (source._view.base, source._view.kind)
             graph = needs_grad(x)
             for j, same in enumerate(self._inputs):
                 if same._cell is x._cell and not (x._view or x._requires_grad) and value.place == j:
                     self.views.add(k)
                     return f"t{j}.detach()"
-            if x._view is None or x._view.base is not base or (graph and not (x._edge and x._view.kind == kind)):
+            if x._view is None or x._view.base is not owner or (graph and not (x._edge and x._view.kind == kind)):
                 raise NotRecorded("a result shares memory with an input")
             self.views.add(k)
             if not graph:

@@ -162,7 +162,7 @@ class Guards:
             self.require(f"{where} is {self.refer(x)}")
 
     def _see_given(self, x: Any, where: str) -> None:
-        """Guard an object that a call may be given anew, by its class, not as that object; what is read, by its path."""
+        """Guard the class of an object that each call may be given anew; what is read of it is found by its path."""
         self.require(f"type({where}) is {self.refer(type(x))}")
         for other in self._given.values():
             self.require(f"{where} is not {other}")
@@ -265,14 +265,13 @@ _CONTAINERS = (tuple, list, Size, dict, set)
 
 def _is_record(x: Any) -> bool:
     """Return whether an object of a user's class holds values by name, such as a configuration or a cache."""
-    kind = type(x)
-    plain = kind.__getattribute__ is object.__getattribute__ and kind.__new__ is object.__new__
+    kind: Any = type(x)
     home = kind.__module__.partition(".")[0]
-    if not plain or not hasattr(x, "__dict__") or isinstance(x, (type, types.FunctionType, types.ModuleType)):
+    if kind.__getattribute__ is not object.__getattribute__ or kind.__new__ is not object.__new__:
         return False
-    return policy_of(kind) is None and not any(policy_of(base) for base in kind.__mro__[:-1]) and (
-        home == "__main__" or home not in sys.stdlib_module_names
-    )
+    if not hasattr(x, "__dict__") or (home in sys.stdlib_module_names and home != "__main__"):
+        return False
+    return all(policy_of(base) is None for base in kind.__mro__[:-1])
 
 
 def static_member(kind: type, name: str) -> Any:

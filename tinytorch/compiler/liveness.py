@@ -1,4 +1,4 @@
-"""Which local variables of a function are read later, and which are certainly bound, before and after each statement."""
+"""Which local variables of a function are read later, and which are certainly bound, at each statement."""
 
 from __future__ import annotations
 
@@ -90,10 +90,7 @@ def captures(function: Any) -> Iterator[tuple[ast.stmt, ast.AST]]:
             yield statement, node
         if isinstance(node, SCOPES):
             continue
-        if (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "id", getattr(node.func, "attr", None)) in _CONSUMING
-        ):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", None)) in _CONSUMING:
             consumed.update(map(id, node.args))
         waiting += [
             (inner if isinstance(inner, ast.stmt) else statement, inner) for inner in ast.iter_child_nodes(node)

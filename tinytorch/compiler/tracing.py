@@ -124,9 +124,9 @@ class Tracer:
         self.recorder.line = line
         self.stop(reason)
         code = next(iter(self._codes.values()), None)
-        own = line is not None and code is not None and code.co_filename == line[0]
-        own = own and code.co_firstlineno <= line[1] <= last_line(code)  # type: ignore[union-attr,index]
-        self._stop_in([(code, line[1])] if own else [], line)  # type: ignore[list-item,index]
+        file, number = line or ("", 0)
+        own = code is not None and code.co_filename == file and code.co_firstlineno <= number <= last_line(code)
+        self._stop_in([(code, number)] if code is not None and own else [], line)
 
     def _running(self) -> list[tuple[types.CodeType, int]]:
         """Return the code and the line of each function that runs in its rewritten form, the outermost one first."""
