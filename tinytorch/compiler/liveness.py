@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: Functions that use up a generator expression before they return.
-_CONSUMING = frozenset("all any dict frozenset list max min set sorted sum tuple join".split())
+_CONSUMING = frozenset([all, any, dict, frozenset, list, max, min, set, sorted, sum, tuple])
 Variables = frozenset[str]
 _NONE: Variables = frozenset()
 
@@ -90,11 +91,18 @@ def captures(function: Any) -> Iterator[tuple[ast.stmt, ast.AST]]:
             yield statement, node
         if isinstance(node, SCOPES):
             continue
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", None)) in _CONSUMING:
+        if isinstance(node, ast.Call) and _consumes(node.func):
             consumed.update(map(id, node.args))
         waiting += [
             (inner if isinstance(inner, ast.stmt) else statement, inner) for inner in ast.iter_child_nodes(node)
         ]
+
+
+def _consumes(function: ast.expr) -> bool:
+    """Return whether a call of a function uses up a generator expression before it returns."""
+    if isinstance(function, ast.Attribute):
+        return function.attr == "join"
+    return isinstance(function, ast.Name) and getattr(builtins, function.id, None) in _CONSUMING
 
 
 class Names:

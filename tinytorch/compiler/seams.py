@@ -119,8 +119,9 @@ class Children:
         if policy_of(x) is not None or x in disabled or x.__code__.co_flags & _LATER or home == "numpy":
             return False
         if x.__closure__:  # perhaps each call creates another one
-            self._closures[x.__code__] = self._closures.get(x.__code__, 0) + 1
-            if self._closures[x.__code__] > _PASSING:
+            code = x.__code__
+            self._closures[code] = self._closures.get(code, 0) + 1
+            if self._closures[code] > _PASSING:
                 return False
         return home not in sys.stdlib_module_names or home == "__main__"
 
