@@ -3,8 +3,8 @@
 The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
 read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
 run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
-and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `saved` writes a program
-as a module that needs NumPy alone.
+and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. A function that cannot be
+compiled as a whole is split into parts by `seams`. `saved` writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def compile(
 
     A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are
     the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
-    program. A call that cannot be compiled, for instance since a tensor's value decides something in Python, runs the
-    function itself.
+    program. A statement that cannot be compiled, for instance since it reads a tensor's value, runs as Python, and the
+    statements before and after it as programs (docs/compile.md, "Seams").
 
     Args:
         model: a function or a module; without one, a decorator is returned.
-        fullgraph: raise an error where the function cannot be compiled, instead of running it without a program.
+        fullgraph: raise an error where a statement cannot be compiled, instead of running it as Python.
         backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
         mode, dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
         disable: compile nothing.
