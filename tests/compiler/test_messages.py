@@ -1,4 +1,4 @@
-"""What a compiled function says: in the log when it gives up, once, and by `explain`."""
+"""What a compiled function says: in the log at its first seam, or when it gives up, once; and by `explain`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,28 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_giving_up_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_seam_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
     compiled = torch.compile(printing)
     compiled(torch.ones(2))
     assert not said(caplog)  # a first call may differ
     for _ in range(3):
         compiled(torch.ones(2))
     (message,) = said(caplog)
-    assert message.startswith(f"torch.compile: printing runs as Python: {line_of_print()}: print is called")
+    assert message.startswith(f"torch.compile: printing: seam at {line_of_print()} (print is called")
+    first, second, *rest = compiled.explain().splitlines()
+    assert first == f"printing: 1 program, 1 seam at {line_of_print()} (print is called, whose effects are not known)"
+    assert second == "one program ran 0 of 4 calls; 4 ran in parts"
+    assert rest[0].endswith("; ran 1 times")
+
+
+def test_giving_up_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    scope: dict[str, Any] = {"print": print}
+    exec("def printing(x):\n    print(x.shape)\n    return x * 2", scope)  # its source is not found
+    compiled = torch.compile(scope["printing"])
+    for _ in range(4):
+        compiled(torch.ones(2))
+    (message,) = said(caplog)
+    assert message.startswith("torch.compile: printing runs as Python: the source of printing is not found")
     assert (
         compiled.explain().splitlines()[0] == "printing: 0 programs ran 0 of 4 calls; 0 were recorded, 4 ran as Python"
     )
@@ -68,7 +82,8 @@ def test_truth_values_that_change(caplog: pytest.LogCaptureFixture) -> None:
     for sign in (1, -1, 1, -1, 1):
         compiled(torch.full((2,), float(sign)))
     (message,) = said(caplog)
-    assert "a tensor's truth value was another than before" in message and "torch.where" in message
+    assert "a tensor's value decides what is done" in message and "torch.where" in message
+    assert "not compiled: a tensor's truth value was another than before, 2 times" in compiled.explain()
 
 
 def test_explain_lists_guards_on_request() -> None:

@@ -4,8 +4,9 @@ The first call of a function is traced: `tracing` runs its source, rewritten by 
 read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
 run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
 and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. For tensors of any size a
-call is written down as calls of public functions instead (`transcript`), of which `general` makes a program. `saved`
-writes a program as a module that needs NumPy alone.
+call is written down as calls of public functions instead (`transcript`), of which `general` makes a program. A function
+that cannot be compiled as a whole is split into parts by `seams`. `saved` writes a program as a module that needs NumPy
+alone.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ def compile(
 
     A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are
     the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
-    program; the third shape gets one for tensors of any size. A call that cannot be compiled, for instance since a
-    tensor's value decides something in Python, runs the function itself.
+    program; the third shape gets one for tensors of any size. A statement that cannot be compiled, for instance since
+    it reads a tensor's value, runs as Python, and the statements before and after it as programs (docs/compile.md,
+    "Seams").
 
     Args:
         model: a function or a module; without one, a decorator is returned.
-        fullgraph: raise an error where the function cannot be compiled, instead of running it without a program.
+        fullgraph: raise an error where a statement cannot be compiled, instead of running it as Python.
         backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
         dynamic: make programs for tensors of any size (True), or never (False); by default for the third size that
             a function is called with.

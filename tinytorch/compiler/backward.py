@@ -19,11 +19,39 @@ from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import make_view
 from tinytorch.kernels.random import Source
 
 #: The largest number of results with a graph of which each combination has a backward program. Of more results, those
 #: from which most backward passes start have one: the first (a loss), the second, both, and all.
 MOST = 3
+
+
+#: Strides, by the number and shape of a result.
+Strides = dict[tuple[int, tuple[int, ...]], tuple[int, ...]]
+
+
+class Layouts:
+    """The layouts in which gradients of the results of a function arrive, where these are not in C order.
+
+    Args:
+        restores: functions that draw random numbers can be called once more, with the same numbers.
+
+    Attributes:
+        strides: by the number and shape of the result.
+        open: the function may be recorded anew, for layouts that were not expected.
+    """
+
+    def __init__(self, restores: bool = False) -> None:
+        self.strides: Strides = {}
+        self.restores, self.open = restores, True
+
+    def learn(self, unlike: Strides) -> bool:
+        """Note layouts that were not expected, and return whether the function is to be recorded anew for them."""
+        new = {key: strides for key, strides in unlike.items() if key not in self.strides}
+        if new and self.open:
+            self.strides |= new
+        return bool(new) and self.open
 
 
 class Walk(NamedTuple):
@@ -56,6 +84,8 @@ class Backward:
         recorder: the record of a call of it.
         result: the result of the call; `outputs` are the tensors in it that have a graph.
         inputs: the tensors that the function takes as arguments, or reads elsewhere.
+        layouts: the layouts of gradients.
+        passed: objects in the result that the call has not created: tensors in them are no results.
 
     Attributes:
         calls: the steps of the forward program.
@@ -67,6 +97,8 @@ class Backward:
         watched: the indices of results that must not be written to before a backward pass.
         holds: returns whether the guards hold for a call's arguments.
         sources: the sources of random numbers whose states are marked before each call.
+        learn: is called with layouts that a gradient has had instead of these.
+        passed: returns, for a call's arguments, the objects in its result that it does not create.
 
     Raises:
         NotRecorded: the backward pass cannot be recorded.
@@ -74,13 +106,17 @@ class Backward:
 
     holds: Callable[..., bool]
     sources: list[Source]
+    learn: Callable[[Strides], Any]
+    passed: Callable[[Any, Any], list[Any]]
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, result: Any, outputs: Sequence[Tensor],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[Tensor], layouts: Layouts, passed: Sequence[Any] = (),
     ) -> None:  # fmt: skip
         self._function, self.calls = function, list(recorder.calls)
         self.random, self.partial = any(call.random for call in self.calls), len(outputs) > MOST
+        if self.partial and layouts.restores:
+            raise NotRecorded(f"more than {MOST} results of a part have a graph")
         self._running = threading.Lock()
         memories = [recorder.value(x._array).memory for x in inputs]
         changing = memories_written(self.calls) & {*memories}
@@ -90,12 +126,13 @@ class Backward:
             raise NotRecorded("a tensor has hooks")
         if not changing.isdisjoint([memories[k] for k in wanted]):
             raise NotRecorded("an input is written to, and requires a gradient")
-        shown = [recorder.value(x._array).memory for x in results_in(result)]
-        gradients = [wrap(np.full_like(x._array, 0.5, order="C")) for x in outputs]
+        shown = [recorder.value(x._array).memory for x in results_in(result, set(map(id, passed)))]
+        gradients = [wrap(_filled(x._array, layouts.strides.get((k, x._array.shape)))) for k, x in enumerate(outputs)]
         given = [
             recorder.enter(g._array, place=len(inputs) + k, name="grad" if len(outputs) == 1 else f"grad_{k + 1}")
             for k, g in enumerate(gradients)
         ]
+        self._strides = [value.strides for value in given]
         self._shapes, self._dtypes = [value.shape for value in given], [value.dtype for value in given]
         roots: list[Any] = [x._edge for x in outputs]
         ends = {inputs[k]._edge or leaf_edge(inputs[k]): k for k in wanted}
@@ -168,9 +205,24 @@ class Backward:
             found = iter(walk.step(*arrays, *[g._array for g in given]))
         return [wrap(next(found)) if arrives else None for arrives in walk.arrives]
 
+    def unlike(self, given: Any) -> Strides:
+        """Return the layouts of those gradients that are not laid out as those of the recorded backward pass."""
+        found: Strides = {}
+        for k, g in enumerate(given):
+            if g is not None and g._array.strides != self._strides[k]:
+                array = g._array
+                same = [n == 1 or s == t for n, s, t in zip(array.shape, array.strides, self._strides[k], strict=True)]
+                if array.size and not all(same):
+                    found[k, array.shape] = array.strides
+        return found
+
+    def known(self, args: Any, kwargs: Any) -> bool:
+        """Return whether the function may be called once more, with the same result."""
+        return not (self.random and not self.sources) and self.holds(args, kwargs)
+
     def once_more(self, call: Any) -> tuple[Edge, ...]:
         """Call the function without its program, and return the edges of its results, which have a full graph."""
-        if self.random and not self.partial:
+        if self.random and not self.sources:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
             )
@@ -194,7 +246,8 @@ class Backward:
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version
-        outputs = [x for x in results_in(result) if x._requires_grad and not any(x is given for given in tensors)]
+        found = results_in(result, set(map(id, self.passed(args, kwargs))))
+        outputs = [x for x in found if x._requires_grad and not any(x is given for given in tensors)]
         return tuple([x._current()._edge for x in outputs])  # type: ignore[misc]
 
 
@@ -223,9 +276,17 @@ class CompiledFunctionBackward(Node):
         made._edge, made._requires_grad = (self, number), True
         return made
 
+    def viewed(self, array: Any, source: Tensor, state: Any, number: int) -> Tensor:
+        """Return one of the results, a view of an input, as a tensor with this node."""
+        made: Tensor = wrap(array)
+        make_view(made, source, state)
+        made._edge, made._requires_grad = (self, number), True
+        return made
+
     def watch(self, result: Any) -> None:
         """Register the results whose memory is saved: a later write to them is an error."""
-        found = results_in(result)
+        *_, args, kwargs = self.call
+        found = results_in(result, set(map(id, self.made.passed(args, kwargs))))  # type: ignore[union-attr]
         for k in self.made.watched:  # type: ignore[union-attr]
             x = found[k]
             self.watched[k] = x._array, x._cell, x._version  # (not the tensor, which refers to this node)
@@ -261,11 +322,23 @@ class CompiledFunctionBackward(Node):
                 array, cell, version = self.watched[k]
                 if cell[0] != version:
                     raise modified(self, array, "a result of a compiled function", cell[0], version)
-        if walk is None or create_graph or local.state.modes is not None:
+        unlike = self.made.unlike(given) if walk is not None else {}
+        if unlike:
+            self.made.learn(unlike)
+        if walk is None or create_graph or local.state.modes is not None or (unlike and self._may_become()):
             self._become(needed)
             self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
             return given
+        if unlike:  # (another layout would be another order of sums, at least)
+            given = [g if g is None or (k, g._array.shape) not in unlike else laid_out(g) for k, g in enumerate(given)]
         return self.made.gradients(walk, self.saved, tensors, [g for g in given if g is not None])
+
+    def _may_become(self) -> bool:
+        """Return whether the function may be called once more."""
+        tensors, versions, _, _, args, kwargs = self.call
+        made: Any = self.made
+        same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
+        return made.known(args, kwargs) and all(same[k] or k in made.written for k in range(len(same)))
 
     def _become(self, needed: set[Node] | None) -> None:
         """Continue the backward pass through the graph of the function itself, with its order of sums.
@@ -284,6 +357,20 @@ class CompiledFunctionBackward(Node):
         self.edges, self.made, self.saved, self.call, self.watched = edges, None, None, None, {}
         if running.watch is not None:
             running.watch.look(self, needed)
+
+
+def laid_out(g: Tensor) -> Tensor:
+    """Return a gradient in C order."""
+    made: Tensor = wrap(np.ascontiguousarray(g._array))
+    return made
+
+
+def _filled(like: Any, strides: tuple[int, ...] | None) -> Any:
+    """Return an array of some numbers for a gradient, in C order or with other strides."""
+    if strides is None or any(step < 0 or step % like.itemsize for step in strides):
+        return np.full_like(like, 0.5, order="C")
+    size = 1 + sum((n - 1) * step // like.itemsize for n, step in zip(like.shape, strides, strict=True))
+    return np.lib.stride_tricks.as_strided(np.full_like(like, 0.5, shape=(size,)), like.shape, strides)
 
 
 def marks_of(sources: list[Source]) -> list[Any]:
@@ -449,4 +536,4 @@ def _walked(nodes: list[Any], ends: Container[Edge]) -> list[Any]:
 
 _number = operator.attrgetter("number")
 
-__all__ = ["Backward", "Spent", "is_freed", "marks_of", "put_back"]
+__all__ = ["Backward", "Layouts", "Spent", "Strides", "is_freed", "marks_of", "put_back"]

@@ -164,7 +164,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return tracer.getattr if function is getattr else tracer.hasattr
     if function in (setattr, delattr):
         return tracer.set_attribute if function is setattr else tracer.delete_attribute
-    inner = getattr(function, "_torchdynamo_orig_callable", None)
+    inner = original(function)
     if inner is not None:  # a compiled function is followed itself
         if isinstance(function, types.MethodType):
             inner = types.MethodType(inner, function.__self__)
@@ -223,6 +223,13 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         tracer.guards.member(type(function), "__call__")
         return functools.partial(tracer.run, called, function)
     return None
+
+
+def original(function: Any) -> Any:
+    """Return the function of which a function is the compiled form, or None; a wrapper of one is no compiled form."""
+    if isinstance(getattr(function, "__func__", function), types.FunctionType):
+        return None  # (`functools.wraps` copies the attribute)
+    return getattr(function, "_torchdynamo_orig_callable", None)
 
 
 def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
@@ -636,10 +643,15 @@ def _module(tracer: Tracer, module: Module) -> Run:
         return runner_of(tracer, own["forward"], (), {})
     guards.require(f"'forward' not in {guards.refer(own)}")
     guards.member(kind, "forward")
-    forward = getattr(kind.forward, "_torchdynamo_orig_callable", kind.forward)
+    forward = original(kind.forward) or kind.forward
     if not isinstance(forward, types.FunctionType):
         return None
     return functools.partial(tracer.run, forward, module)
+
+
+def has_hooks(module: Module) -> bool:
+    """Return whether a call of a module runs hooks."""
+    return any([*[module.__dict__[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS])
 
 
 def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[Any, ...]) -> Run:
@@ -677,4 +689,4 @@ def _see_tree(tracer: Tracer, module: Module) -> None:
     guards.steady = False
 
 
-__all__ = ["call", "runner_of", "trusting"]
+__all__ = ["call", "has_hooks", "original", "runner_of", "trusting"]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import inspect
 import logging
 import os
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tinytorch.compiler.backward import marks_of, put_back
+from tinytorch.compiler.backward import Layouts, marks_of, put_back
+from tinytorch.compiler.calls import has_hooks
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.general import General, without_sizes
 from tinytorch.compiler.recorder import NotRecorded, Recorder
+from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.compiler.transcript import Unwritten
 from tinytorch.core.mode import local
@@ -27,6 +30,7 @@ from tinytorch.ops.random import default_generator
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
+DEPTH = 40  # parts in parts
 LIMIT = 8  # programs, after which the least used one makes room: PyTorch's number
 SIZES = 2  # programs that differ in nothing but sizes, after which one for any size is made
 RARELY = 8  # runs, below which that one replaces them
@@ -60,35 +64,48 @@ def reset() -> None:
     for compiled in list(_all):
         compiled.variants.clear()
         compiled.reasons.clear()
-        compiled.failed = False
+        compiled.failed = compiled.strict = False
+        compiled.split, compiled.seams, compiled.parts, compiled.children = None, [], [], None
         compiled.recorded = compiled.plain = 0
 
 
 class Compiled:
     """A function that runs as a program where the guards of one hold.
 
+    A function that cannot be compiled as a whole is split into parts (`seams`), which are compiled.
+
     Attributes:
         function: the function.
         variants: the programs, one for each signature.
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
+        strict: a tensor's truth value is not compiled: it has been another than before too often.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
         dynamic: whether programs are for tensors of any size: True, False, or None for those whose sizes change.
+        split: the function in parts, or None; `parts` are these, and the compiled forms of what it calls elsewhere.
+        seams: the place and the reason of each statement of the function that runs as Python.
+        outer: the function of which this is a part.
     """
 
     def __init__(
         self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None,
-        dynamic: bool | None = None,
+        dynamic: bool | None = None, outer: Compiled | None = None,
     ) -> None:  # fmt: skip
+        if not isinstance(function, Module):
+            functools.update_wrapper(self, function)  # (first: it copies the attributes of a compiled function, too)
         self.function, self.fullgraph, self.limit, self.dynamic = function, fullgraph, limit or LIMIT, dynamic
         self.variants: list[Entry | General] = []
         self.reasons: list[str] = []
-        self.failed = False
+        self.failed = self.strict = False
         self.recorded, self.plain = 0, 0
+        self.split: Callable[..., Any] | None = None
+        self.parts: list[Compiled] = []
+        self.seams: list[tuple[str, str]] = []
+        self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
+        self.children: Children | None = None if outer is None else outer.children
+        self._layouts = Layouts(restores=outer is not None)
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
-        if not isinstance(function, Module):
-            functools.update_wrapper(self, function)
         self._torchdynamo_orig_callable = function
         _all.add(self)
 
@@ -112,7 +129,7 @@ class Compiled:
                     variant.runs += 1
                     return result
                 busy = True
-            if not (self.failed or local.state.modes is not None or overrides.state.modes or local.state.inference):
+            if not (self.failed or _observed()):
                 if stance.name == "default" and not recording.count and self._lock.acquire(False):
                     try:
                         return self._record(args, kwargs, busy)
@@ -124,12 +141,18 @@ class Compiled:
 
     @property
     def source(self) -> str:
-        """The text of the latest program, and of that of its gradient."""
+        """The text of the latest program, and of that of its gradient; of a function in parts, those of all of them."""
+        if self.split is not None:
+            return "\n\n".join([part.variants[-1].source for part in self.whole() if part.variants])
         return self.variants[-1].source if self.variants else ""
 
     def _latest(self) -> Entry | None:
         """Return the latest program for tensors of certain sizes."""
-        return next((variant for variant in reversed(self.variants) if isinstance(variant, Entry)), None)
+        return next(reversed(self._entries()), None)
+
+    def _entries(self) -> list[Entry]:
+        """Return the programs for tensors of certain sizes."""
+        return [variant for variant in self.variants if isinstance(variant, Entry)]
 
     def explain(self, guards: bool = False) -> str:
         """Return a sentence about the calls so far, the programs, and why other calls were not compiled.
@@ -137,36 +160,108 @@ class Compiled:
         Args:
             guards: list the conditions under which each program runs, instead of their number.
         """
+        whole = list(self.whole())
+        variants = [variant for part in whole for variant in part.variants]
+        seams = dict.fromkeys([seam for part in whole for seam in part.seams])
         ran = sum(variant.runs for variant in self.variants)
-        programs = "1 program" if len(self.variants) == 1 else f"{len(self.variants)} programs"
         calls = f"{ran} of {ran + self.recorded + self.plain} calls"
-        lines = [f"{self._name()}: {programs} ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"]
-        for k, variant in enumerate(self.variants):
+        lines = [f"{self._name()}: {_counted(len(variants), 'program')}"]
+        if self.split is None:
+            lines[0] += f" ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"
+        else:
+            shown = ", ".join([f"at {place} ({reason})" for place, reason in seams])
+            lines[0] += f", {_counted(len(seams), 'seam')} {shown}"
+            lines.append(f"one program ran {calls}; {self.plain} ran in parts")
+        for k, variant in enumerate(variants):
             lines += [f"program {k}: {program.summary()}" for program in variant.programs]
             lines[-1] += f"; ran {variant.runs} times"
             lines += (
                 [f"    if {guard}" for guard in variant.guards] if guards else [f"    {len(variant.guards)} guards"]
             )
-        return "\n".join([*lines, *[f"not compiled: {reason}" for reason in self.reasons]])
+        reasons = dict.fromkeys([reason for part in whole for reason in part.reasons]) if self.split else self.reasons
+        return "\n".join([*lines, *[f"not compiled: {reason}" for reason in reasons]])
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the function, and return the lines of its program that ran, each with its time."""
         spent = times_of(self, args, kwargs)
-        programs = [program for variant in self.variants for program in variant.programs]
+        programs = [program for part in self.whole() for variant in part.variants for program in variant.programs]
         return "\n".join([line for program in programs for line in shown_times(program, spent)])
+
+    def whole(self) -> Iterator[Compiled]:
+        """Yield the function, its parts, and what it calls outside of these."""
+        yield self
+        for part in self.parts:
+            yield from part.whole()
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function without a program."""
+        """Run the function without a program, or in parts."""
         self.plain += 1
+        if self.split is not None and stance.name != "force_eager" and not (recording.count or _observed()):
+            return self.split(*args, **kwargs)
         return self.function(*args, **kwargs)
 
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
-        self.failed = True
-        logging.getLogger(__name__).warning("torch.compile: %s runs as Python: %s; %s", self._name(), reason, remedy)
+        self.failed, self._layouts.open = True, False
+        if self.outer is None:
+            what = f"{self._name()} runs as Python: {reason}; {remedy}"
+            logging.getLogger(__name__).warning("torch.compile: %s", what)
+
+    def _split(
+        self, reason: str, own_line: int | None, line: tuple[str, int] | None, whole: bool = False,
+        through: Sequence[tuple[types.CodeType, int]] = (),
+    ) -> None:  # fmt: skip
+        """Run the function in parts from now on, and tell the user so, once.
+
+        Args:
+            reason: why it cannot be compiled.
+            own_line: the line of the function where that is; `line` is that of the user's code.
+            whole: no statements become parts; only what they call is compiled.
+            through: the code and the line of each function that it calls there: these will be split, too.
+        """
+        if self.children is None:
+            self.children = Children(self._called)
+        for code, inner_line in through:
+            self.children.known.setdefault(code, (reason, inner_line, line))
+        try:
+            if self.depth < DEPTH:
+                self.split = split(self.function, own_line, self._part, self.children, whole)
+        except Exception as error:  # an error of the compiler
+            self.reasons.append(f"{type(error).__name__}: {error}")
+        if self.split is None:
+            return self._give_up(reason, "compile a function without that line")
+        self.failed, self._layouts.open = True, False
+        place = f"{line[0]}:{line[1]}" if line else self._place()
+        self.seams.append((place, reason.removeprefix(f"{place}: ")))
+        if self.outer is None:
+            seam = f"seam at {place} ({self.seams[0][1]}); compile a function without that line"
+            logging.getLogger(__name__).warning("torch.compile: %s: %s", self._name(), seam)
+        return None
+
+    def _place(self) -> str:
+        """Return the file and line of the function."""
+        function: Any = self.function
+        code = getattr(inspect.unwrap(getattr(type(function), "forward", function)), "__code__", None)
+        return "?" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+    def _called(self, function: Callable[..., Any]) -> Compiled:
+        """Return the compiled form of a function or module that is called outside of the parts."""
+        made = self._part(function)
+        inner: Any = type(function).forward if isinstance(function, Module) else function
+        code: Any = getattr(inner, "__code__", None)
+        known = self.children.known.get(code)  # type: ignore[union-attr]
+        if known is not None and not (isinstance(function, Module) and has_hooks(function)):
+            made.reasons.append(known[0])
+            made._split(*known)
+        return made
+
+    def _part(self, function: Callable[..., Any]) -> Compiled:
+        """Return the compiled form of a part."""
+        self.parts.append(Compiled(function, limit=self.limit, dynamic=self.dynamic, outer=self))
+        return self.parts[-1]
 
     def _leave(self, variant: Entry | General, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without its program: a truth value differs from the recorded one."""
@@ -174,7 +269,9 @@ class Compiled:
         if variant.broken or self._left >= self.limit:
             self.variants = []
             self.reasons.append(variant.broken or f"a tensor's truth value was another than before, {self._left} times")
-            self._give_up(self.reasons[-1], "`torch.where` may do the same as an `if`")
+            if variant.broken or self.strict or self.fullgraph:
+                self._give_up(self.reasons[-1], "`torch.where` may do the same as an `if`")
+            self.strict, self._left = True, 0  # the next call is split where the value decides
         return self._run(args, kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -227,7 +324,7 @@ class Compiled:
         if len(alike) >= self.limit + sizes and not self._make_room(alike, busy):
             return self._run(args, kwargs)
         recorder = Recorder()
-        tracer = Tracer(recorder, strict=self.fullgraph, sizes=sizes)
+        tracer = Tracer(recorder, strict=self.fullgraph or self.strict, sizes=sizes)
         collected = gc.get_threshold()
         if 0 < collected[0] < GC_THRESHOLD:
             gc.set_threshold(GC_THRESHOLD, *collected[1:])
@@ -236,7 +333,7 @@ class Compiled:
             with recorder:
                 result = tracer.start(self.function, args, kwargs)
             if recorder.stopped is None:
-                result = self._enter(recorder, tracer, args, kwargs, result, busy)
+                result = self._enter(tracer, args, kwargs, result, busy)
         except Exception as error:
             if sizes and recorder.stopped is None and not recorder.has_effects():
                 raise _Disturbed from error
@@ -257,9 +354,14 @@ class Compiled:
             if self.fullgraph:
                 self.failed = len(self.reasons) > 1
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
-            if len(self.reasons) > 1:  # (a first call may differ: it may initialize something)
-                self._give_up(recorder.stopped, "compile a function without that line")
+            # (A first call may differ: it may initialize something.)
+            if len(self.reasons) > 1 or self.outer is not None:
+                self._split(recorder.stopped, *tracer.stopped_at, through=tracer.through)
         return _without_late(result)
+
+    def _has_one_signature(self) -> bool:
+        """Return whether the programs do not differ in the shapes and dtypes of tensors."""
+        return len({tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self._entries()}) == 1
 
     def _make_room(self, alike: list[Entry | General], busy: bool) -> bool:
         """Drop the least used program, unless most programs were hardly used: then record no more of them."""
@@ -268,6 +370,9 @@ class Compiled:
             if not busy:
                 reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
                 self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+                if self.outer is not None and self._has_one_signature():
+                    self.variants = [variant for variant in self.variants if variant.runs]
+                    self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
             return False
         least = min(alike, key=lambda variant: variant.runs)
         self.variants = [variant for variant in self.variants if variant is not least]
@@ -287,14 +392,12 @@ class Compiled:
 
     def _of_other_sizes(self, args: Any, kwargs: Any) -> list[Entry]:
         """Return the programs that differ from a call in nothing but sizes."""
-        entries = [variant for variant in self.variants if isinstance(variant, Entry) and not variant.extra]
+        entries = [entry for entry in self._entries() if not entry.extra]
         return [entry for entry in entries if entry.differs_in_size(args, kwargs)]
 
-    def _enter(
-        self, recorder: Recorder, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool
-    ) -> Any:  # fmt: skip
+    def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> Any:
         """Generate programs of what was recorded, and return the result."""
-        guards, transcript = tracer.guards, tracer.transcript
+        recorder, guards, transcript = tracer.recorder, tracer.guards, tracer.transcript
         general = None
         if transcript is not None:
             try:
@@ -305,10 +408,11 @@ class Compiled:
             result = without_sizes(result)
         entry: Entry | None = None
         reason = ""
+        line = None
         try:
-            entry = Entry(self.function, recorder, guards, args, kwargs, result, busy)
+            entry = Entry(self.function, recorder, guards, args, kwargs, result, busy, self._layouts)
         except NotRecorded as error:
-            reason = str(error)
+            reason, line = str(error), error.line
         except Exception as error:  # an error of the compiler: the call has its result
             reason = f"{type(error).__name__}: {error}"
         others = self._of_other_sizes(args, kwargs) if general is not None else []
@@ -316,12 +420,21 @@ class Compiled:
         if entry is not None and not changing:
             general = None
         elif entry is None and general is None:
-            recorder.stop(reason)
+            tracer.stop_at(reason, line)
         gone = [other for other in others if other.runs < RARELY]
         kept = [variant for variant in self.variants if variant not in gone]
         new = [variant for variant in (entry, general) if variant is not None]
         self.variants = sorted([*kept, *new], key=lambda variant: isinstance(variant, General))
         return result
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _observed() -> bool:
+    """Return whether a mode sees the operations of this thread, which a program would hide from it."""
+    return bool(local.state.modes is not None or overrides.state.modes or local.state.inference)
 
 
 def _without_late(x: Any) -> Any:

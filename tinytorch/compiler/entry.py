@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.backward import Backward, Spent, is_freed, marks_of, put_back
+from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
@@ -75,20 +75,25 @@ class Entry:
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any,
-        extra: bool = False,
+        extra: bool = False, layouts: Layouts | None = None,
     ) -> None:  # fmt: skip
+        self._layouts = layouts or Layouts()
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
+        results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, plain = results.text(result)
         backward = None
         if results.differentiable:
-            backward = Backward(function, recorder, result, results.differentiable, tensors)
+            backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
+                                list(results.passed.values()))  # fmt: skip
+            backward.learn = self._learn
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
-        restores = recorder.tried or (backward is not None and backward.partial)
+        again = backward is not None and (backward.partial or (backward.random and self._layouts.restores))
+        restores = recorder.tried or again
         program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
         self.guards = [
             *guards_of_call(guards, args, kwargs),
@@ -167,6 +172,7 @@ class Entry:
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
+            backward.passed = eval(f"lambda args, kwargs: [{', '.join(results.passed)}]", scope)
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
         exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
@@ -203,6 +209,11 @@ class Entry:
         """Mark the program as retired: the user may hold arrays that lie in its buffers."""
         self.retired, self.enter = True, lambda args, kwargs: MISSED
 
+    def _learn(self, strides: Strides) -> None:
+        """Mark the program as retired if it can be recorded anew, for gradients of other layouts."""
+        if self._layouts.learn(strides):
+            self._retire()
+
     def _first_step(self, *given: Any) -> Any:
         """Compile the program, and run it."""
         try:
@@ -224,12 +235,16 @@ class Results:
         values: the values of these arrays, in order.
         views: the indices of the values that are views of an input.
         differentiable: the results that have a graph.
+        arguments: by id, the expressions of the arguments of the call.
+        passed: by their expressions, objects in the result that the call has not created.
     """
 
     def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor]) -> None:
         self.values: list[Value] = []
         self.views: set[int] = set()
         self.differentiable: list[Tensor] = []
+        self.arguments: dict[int, str] = {}
+        self.passed: dict[str, Any] = {}
         self._recorder, self._guards, self._inputs = recorder, guards, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
@@ -251,7 +266,13 @@ class Results:
                 k = self._named[id(x)]
                 return f"x{k}", f"{{r[{k}]}}"
             k = self._named[id(x)] = len(self.values)
-            return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+            try:
+                return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+            except NotRecorded as reason:
+                found = self._recorder.find(x._array)
+                if found is not None and found.source is not None:
+                    reason.line = found.source.line
+                raise
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
             return repr(x), _literal(repr(x))
         if isinstance(x, (type, *PLAIN)):
@@ -260,6 +281,8 @@ class Results:
             text, plain = self._joined("(", x, ")")
             if type(x) is tuple:
                 return text, plain
+            if type(x) is Size:
+                return f"{self._guards.refer(Size)}({text})", plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}{text}", plain
             if type(x) is Size:
@@ -282,9 +305,11 @@ class Results:
         if known is not None:
             return known
         if not self._guards.made(x):
-            if kind in (list, dict) or not self._guards.refers_to(x):
+            if id(x) not in self.arguments and (kind in (list, dict) or not self._guards.refers_to(x)):
                 raise NotRecorded(f"a {kind.__name__} is returned that the call has not created")
-            return self._guards.refer(x), "None"
+            where = self.arguments.get(id(x)) or self._guards.refer(x)
+            self.passed[where] = x
+            return where, "None"
         name = f"y{len(self._containers)}"
         self._containers[id(x)] = name, "None"
         if kind is list:
@@ -334,10 +359,22 @@ class Results:
         self.values.append(value)
         of = self._given.get(value.memory)
         if of is not None:
-            if x._view is None or needs_grad(x) or x._view.base is not self._inputs[of]:
+            source = self._inputs[of]
+            owner, kind = (source, USUAL) if source._view is None else (source._view.base, source._view.kind)
+            graph = needs_grad(x)
+            for j, same in enumerate(self._inputs):
+                if same._cell is x._cell and not (x._view or x._requires_grad) and value.place == j:
+                    self.views.add(k)
+                    return f"t{j}.detach()"
+            if x._view is None or x._view.base is not owner or (graph and not (x._edge and x._view.kind == kind)):
                 raise NotRecorded("a result shares memory with an input")
             self.views.add(k)
-            return f"viewed(r{k}, t{of}, state)"
+            if not graph:
+                return f"viewed(r{k}, t{of}, state)"
+            if self._recorder.released or value.memory in memories_written(self._recorder.calls):
+                raise NotRecorded("a result shares memory with an input, and has a graph")
+            self.differentiable.append(x)
+            return f"node.viewed(r{k}, t{of}, state, {len(self.differentiable) - 1})"
         if value.memory in self._shared:
             base = None if x._view is None or needs_grad(x) else self._named.get(id(x._view.base))
             if base is None:
@@ -431,7 +468,13 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
     if tensor._view is None:
         conditions.append(f"t{k}._view is None")
     elif needs_grad(tensor):
-        raise NotRecorded("an input is a view that requires grad")
+        written_to = memories_written(guards.recorder.calls)
+        if tensor._edge is None or tensor._view.seen != tensor._version:
+            raise NotRecorded("an input is a view that requires grad")
+        if guards.recorder.value(array).memory in written_to:
+            raise NotRecorded("an input is a view that requires grad, and is written to")
+        conditions.append(f"t{k}._view is not None and t{k}._view.kind == {tensor._view.kind}")
+        conditions.append(f"t{k}._view.seen == t{k}._cell[0]")
     else:
         conditions.append(f"t{k}._view is not None and not needs_grad(t{k})")
     conditions += [

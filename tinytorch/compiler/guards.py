@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 import types
 import weakref
 from collections import OrderedDict
@@ -70,6 +71,7 @@ class Guards:
         self.inputs: dict[int, Input] = {}
         self.steady = False
         self._names: dict[int, str] = {}
+        self._given: dict[int, str] = {}  # by id, the expressions of objects that a call is given
         self._made: dict[int, Any] = {}  # by id, objects that the call has created
         self._seen: set[Any] = set()
         self._held: list[Any] = []
@@ -98,7 +100,7 @@ class Guards:
 
     def refers_to(self, x: Any) -> bool:
         """Return whether guards refer to an object, so that it existed before the call."""
-        return self.objects.get(self._names.get(id(x), "")) is x and not self.made(x)
+        return (self.objects.get(self._names.get(id(x), "")) is x or id(x) in self._given) and not self.made(x)
 
     def require(self, text: str) -> None:
         """Add a guard."""
@@ -124,7 +126,8 @@ class Guards:
         """
         if self.stopped:
             return
-        kind = type(x)
+        kind, given = type(x), where.startswith(("args[", "kwargs["))
+        stays = stays and not given
         if self.recorder.changed_state and not self.steady and (isinstance(x, PLAIN) or kind in _CONTAINERS):
             self.stop("a value is read that the step of an optimizer or scheduler may have changed")
         if where.count("[") + where.count("getitem") > MAX_DEPTH:
@@ -151,8 +154,21 @@ class Guards:
             self.require(f"type({where}) is {self.refer(kind)} and {where} == {self.refer(kind(x))}")
         elif kind in _CONTAINERS or (isinstance(x, (dict, list)) and policy_of(kind) is None):
             self._see_container(x, where, stays, name)
+            if given and kind not in _CONTAINERS:
+                self._see_given(x, where)
+        elif given and id(x) not in self._names and _is_record(x):
+            self._see_given(x, where)
         else:
             self.require(f"{where} is {self.refer(x)}")
+
+    def _see_given(self, x: Any, where: str) -> None:
+        """Guard the class of an object that each call may be given anew; what is read of it is found by its path."""
+        self.require(f"type({where}) is {self.refer(type(x))}")
+        for other in self._given.values():
+            self.require(f"{where} is not {other}")
+        self._given[id(x)] = self._names[id(x)] = where
+        if hasattr(x, "__dict__"):
+            self._names[id(x.__dict__)] = f"{where}.__dict__"
 
     def _see_tensor(self, x: Tensor, where: str, stays: bool, name: str) -> None:
         known = self.inputs.get(id(x))
@@ -245,6 +261,17 @@ class Guards:
 
 
 _CONTAINERS = (tuple, list, Size, dict, set)
+
+
+def _is_record(x: Any) -> bool:
+    """Return whether an object of a user's class holds values by name, such as a configuration or a cache."""
+    kind: Any = type(x)
+    home = kind.__module__.partition(".")[0]
+    if kind.__getattribute__ is not object.__getattribute__ or kind.__new__ is not object.__new__:
+        return False
+    if not hasattr(x, "__dict__") or (home in sys.stdlib_module_names and home != "__main__"):
+        return False
+    return all(policy_of(base) is None for base in kind.__mro__[:-1])
 
 
 def static_member(kind: type, name: str) -> Any:

@@ -463,8 +463,8 @@ class Program:
         if not folded or memories & self._written:
             return False
         self._folded.update(map(id, made))
-        if memories & self._leaving:
-            return False
+        if memories & self._leaving or not all([v.memory in self._there for v in call.inputs()]):
+            return False  # (each step returns it, or something that it is made of, as new memory)
         self._there.update(memories)
         return True
 

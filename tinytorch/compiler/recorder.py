@@ -35,7 +35,9 @@ PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments t
 
 
 class NotRecorded(Exception):
-    """Raised with the reason why a call cannot be recorded; the call then runs without a program."""
+    """Raised with the reason why a call cannot be recorded, and the line of the user's code, if it is one line's."""
+
+    line: tuple[str, int] | None = None
 
 
 class Value:
@@ -221,7 +223,7 @@ class Recorder(DispatchMode):
     Attributes:
         calls: the steps, in order.
         line: the line of the user's code that is running; the tracer sets it.
-        stopped: the reason why the call cannot be recorded, or None.
+        stopped: the reason why the call cannot be recorded, or None; `stops` is called when it is set.
         constants: tensors created by the call whose elements depend only on guarded values.
         released: nodes that a backward pass has visited.
         leaves: by id, leaves whose `.grad` the call reads or sets; `meets` is called with each leaf beforehand.
@@ -247,6 +249,7 @@ class Recorder(DispatchMode):
         self.released: set[Any] = set()
         self.leaves: dict[int, Tensor] = {}
         self.meets: Callable[[Tensor], Any] = lambda leaf: None
+        self.stops: Callable[[], Any] = lambda: None
         self.changed_state = False
         self.raised: Exception | None = None
         self.tried = False
@@ -271,13 +274,14 @@ class Recorder(DispatchMode):
         """Note why the call cannot be compiled; the first reason is kept."""
         if self.stopped is None:
             self.stopped = reason
+            self.stops()
 
     def close(self) -> None:
         """Drop all references."""
         for call in self.calls:
             if call.args or call.outputs:  # (a program may have cleared it)
                 call.clear()
-        self.meets = lambda leaf: None
+        self.meets, self.stops = lambda leaf: None, lambda: None
         self.calls, self.constants, self.raised = [], [], None
         self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
         self.tensors, self.leaves, self.released = {}, {}, set()

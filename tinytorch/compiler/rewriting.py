@@ -15,7 +15,11 @@ _OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # the
 
 
 class Unreadable(Exception):
-    """Raised with the reason why a function cannot be rewritten."""
+    """Raised with the reason why a function cannot be rewritten, and the line, if it is one line's."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 @functools.lru_cache(1024)
@@ -49,7 +53,8 @@ class _Rewriter(ast.NodeTransformer):
         return statements
 
     def refuse(self, node: ast.AST) -> Any:
-        raise Unreadable(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not supported")
+        line = getattr(node, "lineno", None)
+        raise Unreadable(f"line {line or '?'}: {type(node).__name__} is not supported", line)
 
     visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Match = visit_TryStar = refuse

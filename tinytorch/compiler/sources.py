@@ -12,11 +12,14 @@ import operator
 import os
 import re
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 _FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 _FUTURE = functools.reduce(operator.or_, _FEATURES)
+#: The trees of functions that have no source of their own: parts of split functions.
+_kept: weakref.WeakKeyDictionary[types.CodeType, ast.FunctionDef] = weakref.WeakKeyDictionary()
 FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # of the package
 
 
@@ -27,8 +30,16 @@ def source_of(code: types.CodeType, inner: bool) -> Any:
         code: the code object of the function.
         inner: whether the code was compiled from a rewritten tree: the function is defined inside a rewritten one.
     """
+    kept = _kept.get(code)
+    if kept is not None:
+        return copy.deepcopy(kept)
     found = _lambdas(code, inner) if code.co_name == "<lambda>" else _functions(code)
     return next((node for node in found if inner or _is_of(code, node)), None)
+
+
+def keep_tree(code: types.CodeType, tree: ast.FunctionDef) -> None:
+    """Note the definition of a function whose code was compiled from a syntax tree."""
+    _kept[code] = tree
 
 
 def load_lines(file: str, scope: dict[str, Any]) -> None:
@@ -44,7 +55,7 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
     """Yield candidates for a function's definition: the lines of its code, or the block that starts in the first."""
     first = code.co_firstlineno
     lines = linecache.getlines(code.co_filename)[first - 1 :]
-    for count in (_last_line(code) - first + 1, None):
+    for count in (last_line(code) - first + 1, None):
         text = "".join(lines[:count] if count is not None else inspect.getblock(lines))
         indented = text[:1].isspace()  # (removing the indentation would change docstrings, too)
         try:
@@ -61,10 +72,10 @@ def _functions(code: types.CodeType) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-def _last_line(code: types.CodeType) -> int:
+def last_line(code: types.CodeType) -> int:
     """Return the last line of a code object, including nested ones."""
     own = max([span[1] or span[0] or 0 for span in code.co_positions()], default=code.co_firstlineno)
-    return max([own, *[_last_line(inner) for inner in codes_in(code)]])
+    return max([own, *[last_line(inner) for inner in codes_in(code)]])
 
 
 def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
@@ -176,4 +187,4 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-__all__ = ["FOLDER", "code_of", "codes_in", "definition", "load_lines", "source_of"]
+__all__ = ["FOLDER", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "source_of"]

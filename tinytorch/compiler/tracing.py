@@ -32,7 +32,7 @@ from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
-from tinytorch.compiler.sources import FOLDER, codes_in, load_lines
+from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
 from tinytorch.compiler.transcript import Transcript, fixed
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -95,6 +95,8 @@ class Tracer:
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
         transcript: what the call is written down in, or None.
+        stopped_at: the line of the outermost function, and that of the user's code, at which the tracing has ended.
+        through: the code, and the line, of each function within the outermost one that ran then.
     """
 
     def __init__(self, recorder: Recorder, strict: bool = False, sizes: bool = False) -> None:
@@ -107,6 +109,10 @@ class Tracer:
         self._tries: list[int] = []  # the number of steps before each `try` block that runs
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
+        self.stopped_at: tuple[int | None, tuple[str, int] | None] = None, None
+        self.through: list[tuple[types.CodeType, int]] = []
+        self._codes: dict[types.CodeType, types.CodeType] = {}  # by rewritten code, that of the function
+        recorder.stops = self._stops
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
         self.transcript: Transcript | None = None
         if sizes:
@@ -117,6 +123,35 @@ class Tracer:
     def stopped(self) -> bool:
         """Whether the call cannot be compiled."""
         return self.recorder.stopped is not None
+
+    def _stops(self) -> None:
+        """Note where the tracing ends."""
+        self._stop_in(self._running(), self.recorder.line)
+
+    def _stop_in(self, running: list[tuple[types.CodeType, int]], line: tuple[str, int] | None) -> None:
+        self.stopped_at, self.through = (running[0][1] if running else None, line), running[1:]
+
+    def stop_at(self, reason: str, line: tuple[str, int] | None) -> None:
+        """Note why the call cannot be compiled, and the line of the user's code."""
+        self.recorder.line = line
+        self.stop(reason)
+        code = next(iter(self._codes.values()), None)
+        file, number = line or ("", 0)
+        own = code is not None and code.co_filename == file and code.co_firstlineno <= number <= last_line(code)
+        self._stop_in([(code, number)] if code is not None and own else [], line)
+
+    def _running(self) -> list[tuple[types.CodeType, int]]:
+        """Return the code and the line of each function that runs in its rewritten form, the outermost one first."""
+        found: list[tuple[types.CodeType, int]] = []
+        frame: Any = sys._getframe(1)
+        first = next(iter(self._codes), None)
+        while frame is not None and first is not None:
+            if frame.f_code in self._codes:
+                found.append((self._codes[frame.f_code], frame.f_lineno))
+            if frame.f_code is first:
+                return found[::-1]
+            frame = frame.f_back
+        return []
 
     def at(self, line: int) -> None:
         """Note which line of the user's code runs; lines of the package do not count."""
@@ -170,7 +205,10 @@ class Tracer:
             new_code = rewritten(code, function.__qualname__)
         except Unreadable as reason:
             self.stop(str(reason))
+            if not self._codes and reason.line is not None:
+                self._stop_in([(code, reason.line)], (code.co_filename, reason.line))
             return function(*args, **kwargs)
+        self._codes.setdefault(new_code, code)
         self._see_surroundings(function)
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         cells[TRACER] = types.CellType(self)
@@ -589,17 +627,20 @@ class Tracer:
         """Note that an attribute of an object gets another value, which the call must take back."""
         if (id(x), name) not in self.replaced:
             before = self.attribute(x, name)
-            self.replaced[id(x), name] = x, before, self.recorder.line
+            self.replaced[id(x), name] = x, before, self.recorder.line, self._running()
 
     def _check_replaced(self) -> None:
         for (_, name), entry in self.replaced.items():
             if entry is None:  # of an object that the call has made
                 continue
-            x, before, line = entry
+            x, before, line, running = entry
             now = x.__dict__.get(name, self)
             if now is not before and not (isinstance(now, PLAIN) and type(now) is type(before) and now == before):
+                if self.stopped:
+                    return
                 self.recorder.line = line
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+                self._stop_in(running, line)
 
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         """Do `x[key] = value`."""
@@ -645,7 +686,7 @@ class Tracer:
     def caught(self) -> None:
         """See that an error was caught; only those of kinds that follow from what is guarded are raised again."""
         error = sys.exc_info()[1]
-        known = isinstance(error, (AttributeError, ImportError, LookupError, StopIteration, TypeError))
+        known = isinstance(error, (AttributeError, ImportError, LookupError, NameError, StopIteration, TypeError))
         if not known or error is self.recorder.raised:
             self.stop("an error is raised and caught")
 

@@ -865,7 +865,10 @@ class Module(Hooking, Saving):
 
     __call__: Callable[..., Any] = _call_impl
 
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_with_hooks(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Callable[..., Any] | None = None
+    ) -> Any:
+        """Run the hooks around `forward`, or around a function that does the same."""
         result = None
         # Global hooks run before those of the module.
         forward_hooks = {**_global_forward_hooks, **self._forward_hooks}
@@ -890,7 +893,7 @@ class Module(Hooking, Saving):
             around = BackwardHooks(self, full_hooks, pre_hooks) if full_hooks or pre_hooks else None
             if around is not None:
                 args = around.before(args)
-            result = self.forward(*args, **kwargs)
+            result = (forward or self.forward)(*args, **kwargs)
             for number, hook in forward_hooks.items():
                 run(number, hook)
             if around is not None:
