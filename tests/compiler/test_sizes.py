@@ -295,3 +295,70 @@ def test_random_functions_of_random_sizes() -> None:
             torch.manual_seed(n)
             x = torch.randn(n, m)
             assert plain(compiled(x)) == plain(f(x)), (seed, n, m)
+
+
+def test_a_cache_that_grows() -> None:
+    class Cache:
+        def __init__(self) -> None:
+            self.filled = False
+
+        def update(self, keys: Any) -> Any:
+            if not self.filled:
+                self.dtype, self.device = keys.dtype, keys.device
+                self.keys, self.filled = torch.zeros(1, 0, 4), True
+            self.keys = torch.cat([self.keys, keys], 1)
+            return self.keys
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.keys = nn.Linear(4, 4)
+            self.total = torch.zeros(4)
+
+        def forward(self, x: Any, cache: Any) -> Any:
+            keys = cache.update(self.keys(x))
+            self.total = self.total + keys.sum((0, 1))
+            return (x @ keys.transpose(1, 2)).softmax(-1) @ keys, cache
+
+    torch.manual_seed(0)
+    module = Attention()
+    compiled = torch.compile(module)
+
+    def generated(function: Any) -> Any:
+        module.total = torch.zeros(4)
+        cache, results = Cache(), []
+        with torch.no_grad():
+            for k in range(10):
+                result, returned = function(torch.full((1, 1, 4), float(k)), cache)
+                assert returned is cache
+                results.append(result)
+        return plain([*results, cache.keys, cache.filled, cache.dtype, module.total])
+
+    for _ in range(3):
+        assert generated(compiled) == generated(module)
+    assert compiled._compiled.plain == 0 and compiled._compiled.recorded <= 6
+
+
+def test_attributes_that_are_set_are_tensors_of_each_call() -> None:
+    class Noted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = None
+
+        def forward(self, x: Any) -> Any:
+            y = x * 2
+            self.last = y
+            return y + 1
+
+    module = Noted()
+    compiled = torch.compile(module)
+    found = []
+    for k in range(4):
+        compiled(torch.full((2,), float(k)))
+        found.append(module.last)
+    assert [x.tolist() for x in found] == [[2.0 * k, 2.0 * k] for k in range(4)]
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        y = compiled(x)
+        (module.last.sum() + y.sum()).backward()
+    assert x.grad.tolist() == [12.0, 12.0]

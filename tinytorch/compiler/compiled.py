@@ -320,8 +320,7 @@ class Compiled:
 
     def _record_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool, sizes: bool = False) -> Any:
         """Call the function and record a program, for tensors of any size if `sizes` is set and it is possible."""
-        alike = [variant for variant in self.variants if variant.extra is busy]
-        if len(alike) >= self.limit + sizes and not self._make_room(alike, busy):
+        if sum(variant.extra is busy for variant in self.variants) >= self.limit and (busy or self._is_unsteady()):
             return self._run(args, kwargs)
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph or self.strict, sizes=sizes)
@@ -363,20 +362,25 @@ class Compiled:
         """Return whether the programs do not differ in the shapes and dtypes of tensors."""
         return len({tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self._entries()}) == 1
 
-    def _make_room(self, alike: list[Entry | General], busy: bool) -> bool:
-        """Drop the least used program, unless most programs were hardly used: then record no more of them."""
+    def _is_unsteady(self) -> bool:
+        """Return whether most programs were hardly used; then no more of them are recorded."""
         ran = sum(variant.runs for variant in self.variants)
-        if busy or self.recorded > 2 * self.limit > ran or self.recorded > ran + 8 * self.limit:
-            if not busy:
-                reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
-                self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
-                if self.outer is not None and self._has_one_signature():
-                    self.variants = [variant for variant in self.variants if variant.runs]
-                    self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
+        if not (self.recorded > 2 * self.limit > ran or self.recorded > ran + 8 * self.limit):
             return False
-        least = min(alike, key=lambda variant: variant.runs)
-        self.variants = [variant for variant in self.variants if variant is not least]
+        reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
+        self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
+        if self.outer is not None and self._has_one_signature():
+            self.variants = [variant for variant in self.variants if variant.runs]
+            self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
         return True
+
+    def _make_room(self, new: list[Entry | General]) -> None:
+        """Drop the least used programs of those beyond the limit."""
+        for extra in (False, True):
+            alike = [variant for variant in self.variants if variant.extra is extra]
+            old = sorted([variant for variant in alike if variant not in new], key=lambda variant: variant.runs)
+            gone = old[: max(len(alike) - self.limit, 0)]
+            self.variants = [variant for variant in self.variants if variant not in gone]
 
     def _is_for_any_size(self, args: Any, kwargs: Any) -> bool:
         """Return whether the next program shall be for tensors of any size."""
@@ -397,11 +401,10 @@ class Compiled:
 
     def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> Any:
         """Generate programs of what was recorded, and return the result."""
-        recorder, guards, transcript = tracer.recorder, tracer.guards, tracer.transcript
-        general = None
+        transcript, general = tracer.transcript, None
         if transcript is not None:
             try:
-                general = General(recorder, guards, transcript, args, kwargs, result)
+                general = General(tracer, transcript, args, kwargs, result)
             except (NotRecorded, Unwritten) as error:
                 transcript.fail(str(error))
             transcript.close()
@@ -410,7 +413,7 @@ class Compiled:
         reason = ""
         line = None
         try:
-            entry = Entry(self.function, recorder, guards, args, kwargs, result, busy, self._layouts)
+            entry = Entry(self.function, tracer, args, kwargs, result, busy, self._layouts)
         except NotRecorded as error:
             reason, line = str(error), error.line
         except Exception as error:  # an error of the compiler: the call has its result
@@ -425,6 +428,7 @@ class Compiled:
         kept = [variant for variant in self.variants if variant not in gone]
         new = [variant for variant in (entry, general) if variant is not None]
         self.variants = sorted([*kept, *new], key=lambda variant: isinstance(variant, General))
+        self._make_room(new)
         return result
 
 

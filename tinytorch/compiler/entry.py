@@ -20,7 +20,7 @@ from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_fr
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
-from tinytorch.compiler.tracing import Late
+from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
@@ -55,7 +55,7 @@ class Entry:
 
     Args:
         function: the compiled function.
-        recorder, guards: the record of a call of the function with `args` and `kwargs`, and the guards of that call.
+        tracer: has the record of a call of the function with `args` and `kwargs`, and the guards of that call.
         result: the result of the call.
 
     Attributes:
@@ -66,6 +66,7 @@ class Entry:
         retired: whether the program must not run again.
         extra: whether another program has the same guards, so that this one runs while that one is busy.
         returned: the expression of the results as arrays, a template of the names of the arrays `r` and inputs `t`.
+        sets: whether it sets attributes of objects.
         source: the source of the programs.
         runs: the number of calls.
 
@@ -74,9 +75,10 @@ class Entry:
     """
 
     def __init__(
-        self, function: Callable[..., Any], recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any,
+        self, function: Callable[..., Any], tracer: Tracer, args: Any, kwargs: Any, result: Any,
         extra: bool = False, layouts: Layouts | None = None,
     ) -> None:  # fmt: skip
+        recorder, guards = tracer.recorder, tracer.guards
         self._layouts = layouts or Layouts()
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
@@ -85,6 +87,9 @@ class Entry:
         results = Results(recorder, guards, tensors)
         results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, plain = results.text(result)
+        sets = results.assignments(tracer.assigned)
+        if results.differentiable and sets:
+            raise NotRecorded(f"the attribute {tracer.assigned[0][1]} is set, and a result has a graph")
         backward = None
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
@@ -158,6 +163,8 @@ class Entry:
             lines.append(f"    node = graph(({saved}), ({whole}), before, {marks}, args, kwargs)")
         if backward is not None and backward.watched:
             lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
+        elif sets:
+            lines += [f"    made = {returned}", *[f"    {line}" for line in sets], "    return made"]
         else:
             lines.append(f"    return {returned}")
         self._bind = program.binding([item.tensor._array for item in inputs if item.stays])
@@ -181,6 +188,7 @@ class Entry:
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
         self.returned = plain
+        self.sets = bool(sets)
         self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 
     @functools.cached_property
@@ -289,6 +297,10 @@ class Results:
                 return f"{self._guards.refer(Size)}({text})", plain
             raise NotRecorded(f"a {type(x).__name__} is returned")
         return self._changeable(x)
+
+    def assignments(self, assigned: list[tuple[Any, str, Tensor]]) -> list[str]:
+        """Return the statements that set attributes of objects, after the result has been made."""
+        return [f"{self._guards.refer(x)}.{name} = {self.text(value)[0]}" for x, name, value in assigned]
 
     def read_late(self, x: Late) -> Value:
         """Return the value that a number is read from when the function returns."""

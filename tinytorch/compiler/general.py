@@ -6,6 +6,7 @@ import collections
 import itertools
 import linecache
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +18,14 @@ from tinytorch.compiler.entry import MISSED, Results, guards_of_call, modes_of, 
 from tinytorch.compiler.guards import Guards, Input
 from tinytorch.compiler.program import FILE
 from tinytorch.compiler.recorder import NotRecorded, Recorder
-from tinytorch.compiler.tracing import Late
+from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.transcript import Dimension, Transcript, plain
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.random import Source
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
 
 #: A size that this many calls have had gets a program of its own, if they are this share of all calls at least.
@@ -40,7 +42,7 @@ class General:
     """A program for tensors of any size, with its guards.
 
     Args:
-        recorder, guards, transcript: the record of a call with `args` and `kwargs`.
+        tracer, transcript: the record of a call with `args` and `kwargs`.
         result: its result.
 
     Attributes:
@@ -57,13 +59,15 @@ class General:
     extra = retired = False
     broken = ""
 
-    def __init__(
-        self, recorder: Recorder, guards: Guards, transcript: Transcript, args: Any, kwargs: Any, result: Any
-    ) -> None:  # fmt: skip
+    def __init__(self, tracer: Tracer, transcript: Transcript, args: Any, kwargs: Any, result: Any) -> None:
+        recorder, guards = tracer.recorder, tracer.guards
         recorder.check()
         inputs = list(guards.inputs.values())
-        returned, _ = _Returned(recorder, guards, inputs, transcript).text(result)
-        lines, effect = transcript.body(returned)
+        results = _Returned(recorder, guards, inputs, transcript)
+        results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
+        returned, _ = results.text(result)
+        sets = results.assignments(tracer.assigned)
+        lines, effect = transcript.body(" ".join([returned, *sets]))
         if transcript.reason is not None:
             raise NotRecorded(transcript.reason)
         given = [k for k, item in enumerate(inputs) if not item.stays]
@@ -77,6 +81,8 @@ class General:
             for x in (*call.args, *call.kwargs.values()) if isinstance(x, Source)
         }  # fmt: skip
         shapes = [f"t{k}_shape" for k in given]
+        text = " ".join([*lines, returned, *sets, *transcript.early])
+        sized = {int(k) for k in re.findall(r"\bt(\d+)_shape\b", text)}
         head = [
             "def enter(args, kwargs):",
             "    state = local.state",
@@ -84,7 +90,7 @@ class General:
             f"        if not ({' and '.join([*modes_of(local.state), *together(self.guards)])}):",
             "            return MISSED",
             *[f"    {line}" for k in given for line in _of_given(guards, inputs, k)],
-            *[f"        t{k}_shape = t{k}._array.shape" for k in given],
+            *[f"        t{k}_shape = t{k}._array.shape" for k, _ in enumerate(inputs) if k in given or k in sized],
             *[f"        if not ({condition}): return MISSED" for condition in transcript.early],
             "    except (AttributeError, LookupError, TypeError, ValueError):",
             "        return MISSED",
@@ -93,7 +99,7 @@ class General:
             *["    marks = marks_of(SOURCES)"] * bool(sources),
             "    try:",
         ]
-        body = [*lines, f"return {returned}"]
+        body = [*lines, f"made = {returned}", *sets, "return made"]
         first = len(head) + 1
         self._effect = first + (len(lines) if effect is None else effect)
         undo = ["        put_back(SOURCES, marks)"] * bool(sources)
@@ -113,7 +119,8 @@ class General:
         self.source = "\n".join([*head, *[f"        {line}" for line in body], *tail]) + "\n"
         linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
         scope: dict[str, Any] = {
-            **guards.objects, **transcript.scope, "MISSED": MISSED, "Missed": Missed, "SOURCES": list(sources),
+            **guards.objects, **transcript.scope, **{f"t{k}": x.tensor for k, x in enumerate(inputs) if x.stays},
+            "MISSED": MISSED, "Missed": Missed, "SOURCES": list(sources),
             "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "is_frequent": self._is_frequent,
             "line_of": self._line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back,
             "rebuilt": rebuilt,
@@ -172,7 +179,8 @@ def _of_kept(guards: Guards, x: Input) -> list[str]:
     """Return the guards of a tensor that is the same in all calls."""
     name = guards.refer(x.tensor)
     return [
-        f"{x.where} is {name} and {name}._array.shape == {x.tensor._array.shape}",
+        f"{x.where} is {name} and {name}._array.ndim == {x.tensor._array.ndim}",
+        *[f"{name}._array.shape == {x.tensor._array.shape}"] * isinstance(x.tensor, Parameter),
         f"{name}._requires_grad is {x.tensor._requires_grad} and {name}._hooks is None",
     ]
 

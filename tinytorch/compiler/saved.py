@@ -493,6 +493,8 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
         ValueError: the path does not end in `.py`.
         NotSaved: the program needs an object that cannot be written as a function of arrays.
     """
+    if entry.sets:
+        raise NotSaved("the function sets attributes of objects")
     target = Path(path)
     if target.suffix != ".py":
         raise ValueError(f"{target}: the name of a module ends in .py")

@@ -34,6 +34,7 @@ from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
 from tinytorch.compiler.transcript import Transcript, fixed
+from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -92,6 +93,7 @@ class Tracer:
         owners: optimizers, by the id of a function in the place of their `step`.
         paths: names of modules within the outermost one, by id.
         replaced: by object and name, attributes that the call has set: the object, the value before, and the line.
+        assigned: attributes that have another tensor after the call: the object, the name and the tensor.
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
         transcript: what the call is written down in, or None.
@@ -109,6 +111,7 @@ class Tracer:
         self._tries: list[int] = []  # the number of steps before each `try` block that runs
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
+        self.assigned: list[tuple[Any, str, Tensor]] = []
         self.stopped_at: tuple[int | None, tuple[str, int] | None] = None, None
         self.through: list[tuple[types.CodeType, int]] = []
         self._codes: dict[types.CodeType, types.CodeType] = {}  # by rewritten code, that of the function
@@ -606,12 +609,18 @@ class Tracer:
                     calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
-                if isinstance(x, Module) and not isinstance(value, PLAIN) and x.__dict__[name] is not value:
+                plain = isinstance(value, PLAIN) or type(value) is Tensor
+                if isinstance(x, Module) and not plain and x.__dict__[name] is not value:
                     self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
                 value = fixed(value)
             elif not self.made(x):
-                self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+                own = static_member(type(x), name)
+                if isinstance(x, (Tensor, Module, type, types.ModuleType)) or not hasattr(x, "__dict__") or own:
+                    self.stop(f"the attribute {name} of a {type(x).__name__} is set")
+                else:
+                    self.guards.require(f"{name!r} not in {self.guards.refer(x)}.__dict__")
+                    self.replaced[id(x), name] = x, self, self.recorder.line, self._running()
             elif isinstance(x, Tensor):
                 self.stop(f"{name} of a tensor is set")
         setattr(x, name, value)
@@ -624,7 +633,7 @@ class Tracer:
                 self.transcript.call(lambda *_: None, setattr, (x, name, None), {})
 
     def _replace(self, x: Any, name: str) -> None:
-        """Note that an attribute of an object gets another value, which the call must take back."""
+        """Note that an attribute of an object gets another value, which the call must take back, or a tensor."""
         if (id(x), name) not in self.replaced:
             before = self.attribute(x, name)
             self.replaced[id(x), name] = x, before, self.recorder.line, self._running()
@@ -638,6 +647,14 @@ class Tracer:
             if now is not before and not (isinstance(now, PLAIN) and type(now) is type(before) and now == before):
                 if self.stopped:
                     return
+                setter: Any = type(x).__setattr__
+                lasting = type(now) in (Tensor, bool, dtypes.dtype, device)  # (numbers differ from call to call)
+                if lasting and setter in (object.__setattr__, Module.__setattr__):
+                    self.assigned.append((x, name, now))
+                    known = self.guards.inputs.get(id(before))
+                    if known is not None:  # it is another tensor in each call
+                        self.guards.inputs[id(before)] = known._replace(stays=False)
+                    continue
                 self.recorder.line = line
                 self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._stop_in(running, line)

@@ -18,6 +18,7 @@ from typing import Any
 
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor
+from tinytorch.nn.parameter import Parameter
 
 _SHAPES = r"\bshape_\d+\b"  # names of the shapes of tensors that the call makes
 
@@ -223,7 +224,7 @@ class Transcript:
         given = self._inputs.get(id(x))
         if given is None:
             raise Unwritten("a tensor is used of which it is not known which function made it")
-        return self._refer(x) if given.stays else f"t{[*self._inputs].index(id(x))}"
+        return f"t{[*self._inputs].index(id(x))}"
 
     def shown(self, x: Any) -> str:
         """Return the expression of an argument."""
@@ -323,7 +324,7 @@ class Transcript:
         if self.reason is not None:
             return x.shape
         given = self._inputs.get(id(x))
-        if given is not None and given.stays:
+        if given is not None and isinstance(x, Parameter):
             return x.shape
         try:
             name = self.name(x)
