@@ -23,6 +23,7 @@ PRAGMA(GCC target(TARGET))
 #include "optim.c"
 #include "pooling.c"
 #include "products.c"
+#include "quantized.c"
 #include "rnn.c"
 #include "softmax.c"
 #include "sorting.c"
@@ -35,9 +36,9 @@ const Kernel *const KERNELS[] = {
     fft_kernels, indexing_kernels,
     norm_kernels, optim_kernels,
     pooling_kernels, products_kernels,
-    rnn_kernels, softmax_kernels,
-    sorting_kernels, sparse_kernels,
-    sums_kernels,
+    quantized_kernels, rnn_kernels,
+    softmax_kernels, sorting_kernels,
+    sparse_kernels, sums_kernels,
     NULL,
 };
 
