@@ -747,6 +747,7 @@ from tinytorch.compat import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
 from tinytorch.inspect import profiler as profiler
+from tinytorch.compat.ao import quantization as quantization
 from tinytorch import quasirandom as quasirandom
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types

@@ -321,7 +321,7 @@ TABLE: dict[str, dict[str, Offer]] = {
     "tinytorch has sparse tensors in `torch.sparse`": {
         "cuda.sparse": Offer(FloatTensor=elsewhere("sparse.FloatTensor")),
     },
-    "tinytorch quantises the weights of linear layers alone (quantize_dynamic)": {
+    "tinytorch quantises the weights of linear layers alone, by quantize_dynamic": {
         "ao.quantization": Offer(
             "FakeQuantizeBase ObserverBase QConfig convert default_observer default_per_channel_weight_observer "
             "default_weight_observer fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
@@ -329,6 +329,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         ),
         "backends.quantized": Offer(engine="none", supported_engines=["none"]),
         "nn.quantized": Offer("BatchNorm2d FloatFunctional"),
+        "nn.quantized.dynamic": Offer(Linear=elsewhere("nn.quantization.dynamic.Linear")),
         "nn.quantized.functional": Offer("conv1d conv2d conv3d linear"),
         "quantization.observer": Offer(
             "HistogramObserver MinMaxObserver MinMaxObserver.with_args PerChannelMinMaxObserver",

@@ -47,6 +47,8 @@ def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor
         if out.ndim != 2 or out.shape[dim] != size:
             got = out.shape[dim] if dim < out.ndim else "none"
             raise RuntimeError(f"int_mm_out_cpu: Expected result.size({dim}) to be {size} but got {got}")
+    if not out.is_contiguous():
+        raise RuntimeError("int_mm_out_cpu: Expected result to be contiguous.")
     return out.copy_(result)
 
 

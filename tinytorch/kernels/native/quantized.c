@@ -55,14 +55,16 @@ INLINE void widen(WeightKind kind, const char *from, int64_t count, float *to) {
 // A linear layer --------------------------------------------------------------------------------
 
 // Few rows of x are multiplied by scalar products: each weight is read once, in the order of memory, and widened in a
-// register. Otherwise a thread widens some rows of weights at a time, and multiplies them by panels of x in tiles.
+// register. Otherwise a thread widens a part of some rows of weights at a time, and multiplies it by panels of x.
 enum {
     NARROW_DOTS = 8,              // rows of x up to which scalar products are faster
     NARROW_ROWS = 4,              // rows of x of a scalar product
     NARROW_PREFETCH = 2048,       // bytes
     NARROW_WORK = 1 << 16,        // weights of a part
-    NARROW_WIDENED = 1 << 14,     // floats that a thread widens at a time: they stay in its cache
+    NARROW_WIDENED = 1 << 15,     // floats that a thread widens at a time: they stay in its cache
+    NARROW_DEPTH = 1 << 10,       // terms of sums that are added at a time: they stay in it, too
     NARROW_FEATURES = 8 * WIDTH,  // the most rows of weights that a thread widens at a time
+    TILES = WIDTH * TILE_COLUMNS, // floats of WIDTH rows of tiles
 };
 
 typedef struct {
@@ -137,43 +139,61 @@ static void pack_narrow_part(void *context, Py_ssize_t part, int worker) {
     pack_panel(&p->columns, p->x + first * p->depth, imin(p->vectors * WIDTH, p->rows - first), narrow_panel(p, part));
 }
 
-// Multiply `count` rows of widened weights, from `feature` on, by a panel of rows of x from `first` on.
-static void multiply_widened(const NarrowLinear *p, const float *weights, int64_t feature, int64_t count, int64_t panel,
-                             float *tiles) {
-    const float zeros[TILE_COLUMNS] = {0}, *y = narrow_panel(p, panel);
-    int64_t first = panel * p->vectors * WIDTH, columns = imin(p->vectors * WIDTH, p->rows - first);
-    int64_t vectors = ceil_div(columns, WIDTH), y_step = vectors * WIDTH;
-    for (int64_t begin = 0; begin < count; begin += WIDTH) {
-        int64_t rows = imin(WIDTH, count - begin);
-        for (int64_t r = 0; r < rows; r += TILE_ROWS) {
-            const float *row[TILE_ROWS];
-            float *to = tiles + r * TILE_COLUMNS;
-            for (int i = 0; i < TILE_ROWS; i++) row[i] = weights + imin(begin + r + i, count - 1) * p->depth;
-            if (vectors == 3) multiply_tile(3, row, 1, y, y_step, p->depth, zeros, zeros, to, TILE_COLUMNS);
-            else if (vectors == 2) multiply_tile(2, row, 1, y, y_step, p->depth, zeros, zeros, to, TILE_COLUMNS);
-            else multiply_tile(1, row, 1, y, y_step, p->depth, zeros, zeros, to, TILE_COLUMNS);
-            for (int64_t i = 0; i < imin(TILE_ROWS, rows - r); i++) {
-                int64_t at = feature + begin + r + i;
-                vec scale = broadcast(p->scale ? p->scale[at] : 1), bias = broadcast(p->bias ? p->bias[at] : 0);
-                for (float *sum = to + i * TILE_COLUMNS; sum < to + i * TILE_COLUMNS + vectors * WIDTH; sum += WIDTH)
-                    store(sum, load(sum) * scale + bias);
-            }
-        }
-        store_transposed(tiles, rows, columns, p->out + first * p->features + feature + begin, p->features);
+// Multiply `count` rows of widened weights of length `depth` by a panel of x from term `begin` on. Tiles get the result,
+// or have it added to them.
+static void multiply_widened(const NarrowLinear *p, const float *weights, int64_t count, int64_t begin, int64_t depth,
+                             int64_t panel, float *tiles) {
+    const float zeros[TILE_COLUMNS] = {0};
+    int64_t vectors = ceil_div(imin(p->vectors * WIDTH, p->rows - panel * p->vectors * WIDTH), WIDTH);
+    int64_t y_step = vectors * WIDTH;
+    const float *y = narrow_panel(p, panel) + begin * y_step;
+    for (int64_t r = 0; r < count; r += TILE_ROWS, tiles += TILE_ROWS * TILE_COLUMNS) {
+        const float *row[TILE_ROWS];
+        float further[TILE_ROWS * TILE_COLUMNS], *to = begin ? further : tiles;
+        for (int i = 0; i < TILE_ROWS; i++) row[i] = weights + imin(r + i, count - 1) * depth;
+        if (vectors == 3) multiply_tile(3, row, 1, y, y_step, depth, zeros, zeros, to, TILE_COLUMNS);
+        else if (vectors == 2) multiply_tile(2, row, 1, y, y_step, depth, zeros, zeros, to, TILE_COLUMNS);
+        else multiply_tile(1, row, 1, y, y_step, depth, zeros, zeros, to, TILE_COLUMNS);
+        for (int i = 0; begin && i < TILE_ROWS; i++)
+            for (int64_t j = i * TILE_COLUMNS; j < i * TILE_COLUMNS + y_step; j += WIDTH)
+                store(tiles + j, load(tiles + j) + load(further + j));
     }
+}
+
+// Scale the tiles of WIDTH features, or fewer, from `feature` on, and transpose them into the result.
+static void store_narrow(const NarrowLinear *p, int64_t feature, int64_t count, int64_t panel, float *tiles) {
+    int64_t first = panel * p->vectors * WIDTH, columns = imin(p->vectors * WIDTH, p->rows - first);
+    for (int64_t i = 0; i < count; i++) {
+        vec scale = broadcast(p->scale ? p->scale[feature + i] : 1);
+        vec bias = broadcast(p->bias ? p->bias[feature + i] : 0);
+        for (int64_t j = i * TILE_COLUMNS; j < i * TILE_COLUMNS + columns; j += WIDTH)
+            store(tiles + j, load(tiles + j) * scale + bias);
+    }
+    store_transposed(tiles, count, columns, p->out + first * p->features + feature, p->features);
+}
+
+INLINE void widen_part(WeightKind kind, const NarrowLinear *p, int64_t feature, int64_t count, int64_t begin,
+                       int64_t depth, float *to) {
+    for (int64_t i = 0; i < count; i++)
+        widen(kind, p->weight + ((feature + i) * p->depth + begin) * weight_size(kind), depth, to + i * depth);
 }
 
 static void narrow_tiles(void *context, Py_ssize_t part, int worker) {
     const NarrowLinear *p = context;
-    int64_t begin = part * p->features_per_part, end = imin(begin + p->features_per_part, p->features);
-    float *tiles = p->scratch + worker * p->scratch_size, *weights = tiles + WIDTH * TILE_COLUMNS;
-    const char *from = p->weight + begin * p->depth * weight_size(p->kind);
-    int64_t count = (end - begin) * p->depth;
-    if (p->kind == INT8) widen(INT8, from, count, weights);
-    else if (p->kind == FLOAT16) widen(FLOAT16, from, count, weights);
-    else widen(BFLOAT16, from, count, weights);
+    int64_t first = part * p->features_per_part, count = imin(p->features_per_part, p->features - first);
+    int64_t blocks = ceil_div(p->features_per_part, WIDTH);
+    float *tiles = p->scratch + worker * p->scratch_size, *weights = tiles + p->panels * blocks * TILES;
+    for (int64_t begin = 0; begin < p->depth; begin += NARROW_DEPTH) {
+        int64_t depth = imin(NARROW_DEPTH, p->depth - begin);
+        if (p->kind == INT8) widen_part(INT8, p, first, count, begin, depth, weights);
+        else if (p->kind == FLOAT16) widen_part(FLOAT16, p, first, count, begin, depth, weights);
+        else widen_part(BFLOAT16, p, first, count, begin, depth, weights);
+        for (int64_t panel = 0; panel < p->panels; panel++)
+            multiply_widened(p, weights, count, begin, depth, panel, tiles + panel * blocks * TILES);
+    }
     for (int64_t panel = 0; panel < p->panels; panel++)
-        multiply_widened(p, weights, begin, end - begin, panel, tiles);
+        for (int64_t i = 0; i < count; i += WIDTH)
+            store_narrow(p, first + i, imin(WIDTH, count - i), panel, tiles + (panel * blocks + i / WIDTH) * TILES);
 }
 
 static bool read_narrow(PyObject *weight, WeightKind *kind) {
@@ -215,8 +235,9 @@ KERNEL(widening_linear, x, weight, scale, bias) {
     p.vectors = ceil_div(vectors, ceil_div(vectors, TILE_VECTORS));
     p.panels = ceil_div(vectors, p.vectors);
     p.columns = matrix((float *)p.x, p.depth, p.rows, 1, p.depth);
-    p.features_per_part = imin(imax(NARROW_WIDENED / p.depth / WIDTH, 1) * WIDTH, NARROW_FEATURES);
-    p.scratch_size = round_to_lines(WIDTH * TILE_COLUMNS + p.features_per_part * p.depth);
+    int64_t depth = imin(p.depth, NARROW_DEPTH);
+    p.features_per_part = imin(imax(NARROW_WIDENED / depth / WIDTH, 1) * WIDTH, NARROW_FEATURES);
+    p.scratch_size = round_to_lines(p.features_per_part * (p.panels * TILE_COLUMNS + depth));
     int64_t packed = p.panels * p.vectors * WIDTH * p.depth;
     p.scratch = alloc_floats((size_t)(threads * p.scratch_size + packed));
     if (!p.scratch) {

@@ -101,8 +101,8 @@ def quantize_dynamic(
     for config in qconfig_spec.values():
         if config is not None and not isinstance(config, _WeightConfig):
             raise AttributeError(
-                f"{type(config).__name__!r} object is not a configuration of torch.ao.quantization: use "
-                "default_dynamic_qconfig, per_channel_dynamic_qconfig or float16_dynamic_qconfig"
+                f"{type(config).__name__!r} object has no attribute '_fields': a configuration is one of "
+                "default_dynamic_qconfig, per_channel_dynamic_qconfig and float16_dynamic_qconfig"
             )
     if not inplace:
         model = copy.deepcopy(model)

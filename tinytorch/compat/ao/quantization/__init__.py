@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: `quantize_dynamic`; and modules without effect that mark where a model could be quantised."""
+"""`torch.ao.quantization`: `quantize_dynamic`; and modules without effect that mark where models could be quantised."""
 
 from __future__ import annotations
 
