@@ -31,14 +31,22 @@ PRAGMA(GCC target(TARGET))
 #include "sums.c"
 
 const Kernel *const KERNELS[] = {
-    activation_kernels, arithmetic_kernels,
-    attention_kernels, conv_kernels,
-    fft_kernels, indexing_kernels,
-    norm_kernels, optim_kernels,
-    pooling_kernels, products_kernels,
-    quantized_kernels, rnn_kernels,
-    softmax_kernels, sorting_kernels,
-    sparse_kernels, sums_kernels,
+    activation_kernels,
+    arithmetic_kernels,
+    attention_kernels,
+    conv_kernels,
+    fft_kernels,
+    indexing_kernels,
+    norm_kernels,
+    optim_kernels,
+    pooling_kernels,
+    products_kernels,
+    quantized_kernels,
+    rnn_kernels,
+    softmax_kernels,
+    sorting_kernels,
+    sparse_kernels,
+    sums_kernels,
     NULL,
 };
 

@@ -57,14 +57,14 @@ INLINE void widen(WeightKind kind, const char *from, int64_t count, float *to) {
 // Few rows of x are multiplied by scalar products: each weight is read once, in the order of memory, and widened in a
 // register. Otherwise a thread widens a part of some rows of weights at a time, and multiplies it by panels of x.
 enum {
-    NARROW_DOTS = 8,              // rows of x up to which scalar products are faster
-    NARROW_ROWS = 4,              // rows of x of a scalar product
-    NARROW_PREFETCH = 2048,       // bytes
-    NARROW_WORK = 1 << 16,        // weights of a part
-    NARROW_WIDENED = 1 << 15,     // floats that a thread widens at a time: they stay in its cache
-    NARROW_DEPTH = 1 << 10,       // terms of sums that are added at a time: they stay in it, too
-    NARROW_FEATURES = 8 * WIDTH,  // the most rows of weights that a thread widens at a time
-    TILES = WIDTH * TILE_COLUMNS, // floats of WIDTH rows of tiles
+    NARROW_DOTS = 8,               // rows of x up to which scalar products are faster
+    NARROW_ROWS = 4,               // rows of x of a scalar product
+    NARROW_PREFETCH = 2048,        // bytes
+    NARROW_WORK = 1 << 16,         // weights of a part
+    NARROW_WIDENED = 1 << 15,      // floats that a thread widens at a time: they stay in its cache
+    NARROW_DEPTH = 1 << 10,        // terms of sums that are added at a time: they stay in it, too
+    NARROW_FEATURES = 8 * WIDTH,   // the most rows of weights that a thread widens at a time
+    TILES = WIDTH * TILE_COLUMNS,  // floats of WIDTH rows of tiles
 };
 
 typedef struct {
@@ -80,44 +80,63 @@ typedef struct {
     int64_t scratch_size;  // per worker
 } NarrowLinear;
 
-// Compute the scalar products of `rows` rows of x from `row` on with the weights of a feature. These are read in the
-// order of memory, since a large weight is not in the cache.
-INLINE void multiply_dots(WeightKind kind, int rows, const NarrowLinear *p, int64_t row, int64_t feature) {
+// Compute the scalar products of `rows` rows of x from `row` on with the weights of `features` features, which are read
+// in the order of memory, since a large weight is not in the cache. Of a sum there are as many parts as the registers
+// hold, which do not wait for one another.
+INLINE void multiply_dots(WeightKind kind, int rows, int features, const NarrowLinear *p, int64_t row,
+                          int64_t feature) {
     enum { UNROLLED = 4 };
-    vec sums[NARROW_ROWS][UNROLLED];
-    int64_t depth = p->depth, k = 0;
+    const int chains = rows * features >= 8 ? 1 : rows * features >= 4 ? 2 : 4;
+    vec sums[NARROW_ROWS][2][UNROLLED];
+    int64_t depth = p->depth, size = weight_size(kind), k = 0;
     const float *x = p->x + row * depth;
-    const char *weight = p->weight + feature * depth * weight_size(kind);
+    const char *weight = p->weight + feature * depth * size;
     for (int i = 0; i < rows; i++)
-        for (int u = 0; u < UNROLLED; u++) sums[i][u] = (vec){0};
+        for (int j = 0; j < features; j++)
+            for (int u = 0; u < UNROLLED; u++) sums[i][j][u] = (vec){0};
     for (; k + UNROLLED * WIDTH <= depth; k += UNROLLED * WIDTH) {
-        __builtin_prefetch(weight + k * weight_size(kind) + NARROW_PREFETCH);
+        for (int j = 0; j < features; j++) __builtin_prefetch(weight + (j * depth + k) * size + NARROW_PREFETCH);
         for (int u = 0; u < UNROLLED; u++) {
-            vec w = load_narrow(kind, weight + (k + u * WIDTH) * weight_size(kind));
-            for (int i = 0; i < rows; i++) sums[i][rows > 2 ? u % 2 : u] += load(x + i * depth + k + u * WIDTH) * w;
+            vec w[2];
+            for (int j = 0; j < features; j++) w[j] = load_narrow(kind, weight + (j * depth + k + u * WIDTH) * size);
+            for (int i = 0; i < rows; i++) {
+                vec number = load(x + i * depth + k + u * WIDTH);
+                for (int j = 0; j < features; j++) sums[i][j][u % chains] += number * w[j];
+            }
         }
     }
     for (; k < depth; k += WIDTH) {
         int64_t left = depth - k;
-        const char *from = weight + k * weight_size(kind);
-        vec w = left < WIDTH ? load_narrow_partial(kind, from, left) : load_narrow(kind, from);
-        for (int i = 0; i < rows; i++) sums[i][0] += load_up_to(x + i * depth + k, left) * w;
+        for (int j = 0; j < features; j++) {
+            const char *from = weight + (j * depth + k) * size;
+            vec w = left < WIDTH ? load_narrow_partial(kind, from, left) : load_narrow(kind, from);
+            for (int i = 0; i < rows; i++) sums[i][j][0] += load_up_to(x + i * depth + k, left) * w;
+        }
     }
-    float scale = p->scale ? p->scale[feature] : 1, bias = p->bias ? p->bias[feature] : 0;
-    for (int i = 0; i < rows; i++) {
-        float sum = horizontal_sum(sums[i][0] + sums[i][1] + (sums[i][2] + sums[i][3]));
-        p->out[(row + i) * p->features + feature] = sum * scale + bias;
+    for (int j = 0; j < features; j++) {
+        float scale = p->scale ? p->scale[feature + j] : 1, bias = p->bias ? p->bias[feature + j] : 0;
+        for (int i = 0; i < rows; i++) {
+            const vec *parts = sums[i][j];
+            float sum = horizontal_sum(parts[0] + parts[1] + (parts[2] + parts[3]));
+            p->out[(row + i) * p->features + feature + j] = sum * scale + bias;
+        }
     }
 }
 
+// Compute the results of one feature, or of two.
+INLINE void dots_of(WeightKind kind, int features, const NarrowLinear *p, int64_t feature) {
+    int64_t row = 0;
+    for (; row + NARROW_ROWS <= p->rows; row += NARROW_ROWS)
+        multiply_dots(kind, NARROW_ROWS, features, p, row, feature);
+    for (; row + 2 <= p->rows; row += 2) multiply_dots(kind, 2, features, p, row, feature);
+    if (row < p->rows) multiply_dots(kind, 1, features, p, row, feature);
+}
+
 INLINE void dots_part(WeightKind kind, const NarrowLinear *p, Py_ssize_t part) {
-    int64_t begin = part * p->features_per_part, end = imin(begin + p->features_per_part, p->features);
-    for (int64_t feature = begin; feature < end; feature++) {
-        int64_t row = 0;
-        for (; row + NARROW_ROWS <= p->rows; row += NARROW_ROWS) multiply_dots(kind, NARROW_ROWS, p, row, feature);
-        for (; row + 2 <= p->rows; row += 2) multiply_dots(kind, 2, p, row, feature);
-        if (row < p->rows) multiply_dots(kind, 1, p, row, feature);
-    }
+    int64_t feature = part * p->features_per_part, end = imin(feature + p->features_per_part, p->features);
+    if (p->rows > 1)
+        for (; feature + 2 <= end; feature += 2) dots_of(kind, 2, p, feature);
+    for (; feature < end; feature++) dots_of(kind, 1, p, feature);
 }
 
 static void narrow_dots(void *context, Py_ssize_t part, int worker) {
@@ -139,8 +158,8 @@ static void pack_narrow_part(void *context, Py_ssize_t part, int worker) {
     pack_panel(&p->columns, p->x + first * p->depth, imin(p->vectors * WIDTH, p->rows - first), narrow_panel(p, part));
 }
 
-// Multiply `count` rows of widened weights of length `depth` by a panel of x from term `begin` on. Tiles get the result,
-// or have it added to them.
+// Multiply `count` rows of widened weights of length `depth` by a panel of x from term `begin` on. Tiles get the
+// result, or have it added to them.
 static void multiply_widened(const NarrowLinear *p, const float *weights, int64_t count, int64_t begin, int64_t depth,
                              int64_t panel, float *tiles) {
     const float zeros[TILE_COLUMNS] = {0};
@@ -227,7 +246,7 @@ KERNEL(widening_linear, x, weight, scale, bias) {
     int64_t work = p.features * p.depth * p.rows / WIDTH + p.features * p.depth / 4;
     int threads = tt_threads();
     if (dots) {
-        p.features_per_part = imax(NARROW_WORK / p.depth, 1);
+        p.features_per_part = imax(NARROW_WORK / p.depth, 2);
         tt_parallel_for(narrow_dots, &p, ceil_div(p.features, p.features_per_part), work, threads);
         return out;
     }
@@ -258,10 +277,10 @@ KERNEL(widening_linear, x, weight, scale, bias) {
 enum {
     BYTE_ROWS = 4,
     BYTE_COLUMNS = 2,
-    BYTE_PANEL = 32,               // columns of a part
-    BYTE_BLOCK = 64,               // terms that are transposed at a time
-    BYTE_DEPTHS = 32,              // the length of a widened row is a multiple of it
-    MAX_BYTE_DEPTH = 1 << 16,      // terms: a sum fits into 32 bits
+    BYTE_PANEL = 32,           // columns of a part
+    BYTE_BLOCK = 64,           // terms that are transposed at a time
+    BYTE_DEPTHS = 32,          // the length of a widened row is a multiple of it
+    MAX_BYTE_DEPTH = 1 << 16,  // terms: a sum fits into 32 bits
 };
 
 typedef struct {
