@@ -41,7 +41,7 @@ INLINE vec load_narrow(WeightKind kind, const char *from) {
 
 // Load fewer than WIDTH weights; the other lanes are zero.
 INLINE vec load_narrow_partial(WeightKind kind, const char *from, int64_t count) {
-    char weights[2 * WIDTH] = {0};
+    _Alignas(2) char weights[2 * WIDTH] = {0};
     memcpy(weights, from, (size_t)(count * weight_size(kind)));
     return load_narrow(kind, weights);
 }
