@@ -120,6 +120,20 @@ def test_jax_does_the_same_work() -> None:
         assert 0.5 < found / ours < 2
 
 
+def test_quantized_layers_are_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import quantized
+
+    monkeypatch.setattr(quantized, "BLOCK", ((12, 5), (7, 3)))
+    monkeypatch.setattr(quantized, "HEAD", (4, 9))
+    monkeypatch.setattr(quantized, "WEIGHTS", 1)
+    quantized.print_layers()
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        [f"| {layer}", rows] for layer in ("12 → 5", "7 → 3", "4 → 9") for rows in ("1", "8", "64")
+    ]
+    assert all(re.search(r"(\| [\d.]+ times as fast ){3}\|$", row) for row in rows), rows
+
+
 def test_rows_are_named() -> None:
     run = benchmarks("speed")
     assert run.returncode == 2

@@ -51,7 +51,8 @@ NAMES = """
     _inductor.config: debug max_autotune fx_graph_cache
     _logging: set_logs getArtifactLogger warning_once
     _subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake
-    ao.quantization: QuantStub DeQuantStub
+    ao.nn.quantized.dynamic: Linear
+    ao.quantization: QuantStub DeQuantStub quantize_dynamic default_dynamic_qconfig
     cuda.memory: memory_allocated max_memory_allocated empty_cache memory_stats mem_get_info reset_peak_memory_stats
     cuda.nvtx: range_push range_pop range mark
     cuda.random: manual_seed manual_seed_all get_rng_state_all seed_all initial_seed

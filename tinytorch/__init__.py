@@ -137,6 +137,7 @@ _NAMES = {
     "ops.nn.resample": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     "ops.nn.rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "ops.operators": "clamp_ clip_ detach detach_ is_inference",
+    "ops.quantized": "_int_mm",
     "ops.random": """
         Generator bernoulli default_generator get_rng_state initial_seed manual_seed multinomial native_dropout
         normal rand rand_like randint randint_like randn randn_like randperm seed set_rng_state

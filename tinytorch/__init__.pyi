@@ -454,6 +454,7 @@ from tinytorch.ops.nn.rnn import rnn_tanh as rnn_tanh
 from tinytorch.ops.nn.rnn import rnn_tanh_cell as rnn_tanh_cell
 from tinytorch.ops.operators import clamp_ as clamp_
 from tinytorch.ops.operators import clamp_ as clip_
+from tinytorch.ops.quantized import _int_mm as _int_mm
 from tinytorch.ops.random import Generator as Generator
 from tinytorch.ops.random import bernoulli as bernoulli
 from tinytorch.ops.random import default_generator as default_generator
@@ -746,6 +747,7 @@ from tinytorch.compat import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
 from tinytorch.inspect import profiler as profiler
+from tinytorch.compat.ao import quantization as quantization
 from tinytorch import quasirandom as quasirandom
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types

@@ -37,6 +37,25 @@ def mlp() -> tuple[Any, Calls]:
 
 
 @saved
+def quantized() -> tuple[Any, Calls]:
+    model = nn.Sequential(nn.Linear(12, 30), nn.ReLU(), nn.Sequential(nn.Linear(30, 5, bias=False)))
+    return inference(torch.ao.quantization.quantize_dynamic(model, {nn.Linear}), 7, 3, 12)
+
+
+@saved
+def of_16_bits() -> tuple[Any, Calls]:
+    layers = [nn.Linear(12, 30), nn.Linear(30, 5)]
+    quantize = torch.ao.quantization.quantize_dynamic
+    model = nn.Sequential(
+        *[
+            quantize(nn.Sequential(layer), dtype=dtype)
+            for layer, dtype in zip(layers, (torch.float16, torch.bfloat16), strict=True)
+        ]
+    )
+    return inference(model, 9, 12)
+
+
+@saved
 def large_mlp() -> tuple[Any, Calls]:
     return inference(nn.Sequential(nn.Linear(784, 512), nn.GELU(), nn.Linear(512, 600), nn.Softmax(-1)), 512, 784)
 

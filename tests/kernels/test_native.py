@@ -31,6 +31,7 @@ from tinytorch.kernels import (
     parallel,
     pool,
     products,
+    quantized,
     reduce,
     rnn,
     sort,
@@ -142,6 +143,38 @@ def linears(rng: np.random.Generator) -> Iterator[Arguments]:
         yield normal(rng, m, k), normal(rng, k, n).T, None
         yield normal(rng, k, m).T, normal(rng, n, k), normal(rng, n)
     yield normal(rng, m, k), normal(rng, n, k), normal(rng, 1)
+
+
+def narrow_linears(rng: np.random.Generator) -> Iterator[Arguments]:
+    for m, k, n in (
+        (1, 768, 40),
+        (2, 33, 17),
+        (3, 5, 1),
+        (8, 100, 70),
+        (9, 64, 33),
+        (70, 40, 130),
+        (33, 1000, 9),
+        (1, 1, 1),
+        *rng.integers(1, 130, (6, 3)).tolist(),
+    ):
+        x, scale, bias = normal(rng, m, k), 0.01 + rng.random(n, np.float32), normal(rng, n)
+        yield x, rng.integers(-128, 128, (n, k)).astype(np.int8), scale, bias
+        halves = (normal(rng, n, k) * 10 ** rng.uniform(-9, 3, (n, k))).astype(np.float16)
+        yield x, halves, None, bias
+        yield x, quantized.bfloat16_bits(normal(rng, n, k)), None, None
+    every = np.arange(1 << 16, dtype=np.uint16).reshape(-1, 1)
+    for weight in (every, every.view(np.float16), every[:256].astype(np.uint8).view(np.int8)):
+        yield np.ones((1, 1), np.float32), weight, None, None
+
+
+def bytes_of_matrices(rng: np.random.Generator) -> Iterator[Arguments]:
+    for m, k, n in ((1, 1, 1), (4, 32, 2), (5, 33, 35), (17, 100, 64), (64, 768, 40), (2, 2000, 9), (3, 60_000, 3)):
+        b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+        for a in (rng.integers(-128, 128, (m, k)).astype(np.int8), rng.integers(0, 256, (m, k)).astype(np.uint8)):
+            yield a, b
+            yield np.asfortranarray(a), np.asfortranarray(b)
+            yield a[:, ::-2], b[::-2]
+    yield np.full((2, k), 255, np.uint8), np.full((k, 3), -128, np.int8)
 
 
 def class_scores(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -599,6 +632,8 @@ SAMPLES = {
     "corner_grad": Samples(pool.corner_grad, corners, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
+    "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
+    "byte_product": Samples(quantized.byte_product, bytes_of_matrices, 0, 0),
     "few": Samples(sort.few, ranked, 0, 0),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
@@ -796,7 +831,7 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
             scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
             np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
     assert left <= len(drawn) / 8 or (
-        name in ("product", "linear") and instructions == "baseline"
+        name in ("product", "linear", "widening_linear") and instructions == "baseline"
     )  # where BLAS is faster
 
 

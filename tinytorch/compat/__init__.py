@@ -33,6 +33,7 @@ RENAMED = {
     "futures": "distributed.futures",
     "nn.parallel.distributed": "distributed.data_parallel",
     "profiler": "inspect.profiler",
+    "quantization": "ao.quantization",
     "return_types": "ops.return_types",
     "utils._contextlib": "autograd.grad_mode",
     "utils.data._utils.fetch": "data.worker",

@@ -321,19 +321,16 @@ TABLE: dict[str, dict[str, Offer]] = {
     "tinytorch has sparse tensors in `torch.sparse`": {
         "cuda.sparse": Offer(FloatTensor=elsewhere("sparse.FloatTensor")),
     },
-    "tinytorch quantises nothing": {
+    "tinytorch quantises the weights of linear layers alone, by quantize_dynamic": {
         "ao.quantization": Offer(
             "FakeQuantizeBase ObserverBase QConfig convert default_observer default_per_channel_weight_observer "
             "default_weight_observer fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
-            "prepare prepare_qat quantize_dynamic",
+            "prepare prepare_qat",
         ),
         "backends.quantized": Offer(engine="none", supported_engines=["none"]),
         "nn.quantized": Offer("BatchNorm2d FloatFunctional"),
+        "nn.quantized.dynamic": Offer(Linear=elsewhere("nn.quantization.dynamic.Linear")),
         "nn.quantized.functional": Offer("conv1d conv2d conv3d linear"),
-        "quantization": Offer(
-            all_of="ao.quantization", DeQuantStub=elsewhere("ao.quantization.DeQuantStub"),
-            QuantStub=elsewhere("ao.quantization.QuantStub"),
-        ),
         "quantization.observer": Offer(
             "HistogramObserver MinMaxObserver MinMaxObserver.with_args PerChannelMinMaxObserver",
         ),

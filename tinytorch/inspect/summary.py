@@ -180,6 +180,7 @@ def _per_step(x: Tensor, *weights: Tensor | None) -> int:
 #: product (elementwise ops, normalization, pooling, biases) are not counted.
 _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
+    "quantized_linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
     "mm": lambda out, x, y, *rest: out.numel() * _length(x),
     "bmm": lambda out, x, y, *rest: out.numel() * _length(x),
     "mv": lambda out, x, y, *rest: x.numel(),

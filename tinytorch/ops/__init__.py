@@ -12,6 +12,7 @@
 | `convert`, `storage`, `memory`, `values`, `members`, `operators` | dtype conversion; memory; other Tensor members |
 | `fft`, `stft` | the functions of `torch.fft`; short-time Fourier transforms |
 | `linalg.products` | products of matrices and vectors, `einsum` |
+| `quantized` | products with numbers of 8 or 16 bits |
 | `linalg.factor`, `linalg.solve` | `torch.linalg`: factorisations, norms; inverses, systems, functions of matrices |
 | `linalg.matrices` | linear algebra named in `torch` itself; distances, covariances |
 | `nn` | neural-network ops, one module for each kind of layer |

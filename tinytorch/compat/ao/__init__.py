@@ -1,5 +1,5 @@
-"""`torch.ao`: of PyTorch's tools for model compression, the modules that mark where a model could be quantised."""
+"""`torch.ao`: of PyTorch's tools for model compression, linear layers with weights of 8 or 16 bits."""
 
-from ..ao import quantization
+from ..ao import nn, quantization
 
-__all__ = ["quantization"]
+__all__ = ["nn", "quantization"]

@@ -23,6 +23,7 @@ PRAGMA(GCC target(TARGET))
 #include "optim.c"
 #include "pooling.c"
 #include "products.c"
+#include "quantized.c"
 #include "rnn.c"
 #include "softmax.c"
 #include "sorting.c"
@@ -30,13 +31,21 @@ PRAGMA(GCC target(TARGET))
 #include "sums.c"
 
 const Kernel *const KERNELS[] = {
-    activation_kernels, arithmetic_kernels,
-    attention_kernels, conv_kernels,
-    fft_kernels, indexing_kernels,
-    norm_kernels, optim_kernels,
-    pooling_kernels, products_kernels,
-    rnn_kernels, softmax_kernels,
-    sorting_kernels, sparse_kernels,
+    activation_kernels,
+    arithmetic_kernels,
+    attention_kernels,
+    conv_kernels,
+    fft_kernels,
+    indexing_kernels,
+    norm_kernels,
+    optim_kernels,
+    pooling_kernels,
+    products_kernels,
+    quantized_kernels,
+    rnn_kernels,
+    softmax_kernels,
+    sorting_kernels,
+    sparse_kernels,
     sums_kernels,
     NULL,
 };

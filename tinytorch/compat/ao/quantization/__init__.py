@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: the modules that mark where a model could be quantised, without effect."""
+"""`torch.ao.quantization`: `quantize_dynamic`; and modules without effect that mark where models could be quantised."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.quantization.quantize import (
+    default_dynamic_qconfig,
+    float16_dynamic_qconfig,
+    get_default_dynamic_quant_module_mappings,
+    per_channel_dynamic_qconfig,
+    quantize_dynamic,
+)
 
 from ...named import names_of
 
-__all__ = ["DeQuantStub", "QuantStub"]
+__all__ = [
+    "DeQuantStub", "QuantStub", "default_dynamic_qconfig", "float16_dynamic_qconfig",
+    "get_default_dynamic_quant_module_mappings", "per_channel_dynamic_qconfig", "quantize_dynamic",
+]  # fmt: skip
 
 
 class QuantStub(Module):
