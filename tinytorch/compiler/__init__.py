@@ -23,7 +23,7 @@ __all__ = [
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip
 
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inference")
 _BACKENDS = ("cudagraphs", "inductor", "onnxrt", "openxla", "tvm")
 _PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")  # they compile nothing
 
@@ -53,7 +53,11 @@ def compile(
         model: a function or a module; without one, a decorator is returned.
         fullgraph: raise an error where the function cannot be compiled, instead of running it without a program.
         backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
-        mode, dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
+        mode: "inference" makes programs of calls without gradients (in `no_grad`, of a module in evaluation mode) that
+            are faster, and whose results differ by rounding: batch norms become part of the weights, which are packed
+            once, and again after one of them has been written to; images are stored with their channels last. Any
+            other call, and any call in the other modes, which are PyTorch's and have no effect, is compiled as usual.
+        dynamic, options, name, isolate_recompiles, shapes_spec: have no effect.
         disable: compile nothing.
         recompile_limit: how many signatures are compiled, 8 by default.
 
@@ -88,8 +92,8 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
     if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit))
-    return model if plain else Compiled(model, fullgraph, recompile_limit)
+        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit, mode == "inference"))
+    return model if plain else Compiled(model, fullgraph, recompile_limit, mode == "inference")
 
 
 class OptimizedModule(Module):

@@ -63,11 +63,14 @@ class Compiled:
         variants: the programs, one for each signature.
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
+        infers: whether programs are rewritten for inference where nothing requires a gradient.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
     """
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None) -> None:
-        self.function, self.fullgraph, self.limit = function, fullgraph, limit or LIMIT
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None, infers: bool = False
+    ) -> None:  # fmt: skip
+        self.function, self.fullgraph, self.limit, self.infers = function, fullgraph, limit or LIMIT, infers
         self.variants: list[Entry] = []
         self.reasons: list[str] = []
         self.failed = False
@@ -83,7 +86,7 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return type(self), (self.function, self.fullgraph, self.limit)
+        return type(self), (self.function, self.fullgraph, self.limit, self.infers)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""
@@ -231,7 +234,7 @@ class Compiled:
     ) -> None:  # fmt: skip
         """Generate a program of what was recorded."""
         try:
-            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy))
+            self.variants.append(Entry(self.function, recorder, guards, args, kwargs, result, busy, self.infers))
         except NotRecorded as reason:
             recorder.stop(str(reason))
         except Exception as error:  # an error of the compiler: the call has its result

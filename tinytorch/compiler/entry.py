@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.compiler import inference
 from tinytorch.compiler.backward import Backward, Spent, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
@@ -57,6 +58,8 @@ class Entry:
         function: the compiled function.
         recorder, guards: the record of a call of the function with `args` and `kwargs`, and the guards of that call.
         result: the result of the call.
+        extra: as below.
+        infers: whether the program may be rewritten for inference.
 
     Attributes:
         enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, LEFT or BUSY.
@@ -68,6 +71,7 @@ class Entry:
         returned: the expression of the results as arrays, a template of the names of the arrays `r` and inputs `t`.
         source: the source of the programs.
         runs: the number of calls.
+        frozen: whether the program has been rewritten for inference.
 
     Raises:
         NotRecorded: the call cannot be compiled.
@@ -75,7 +79,7 @@ class Entry:
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, guards: Guards, args: Any, kwargs: Any, result: Any,
-        extra: bool = False,
+        extra: bool = False, infers: bool = False,
     ) -> None:  # fmt: skip
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
@@ -89,7 +93,15 @@ class Entry:
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
         restores = recorder.tried or (backward is not None and backward.partial)
-        program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
+        stays = [item.stays for item in inputs]
+        cells = [f"t{k}._cell[0]" for k, item in enumerate(inputs) if item.stays and item.tensor._cell is not None]
+        self.frozen = (
+            infers and backward is None and not recorder.released and len(cells) == sum(stays)
+            and inference.applies(function, calls, values)
+        )  # fmt: skip
+        if self.frozen:
+            calls, shown = inference.rewritten(calls, values, stays, shown)
+        program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
         state = local.state
         modes = [
             f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
@@ -113,6 +125,8 @@ class Entry:
             prepare.append(f"    before = [{', '.join([f't{k}._array.copy()' for k in backward.written])}]")
         if program.sources:
             prepare.append("    marks = marks_of(SOURCES)")
+        if self.frozen and cells:  # what `bind` has computed of the weights is valid until one of them is written to
+            prepare += [f"    versions = [{', '.join(cells)}]", "    if versions != SEEN:", "        renew(versions)"]
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -165,7 +179,7 @@ class Entry:
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
             "put_back": put_back, "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent,
-            "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
+            "renew": self._renew, "SEEN": None, "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
@@ -184,8 +198,14 @@ class Entry:
     def step(self) -> Callable[..., Any]:
         """The program's function; Python compiles it before the first run."""
         step = self._bind()
-        del self._bind
+        if not self.frozen:
+            del self._bind
         return step
+
+    def _renew(self, versions: list[int]) -> None:
+        """Let the next run call `bind` again; `versions` are those of the weights that it will read."""
+        self.__dict__.pop("step", None)
+        self._scope["SEEN"], self._scope["step"] = versions, self._first_step
 
     def _retire(self) -> None:
         """Mark the program as retired: the user may hold arrays that lie in its buffers."""
