@@ -65,23 +65,28 @@ def rewritten(
 
 def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call], list[Value]]:
     """Return the steps and the results, with writes into arrays that the call has created replaced by new arrays."""
-    seen: dict[Memory, set[int]] = collections.defaultdict(set)  # ids of the values in it
+    made: dict[Memory, dict[int, int]] = collections.defaultdict(dict)  # by id of the values in it, the step
+    last: dict[Memory, int] = {}  # the last step that writes to it
     uses: collections.Counter[int] = collections.Counter()
-    for call in calls:
+    for number, call in enumerate(calls):
         for value in call.inputs():
-            seen[value.memory].add(id(value))
+            made[value.memory].setdefault(id(value), -1)
             uses[id(value)] += 1
         for value in call.outputs:
             if value is not None:
-                seen[value.memory].add(id(value))
+                made[value.memory][id(value)] = number
+        if call.kind == WRITE:
+            last[call.args[0].memory] = number
     for value in results:
-        seen[value.memory].add(id(value))
+        made[value.memory].setdefault(id(value), -1)
         uses[id(value)] += 1
 
     def alone(value: Value) -> bool:
-        """Return whether a step allocates the value's memory, of which there is no other view."""
-        made = value.source is not None and value.source.kind == NEW and value.whole
-        return made and len(seen[value.memory]) == 1
+        """Return whether a step allocates the value's memory, of which there is no other view while it is written to."""
+        if value.source is None or value.source.kind != NEW:
+            return False
+        end = last.get(value.memory, -1)
+        return all(number > end or each == id(value) for each, number in made[value.memory].items())
 
     def replaceable(call: Call) -> bool:
         target = call.args[0]
@@ -90,11 +95,13 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
         if call.function is programs.copy_into:
             of = call.args[1]
             same = (of.shape, of.dtype, of.strides) == (target.shape, target.dtype, target.strides)
-            return same and alone(of) and uses[id(of)] == 1
-        return isinstance(call.function, np.ufunc)
+            return same and alone(of) and len(made[of.memory]) == uses[id(of)] == 1
+        others = [x for x in call.inputs()[1:] if x.shape]
+        return isinstance(call.function, np.ufunc) and all(x.strides == target.strides for x in others)
 
     kept = {call.args[0].memory for call in calls if call.kind == WRITE and not replaceable(call)}
     current: dict[int, Value] = {}  # by id of a value that is written to, what it is now
+    moved: dict[Memory, Memory] = {}  # and its memory
     found = []
     for call in calls:
         write = call.kind == WRITE and call.args[0].memory not in kept
@@ -102,12 +109,16 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
         call.replace(current)
         if target is None:
             found.append(call)
+            for value in call.outputs:
+                if value is not None:
+                    value.memory = moved.get(value.memory, value.memory)
         elif call.function is programs.copy_into:
             current[id(target)] = call.args[1]
             call.args[1].name = call.args[1].name or target.name
+            moved[target.memory] = call.args[1].memory
         else:
-            out = Value(target.shape, target.dtype, target.strides, Memory(), True, call, name=target.name)
-            call.kind, current[id(target)] = NEW, out
+            out = Value(target.shape, target.dtype, target.strides, Memory(), target.whole, call, name=target.name)
+            call.kind, current[id(target)], moved[target.memory] = NEW, out, out.memory
             call.outputs.append(out)
             found.append(call)
     return found, replaced(results, current)
@@ -151,7 +162,7 @@ class _Chain:
         source: its input.
         changes: changes of weight and bias, as `channels_last.prepared` takes them.
         residual: the value that is added, and the order of its dimensions as in `dims`.
-        epilogue: the arguments `activation`, `low` and `high`.
+        epilogue: the last arguments of the kernel.
         result: the last value, which is the stored array with its dimensions in the order `dims`.
         name: of the result.
     """
@@ -160,7 +171,7 @@ class _Chain:
         self.call, self.source, self.weight, self.bias, self.groups, self.dims = call, source, weight, bias, groups, dims
         self.changes: list[tuple[Any, ...]] = []
         self.residual: tuple[Value, tuple[int, ...]] | None = None
-        self.epilogue: tuple[str, float, float] | None = None
+        self.epilogue: tuple[Any, ...] | None = None
         self.result: Value = call.outputs[0]
         self.name = call.name
 
@@ -387,7 +398,7 @@ class _Rewriter:
             x = self._rows(chain.source, like)
             sizes = (*x.shape[:-1], outputs)
             function: Any = channels_last.projected
-            args: tuple[Any, ...] = (x, weight, bias, at, outputs, *activation)
+            args: tuple[Any, ...] = (x, weight, bias, at, *activation)
         else:
             _, w, _, stride, padding, dilation, groups, _ = call.args
             x = self._images(chain.source, groups == 1, like)
@@ -406,25 +417,33 @@ class _Rewriter:
         self._enter(made, out)
         self._hold(result, out, chain.dims)
 
-    def _ready(self, chain: _Chain, like: Call) -> list[Value]:
-        """Return the packed weight, and the padded bias."""
+    def _ready(self, chain: _Chain, like: Call) -> tuple[Value, Value | None]:
+        """Return weight and bias with the changes: of a convolution packed and padded."""
+        packs = chain.call.function is not products.affine
         changes = tuple(chain.changes)
+        if not packs and not changes:
+            return chain.weight, chain.bias
         parts = [x for change in changes for x in change]
         key = (id(chain.weight), id(chain.bias), chain.groups, *[id(x) if isinstance(x, Value) else x for x in parts])
         if key not in self._prepared:
-            call = Call(NEW, channels_last.prepared, (chain.weight, chain.bias, chain.groups, changes), {}, "ready")
+            outputs, name = chain.weight.shape[0], chain.weight.name or "weight"
+            call = Call(NEW, channels_last.changed, (chain.weight, chain.bias, changes), {}, "changed")
+            sizes = [(f"{name}_changed", chain.weight.shape), (f"{name}_bias", (outputs,))]
+            if packs:
+                call.function, call.args = channels_last.prepared, (chain.weight, chain.bias, chain.groups, changes)
+                shape_of = channels_last.packed_shape(chain.weight.shape, chain.groups)
+                sizes = [(f"{name}_packed", shape_of), (f"{name}_bias", (outputs + PANEL,))]
             call.line, call.several = like.line, True
             for value in call.inputs():
                 self._plain(value)
-            name = chain.weight.name or "weight"
-            sizes = channels_last.packed_shape(chain.weight.shape, chain.groups), (chain.weight.shape[0] + PANEL,)
-            for k, (suffix, each) in enumerate(zip(("packed", "bias"), sizes, strict=True)):
-                made = Value(each, _F32, _contiguous(each, 4), Memory(), True, call, k, name=f"{name}_{suffix}")
+            for k, (each, of) in enumerate(sizes):
+                made = Value(of, _F32, _contiguous(of, 4), Memory(), True, call, k, name=each)
                 call.outputs.append(made)
                 self._there[id(made)] = made
             self.calls.append(call)
             self._prepared[key] = call.outputs
-        return self._prepared[key]
+        weight, bias = self._prepared[key]
+        return weight, bias
 
     def _images(self, x: Value, any_strides: bool, like: Call) -> Value:
         """Return images with their channels last; with `any_strides`, few channels need not lie side by side."""

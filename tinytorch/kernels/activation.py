@@ -21,11 +21,12 @@ Array = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def in_epilogue(form: Callable[..., tuple[str, float, float]]) -> Callable[[F], F]:
+def in_epilogue(form: Callable[..., tuple[Any, ...]]) -> Callable[[F], F]:
     """Declare an activation function as one that convolutions and products can apply to their sums (`channels_last`).
 
     Args:
-        form: takes the function's arguments after the first, and returns the arguments `activation`, `low` and `high`.
+        form: takes the function's arguments after the first, and returns the arguments of the epilogue: its name, and
+            the bounds of "clamp".
     """
 
     def declare(function: F) -> F:
@@ -207,7 +208,7 @@ def hardtanh_grad(g: Array, x: Array, low: float, high: float) -> Array:
 
 
 @elementwise
-@in_epilogue(lambda: ("hardsigmoid", -math.inf, math.inf))
+@in_epilogue(lambda: ("hardsigmoid",))
 def hardsigmoid(x: Array) -> Array:
     """Return clip(x + 3, 0, 6) / 6."""
     check_floating("hardsigmoid_cpu", x)
@@ -288,7 +289,7 @@ def prelu_grad(g: Array, x: Array, weight: Array) -> tuple[Array, Array]:
 
 @twin
 @threaded
-@in_epilogue(lambda: ("hardswish", -math.inf, math.inf))
+@in_epilogue(lambda: ("hardswish",))
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     check_floating("hardswish_cpu", x)
@@ -317,7 +318,7 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 
 @twin
 @takes_out
-@in_epilogue(lambda: ("sigmoid", -math.inf, math.inf))
+@in_epilogue(lambda: ("sigmoid",))
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); where exp overflows to infinity the result is the correct 0."""
     if x.itemsize == 2 and x.dtype.kind in FLOATS:  # rounded once
@@ -343,7 +344,7 @@ def glu(x: Array, dim: int) -> tuple[Array, Array]:
 
 @twin
 @threaded
-@in_epilogue(lambda: ("silu", -math.inf, math.inf))
+@in_epilogue(lambda: ("silu",))
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     if x.dtype.kind not in DIFFERENTIABLE:
@@ -507,7 +508,7 @@ def _logistic(x: Array) -> Array:
 
 @twin
 @threaded
-@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu", -math.inf, math.inf))
+@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu",))
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     check_floating("GeluKernelImpl", x)
@@ -518,7 +519,7 @@ def gelu(x: Array, approximate: str) -> Array:
 
 
 @elementwise
-@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu", -math.inf, math.inf))
+@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu",))
 def checked_gelu(x: Array, *, approximate: str) -> Array:
     """Return `gelu(x, approximate)`; RuntimeError for an approximation of another name than "none" and "tanh"."""
     if approximate not in ("none", "tanh"):

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinytorch.kernels.activation import gelu, hardsigmoid, hardswish, sigmoid, silu
+from tinytorch.kernels.activation import gelu, hardsigmoid, hardswish, hardtanh, relu, sigmoid, silu
 from tinytorch.kernels.conv import conv_size
 from tinytorch.kernels.native import twin
+from tinytorch.kernels.products import linear
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -68,9 +69,15 @@ def prepared(w: Array, b: Array | None, groups: int, changes: tuple[tuple[Any, .
     Args:
         changes: functions that return a new weight and bias, each with its arguments after these two.
     """
+    w, b = changed(w, b, changes)
+    return packed(w, groups), padded_bias(b, w)
+
+
+def changed(w: Array, b: Array | None, changes: tuple[tuple[Any, ...], ...]) -> tuple[Array, Array | None]:
+    """Return weight and bias after changes, as in `prepared`."""
     for change, *values in changes:
         w, b = change(w, b, *values)
-    return packed(w, groups), padded_bias(b, w)
+    return w, b
 
 
 def unpacked(panels: Array, kernel: Sizes, groups: int, outputs: int) -> Array:
@@ -124,7 +131,7 @@ def in_order(x: Array, dims: Sizes, order: Sizes) -> Array:
 # Convolutions ---------------------------------------------------------------------------------------
 
 
-def overwrites(place: int) -> Callable[[F], F]:
+def overwrites(place: int | None) -> Callable[[F], F]:
     """Declare a kernel that has an argument `out`, which may be its argument number `place`, and no other one."""
 
     def declare(function: F) -> F:
@@ -138,7 +145,7 @@ def overwrites(place: int) -> Callable[[F], F]:
 @overwrites(3)
 def convolved(
     x: Array, weight: Array, bias: Array, residual: Array | None, kernel: Sizes, stride: Sizes, padding: Sizes,
-    dilation: Sizes, groups: int, outputs: int, activation: str = "clamp", low: float = -math.inf,
+    dilation: Sizes, groups: int, outputs: int, activation: str = "none", low: float = -math.inf,
     high: float = math.inf, out: Array | None = None,
 ) -> Array:  # fmt: skip
     """Return the convolution of `x` `(N, H, W, C)`, `(N, rows, columns, outputs)`: activation(x * weight + bias + residual).
@@ -148,7 +155,8 @@ def convolved(
         residual: an array of the result's shape.
         kernel, stride, padding, dilation: per spatial dimension.
         groups: how many groups of channels there are.
-        activation: "clamp" bounds the result to [low, high]; otherwise one of `ACTIVATIONS`.
+        activation: "none", "clamp" to [low, high], or "relu", "silu", "hardswish", "hardsigmoid", "sigmoid", "gelu" or
+            "gelu_tanh".
         out: takes the result. It may be `residual`.
     """
     w = unpacked(weight, kernel, groups, outputs)
@@ -173,24 +181,28 @@ def convolved(
     return _finished(sums, residual, activation, low, high, out)
 
 
-@twin
-@overwrites(3)
+# Products -------------------------------------------------------------------------------------------
+
+
+@overwrites(None)
 def projected(
-    x: Array, weight: Array, bias: Array, residual: Array | None, outputs: int, activation: str = "clamp",
+    x: Array, weight: Array, bias: Array | None, residual: Array | None, activation: str = "none",
     low: float = -math.inf, high: float = math.inf, out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return the product of `x` `(..., C)` and a weight, `(..., outputs)`, with an epilogue as in `convolved`."""
-    w = unpacked(weight, (), 1, outputs)
-    sums = np.matmul(x, w.T)
-    sums += bias[:outputs]
-    return _finished(sums, residual, activation, low, high, out)
+    """Return `finished` of rows that have any number of leading dimensions."""
+    shape = (*x.shape[:-1], len(weight))
+    flat = [None if each is None else each.reshape((-1, len(weight))) for each in (residual, out)]
+    x = x.reshape((-1, x.shape[-1]))
+    return finished(x, weight, bias, flat[0], activation, low, high, flat[1]).reshape(shape)
 
 
-#: The activation functions of an epilogue, by name.
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "silu": silu, "hardswish": hardswish, "hardsigmoid": hardsigmoid, "sigmoid": sigmoid,
-    "gelu": functools.partial(gelu, approximate="none"), "gelu_tanh": functools.partial(gelu, approximate="tanh"),
-}  # fmt: skip
+@twin
+def finished(
+    x: Array, weight: Array, bias: Array | None, residual: Array | None, activation: str = "none",
+    low: float = -math.inf, high: float = math.inf, out: Array | None = None,
+) -> Array:  # fmt: skip
+    """Return the product of rows and the transposed weight, with an epilogue as in `convolved`."""
+    return _finished(linear(x, weight, bias), residual, activation, low, high, out)
 
 
 def _finished(
@@ -198,10 +210,14 @@ def _finished(
 ) -> Array:  # fmt: skip
     if residual is not None:
         sums += residual
-    if activation != "clamp":
-        sums = ACTIVATIONS[activation](sums)
-    elif math.isfinite(low) or math.isfinite(high):
-        sums = np.clip(sums, low, high, out=sums)
+    if activation == "clamp":
+        sums = hardtanh(sums, low, high)
+    elif activation == "relu":
+        sums = relu(sums)
+    elif activation in ("gelu", "gelu_tanh"):
+        sums = gelu(sums, "tanh" if activation == "gelu_tanh" else "none")
+    elif activation != "none":
+        sums = {each.__name__: each for each in (silu, hardswish, hardsigmoid, sigmoid)}[activation](sums)
     if out is None:
         return sums
     out[...] = sums

@@ -5,24 +5,24 @@
 // vectors of the weight; its sums stay in registers until they are stored where they belong, so neither the source nor
 // the result is copied. The weight has been packed by `packed`: panels of PANEL outputs, each by tap, channel and output.
 // The positions of a tile are any that the same taps meet, so nothing is multiplied by padding. Depthwise
-// convolutions are tiles of the same form whose numbers of the source are vectors, too. A product of matrices is a
-// convolution of one tap.
+// convolutions are tiles of the same form whose numbers of the source are vectors, too.
 //
 // An element's sum is the same however the work is cut.
-#include "activations.h"
+#include "epilogues.h"
 
 enum {
     PANEL = 16,                       // outputs of a panel of the packed weight, whatever the instruction set
     PANEL_VECTORS = PANEL / WIDTH,    // vectors of a panel
     MAX_VECTORS = WIDTH == 16 ? 4 : PANEL_VECTORS,  // vectors of a tile
     MAX_POSITIONS = 12,               // positions of a tile
-    BLOCK_FLOATS = 1 << 16,           // floats that a part reads and writes: they stay in the second cache
+    BLOCK_FLOATS = 1 << 18,           // floats that a part reads and writes: they stay in the second cache
+    CACHED_WEIGHT = 1 << 15,          // floats of the weight that stay in the second cache
+    RUN = WIDTH == 8 ? 30 : 24,       // positions: a multiple of those of each tile
     MIN_BLOCK = 24,                   // positions of a part, at least (if there are as many)
     FEW_CHANNELS = 4,                 // channels up to which each term of a sum is a tap of its own
     PARTS_OF_THREAD = 4,
+    PREFETCHED = 16,                  // terms of a sum
 };
-
-typedef enum { CLAMP, SILU, HARDSWISH, HARDSIGMOID, SIGMOID, GELU, GELU_TANH } Activation;
 
 // Positions of one dimension, from `first` on and before `last`, that the same taps meet: `taps` of them, from `tap` on.
 typedef struct {
@@ -44,8 +44,7 @@ typedef struct {
     int64_t groups, panels;          // panels of a group
     bool depthwise, single;          // each output has a channel of its own; each tap is one term
     int64_t kernel[2], stride[2], padding[2], dilation[2];
-    Activation activation;
-    float low, high;
+    Epilogue epilogue;
     Range *range[2];
     int64_t ranges[2];
     Meeting *meeting;
@@ -59,40 +58,6 @@ typedef struct {
 typedef struct {
     int64_t *source, *index;
 } Places;
-
-// Epilogues -------------------------------------------------------------------------------------
-
-INLINE vec activated(Activation activation, vec x) {
-    if (activation == SILU) return silu_of(x);
-    if (activation == HARDSWISH) return hardswish_of(x);
-    if (activation == HARDSIGMOID) return clamp_max(clamp_min(x + 3, 0), 6) / 6;
-    if (activation == SIGMOID) return vsigmoid(x);
-    if (activation == GELU) return gelu_erf_of(x);
-    return gelu_tanh_of(x);
-}
-
-#define ACTIVATE(kind)                                                                                                 \
-    case kind:                                                                                                         \
-        for (int i = 0; i < rows; i++) {                                                                               \
-            int64_t j = 0;                                                                                             \
-            for (; j + WIDTH <= count; j += WIDTH) store(to[i] + j, activated(kind, load(to[i] + j)));                 \
-            if (j < count) store_partial(to[i] + j, activated(kind, load_partial(to[i] + j, count - j)), count - j);   \
-        }                                                                                                              \
-        break;
-
-// Apply an activation function to `count` floats of each of some rows.
-static __attribute__((noinline)) void activate(Activation activation, float *const *to, int rows, int64_t count) {
-    switch (activation) {
-        ACTIVATE(SILU)
-        ACTIVATE(HARDSWISH)
-        ACTIVATE(HARDSIGMOID)
-        ACTIVATE(SIGMOID)
-        ACTIVATE(GELU)
-        ACTIVATE(GELU_TANH)
-    case CLAMP: break;
-    }
-}
-#undef ACTIVATE
 
 // Tiles -----------------------------------------------------------------------------------------
 
@@ -109,8 +74,8 @@ INLINE vec term_of(Terms terms, const float *from, int j, int64_t valid) {
 // Compute a tile: `positions` positions from number `first` of `count` on. `weight` is a panel, `output` the first
 // output of the result, of which `valid` exist.
 INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolution *c, const Meeting *m,
-                         const Places *p, int64_t first, int64_t count, const float *source, const float *weight,
-                         int64_t output, int64_t valid) {
+                         const Places *p, int64_t first, int64_t count, const float *source,
+                         const float *weight, int64_t output, int64_t valid) {
     vec sums[MAX_POSITIONS][MAX_VECTORS];
     const float *from[MAX_POSITIONS];
     int64_t panel_size = c->terms * PANEL, channel_stride = c->source_stride[3];
@@ -126,6 +91,8 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
             for (int i = 0; i < positions; i++) row[i] = from[i] + offset;
             for (int64_t n = c->channels, k = 0; n; n--, k += channel_stride, w += PANEL) {
                 vec b[MAX_VECTORS];
+                for (int j = 0; j < vectors; j += PANEL_VECTORS)
+                    __builtin_prefetch(w + j / PANEL_VECTORS * panel_size + PREFETCHED * PANEL);
                 for (int j = 0; j < vectors; j++)
                     b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
                 for (int i = 0; i < positions; i++)
@@ -141,7 +108,6 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
         }
     }
     int64_t stride = c->groups * c->outputs;
-    if (c->depthwise) stride = c->outputs;
     float *to[MAX_POSITIONS];
     int rows = (int)imin(positions, count - first);
     for (int i = 0; i < positions; i++) {
@@ -152,7 +118,7 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
             for (int j = 0; j < vectors; j++) {
                 vec x = sums[i][j];
                 if (c->residual) x += load(c->residual + at + j * WIDTH);
-                store(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->low), c->high));
+                store(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high));
             }
         } else {
             for (int j = 0; j < vectors; j++) {
@@ -160,11 +126,12 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
                 if (left <= 0) break;
                 vec x = sums[i][j];
                 if (c->residual) x += load_up_to(c->residual + at + j * WIDTH, left);
-                store_up_to(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->low), c->high), left);
+                store_up_to(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high), left);
             }
         }
     }
-    if (c->activation != CLAMP) activate(c->activation, to, rows, imin(valid, vectors * WIDTH));
+    if (c->epilogue.activation != CLAMP)
+        for (int i = 0; i < rows; i++) activate(c->epilogue.activation, to[i], imin(valid, vectors * WIDTH));
 }
 
 // The positions of a tile of so many vectors: the sums fill the registers.
@@ -188,8 +155,8 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
 #define POSITIONS_4 4
 #endif
 
-typedef void (*RowsTile)(const Convolution *, const Meeting *, const Places *, int64_t, int64_t, const float *, const float *,
-                     int64_t, int64_t);
+typedef void (*RowsTile)(const Convolution *, const Meeting *, const Places *, int64_t, int64_t, const float *,
+                         const float *, int64_t, int64_t);
 
 // They are not inlined, for the sake of registers.
 #define TILE(name, terms, vectors, positions)                                                                          \
@@ -273,6 +240,27 @@ static void fetch_block(const Convolution *c, int64_t begin, int64_t end) {
     }
 }
 
+// Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
+static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
+                           int64_t panel, int64_t last_panel) {
+    while (panel < last_panel) {
+        int64_t group = panel / c->panels, in_group = panel % c->panels;
+        // (Five panels are three and two, not four and one.)
+        int64_t left = imin(last_panel - panel, c->panels - in_group), most = imax(MAX_VECTORS / PANEL_VECTORS, 1);
+        int64_t panels = ceil_div(left, ceil_div(left, most)), output = group * c->outputs + in_group * PANEL;
+        int64_t valid = imin(panels * PANEL, c->outputs - in_group * PANEL);
+        int vectors = (int)ceil_div(valid, WIDTH);
+        const float *source = c->source, *weight = c->weight + panel * c->terms * PANEL;
+        source += c->depthwise ? panel * PANEL : group * c->channels * c->source_stride[3];
+        Terms terms = !c->depthwise ? c->single ? SINGLE : DENSE : valid % WIDTH ? PARTIAL : DEPTHWISE;
+        RowsTile tile = tiles[terms][0][vectors - 1], half_tile = tiles[terms][1][vectors - 1];
+        int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
+        for (int64_t n = begin; n < end; n += step)
+            (end - n <= step / 2 ? half_tile : tile)(c, m, places, n, end, source, weight, output, valid);
+        panel += panels;
+    }
+}
+
 static void convolve_part(void *context, Py_ssize_t part, int worker) {
     const Convolution *c = context;
     int64_t block = part / c->chunks, chunk = part % c->chunks, all = c->groups * c->panels;
@@ -287,31 +275,16 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
         at.source += counts[k];
         at.index += counts[k];
     }
-    while (panel < last_panel) {
-        int64_t group = panel / c->panels, in_group = panel % c->panels;
-        int64_t panels = imin(imin(last_panel - panel, c->panels - in_group), imax(MAX_VECTORS / PANEL_VECTORS, 1));
-        // (Five panels are three and two, not four and one.)
-        int64_t left = imin(last_panel - panel, c->panels - in_group), rounds = ceil_div(left, panels);
-        panels = ceil_div(left, rounds);
-        int64_t valid = imin(panels * PANEL, c->outputs - in_group * PANEL);
-        int vectors = (int)ceil_div(valid, WIDTH);
-        const float *source = c->source, *weight = c->weight + panel * c->terms * PANEL;
-        if (c->depthwise) source += panel * PANEL;
-        else source += group * c->channels * c->source_stride[3];
-        int64_t output = group * c->outputs + in_group * PANEL;
-        Terms terms = !c->depthwise ? c->single ? SINGLE : DENSE : valid % WIDTH ? PARTIAL : DEPTHWISE;
-        RowsTile tile = tiles[terms][0][vectors - 1], half_tile = tiles[terms][1][vectors - 1];
-        int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
-        at = places;
-        for (int64_t k = 0; k < c->meetings; k++) {
-            int64_t count = counts[k];
-            for (int64_t n = 0; n < count; n += step)
-                (count - n <= step / 2 ? half_tile : tile)(c, c->meeting + k, &at, n, count, source, weight, output,
-                                                           valid);
-            at.source += count;
-            at.index += count;
-        }
-        panel += panels;
+    // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the first
+    // cache, and are written one after the other.
+    bool few = !c->depthwise && (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
+    at = places;
+    for (int64_t k = 0; k < c->meetings; k++) {
+        int64_t count = counts[k], run = few ? RUN : imax(count, 1);
+        for (int64_t n = 0; n < count; n += run)
+            compute_panels(c, c->meeting + k, &at, n, imin(n + run, count), panel, last_panel);
+        at.source += count;
+        at.index += count;
     }
 }
 
@@ -361,7 +334,7 @@ static bool convolve(Convolution *c) {
     c->panels = ceil_div(c->outputs, PANEL);
     c->terms = c->depthwise ? taps : taps * c->channels;
     c->single = !c->depthwise && c->channels <= FEW_CHANNELS;
-    // Floats that are read and written for a row of the result.
+    // Floats that are read and written for a row of the result at a time.
     int64_t outputs = c->groups * c->outputs, inputs = c->depthwise ? outputs : c->groups * c->channels;
     int64_t read = c->stride[0] * c->width * inputs + c->columns * outputs;
     c->block_rows = imin(imax(BLOCK_FLOATS / imax(read, 1), ceil_div(MIN_BLOCK, c->columns)), all_rows);
@@ -404,26 +377,13 @@ static bool convolve(Convolution *c) {
 
 // Arguments -------------------------------------------------------------------------------------
 
-static bool read_activation(PyObject *object, Activation *activation) {
-    static const char *const names[] = {"clamp", "silu", "hardswish", "hardsigmoid", "sigmoid", "gelu", "gelu_tanh"};
-    for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {
-        if (!is_string(object, names[k])) continue;
-        *activation = (Activation)k;
-        return true;
-    }
-    return false;
-}
-
-// Read the last `dims` dimensions of a float32 array, and their strides; there are four, the first ones of size 1.
-static bool read_source(PyObject *object, int least, int most, int64_t *sizes, int64_t *strides) {
-    if (!tt_is_float32(object)) return false;
-    int dims = PyArray_NDIM(ARRAY(object));
-    if (dims < least || dims > most || !PyArray_SIZE(ARRAY(object))) return false;
+// Read the sizes and the strides of a float32 array of four dimensions, which is not empty.
+static bool read_source(PyObject *object, int64_t *sizes, int64_t *strides) {
+    if (!tt_is_float32(object) || PyArray_NDIM(ARRAY(object)) != 4 || !PyArray_SIZE(ARRAY(object))) return false;
     for (int d = 0; d < 4; d++) {
-        int dim = d - 4 + dims;
-        sizes[d] = dim < 0 ? 1 : PyArray_DIM(ARRAY(object), dim);
-        strides[d] = dim < 0 ? 0 : PyArray_STRIDE(ARRAY(object), dim) / (int64_t)sizeof(float);
-        if (dim >= 0 && PyArray_STRIDE(ARRAY(object), dim) % (int64_t)sizeof(float)) return false;
+        sizes[d] = PyArray_DIM(ARRAY(object), d);
+        strides[d] = PyArray_STRIDE(ARRAY(object), d) / (int64_t)sizeof(float);
+        if (PyArray_STRIDE(ARRAY(object), d) % (int64_t)sizeof(float)) return false;
     }
     return true;
 }
@@ -438,9 +398,8 @@ static PyObject *result_of(PyObject *x, PyObject *out, int dims, const int64_t *
     return Py_NewRef(out);
 }
 
-// Read what an epilogue needs, and the weight with its padded bias, of `outputs` outputs in all.
-static bool read_epilogue(Convolution *c, PyObject *weight, PyObject *bias, PyObject *activation, PyObject *low,
-                          PyObject *high) {
+// Read the weight and the padded bias.
+static bool read_weight(Convolution *c, PyObject *weight, PyObject *bias) {
     int64_t taps = c->kernel[0] * c->kernel[1], panels = ceil_div(c->outputs, PANEL);
     int64_t terms = c->depthwise ? taps : taps * c->channels;
     float *data;
@@ -448,24 +407,7 @@ static bool read_epilogue(Convolution *c, PyObject *weight, PyObject *bias, PyOb
     c->weight = data;
     if (!read_floats(bias, c->groups * c->outputs + PANEL, false, &data)) return false;
     c->bias = data;
-    return read_activation(activation, &c->activation) && tt_read_number(low, &c->low) &&
-           tt_read_number(high, &c->high);
-}
-
-static PyObject *finish_convolution(Convolution *c, PyObject *x, PyObject *residual, PyObject *out, int dims,
-                                    const int64_t *shape) {
-    PyObject *result = result_of(x, out, dims, shape);
-    if (!result || result == FALLBACK) return result;
-    c->source = float_data(x);
-    c->result = float_data(result);
-    bool fits = true;
-    if (residual != Py_None) {
-        fits = is_float_array(residual, false) && same_shape(residual, result);
-        if (fits) c->residual = float_data(residual);
-    }
-    if (fits && convolve(c)) return result;
-    Py_DECREF(result);
-    return FALLBACK;
+    return true;
 }
 
 KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, groups, outputs, activation, low, high,
@@ -474,7 +416,7 @@ KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, 
     int64_t size[4];
     c.groups = read_int(args->groups);
     int64_t outputs = read_int(args->outputs);
-    if (!read_source(args->x, 4, 4, size, c.source_stride) || c.groups < 1 || outputs < 1 || outputs % c.groups ||
+    if (!read_source(args->x, size, c.source_stride) || c.groups < 1 || outputs < 1 || outputs % c.groups ||
         size[3] % c.groups)
         return FALLBACK;
     if (!tt_read_sizes(args->kernel, 2, c.kernel) || !tt_read_sizes(args->stride, 2, c.stride) ||
@@ -495,35 +437,20 @@ KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, 
         if (size[1 + d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) < 1) return FALLBACK;
     }
     c.rows = places[0], c.columns = places[1];
-    if (!read_epilogue(&c, args->weight, args->bias, args->activation, args->low, args->high)) return FALLBACK;
-    return finish_convolution(&c, args->x, args->residual, args->out, 4,
-                              (int64_t[]){c.samples, c.rows, c.columns, outputs});
-}
-
-KERNEL(projected, x, weight, bias, residual, outputs, activation, low, high, out) {
-    Convolution c = {.groups = 1, .kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
-    int64_t size[4], shape[4];
-    c.outputs = read_int(args->outputs);
-    if (!read_source(args->x, 2, 4, size, c.source_stride) || c.outputs < 1) return FALLBACK;
-    int dims = PyArray_NDIM(ARRAY(args->x));
-    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(args->x), d);
-    shape[dims - 1] = c.outputs;
-    // Rows that are evenly spaced are one dimension.
-    if (size[1] == 1) {
-        size[1] = size[0], c.source_stride[1] = c.source_stride[0], size[0] = 1;
+    if (!read_weight(&c, args->weight, args->bias)) return FALLBACK;
+    if (!read_epilogue(args->activation, args->low, args->high, &c.epilogue)) return FALLBACK;
+    PyObject *result = result_of(args->x, args->out, 4, (int64_t[]){c.samples, c.rows, c.columns, outputs});
+    if (!result || result == FALLBACK) return result;
+    c.source = float_data(args->x);
+    c.result = float_data(result);
+    bool fits = args->residual == Py_None;
+    if (!fits && is_float_array(args->residual, false) && same_shape(args->residual, result)) {
+        c.residual = float_data(args->residual);
+        fits = true;
     }
-    for (int d = 1; d < 3; d++) {
-        if (size[d] == 1) c.source_stride[d] = c.source_stride[d + 1] * size[d + 1];
-    }
-    if (size[2] > 1 && size[1] > 1 && c.source_stride[1] == size[2] * c.source_stride[2]) {
-        size[1] *= size[2], size[2] = 1, c.source_stride[1] = c.source_stride[2];
-        if (size[0] > 1 && c.source_stride[0] == size[1] * c.source_stride[1]) size[1] *= size[0], size[0] = 1;
-    } else if (size[1] == 1) {
-        size[1] = size[2], size[2] = 1, c.source_stride[1] = c.source_stride[2];
-    }
-    c.samples = size[0], c.height = c.rows = size[1], c.width = c.columns = size[2], c.channels = size[3];
-    if (!read_epilogue(&c, args->weight, args->bias, args->activation, args->low, args->high)) return FALLBACK;
-    return finish_convolution(&c, args->x, args->residual, args->out, dims, shape);
+    if (fits && convolve(&c)) return result;
+    Py_DECREF(result);
+    return FALLBACK;
 }
 
 // Means, scales and maxima -----------------------------------------------------------------------
@@ -644,4 +571,4 @@ KERNEL(maxima_of, x, kernel, stride, padding, dilation, counts) {
     return out;
 }
 
-FAMILY(channels_last, ENTRY(convolved), ENTRY(projected), ENTRY(means), ENTRY(scaled), ENTRY(maxima_of));
+FAMILY(channels_last, ENTRY(convolved), ENTRY(means), ENTRY(scaled), ENTRY(maxima_of));
