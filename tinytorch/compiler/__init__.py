@@ -144,7 +144,9 @@ class OptimizedModule(Module):
         self.__dict__["_compiled"].save(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return compile, (self._orig_mod,)  # programs are not copied or pickled
+        compiled = self.__dict__["_compiled"]
+        infers = compiled is not None and compiled.infers
+        return _compiled_again, (self._orig_mod, "inference" if infers else None)  # programs are not copied or pickled
 
     @property
     def training(self) -> bool:
@@ -174,6 +176,10 @@ class OptimizedModule(Module):
 
     def __len__(self) -> int:
         return len(cast(Sized, self._orig_mod))
+
+
+def _compiled_again(model: Module, mode: str | None) -> Any:
+    return compile(model, mode=mode)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -25,7 +25,7 @@ from tinytorch.compiler.tracing import Late
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels.programs import Left
 from tinytorch.ops import overrides
 
@@ -94,7 +94,7 @@ class Entry:
         calls = recorder.calls if backward is None else backward.calls
         restores = recorder.tried or (backward is not None and backward.partial)
         stays = [item.stays for item in inputs]
-        cells = [f"t{k}._cell[0]" for k, item in enumerate(inputs) if item.stays and item.tensor._cell is not None]
+        cells = [f"*t{k}._cell" for k, item in enumerate(inputs) if item.stays and item.tensor._cell is not None]
         self.frozen = (
             infers and backward is None and not recorder.released and len(cells) == sum(stays)
             and inference.applies(function, calls, values)
@@ -126,7 +126,7 @@ class Entry:
         if program.sources:
             prepare.append("    marks = marks_of(SOURCES)")
         if self.frozen and cells:  # what `bind` has computed of the weights is valid until one of them is written to
-            prepare += [f"    versions = [{', '.join(cells)}]", "    if versions != SEEN:", "        renew(versions)"]
+            prepare += [f"    versions = [moved[0], {', '.join(cells)}]", "    if versions != SEEN:", "        renew(versions)"]
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -178,6 +178,7 @@ class Entry:
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
+            "moved": norm.moved,
             "put_back": put_back, "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent,
             "renew": self._renew, "SEEN": None, "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
             "written_before": _written_before,

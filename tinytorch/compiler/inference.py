@@ -305,8 +305,11 @@ class _Rewriter:
             self._as_recorded(source)
             return value
         stored, dims = self._held[id(value)][0]
-        strides = _permuted(stored.strides, dims)
-        if all(n == 1 or a == b for n, a, b in zip(value.shape, strides, value.strides, strict=True)):
+        kept = [d for d in dims if stored.shape[d] > 1]
+        if kept == sorted(kept) and value.strides == _contiguous(value.shape, value.dtype.itemsize):
+            call = Call(VIEW, shape.view, (stored, value.shape), {}, source.name)
+            value.memory, value.whole = stored.memory, False
+        elif _permuted(stored.strides, dims) == value.strides:
             call = Call(VIEW, shape.permute, (stored, dims), {}, source.name)
             value.memory, value.whole = stored.memory, False
         else:

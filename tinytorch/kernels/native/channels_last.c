@@ -551,6 +551,7 @@ static void largest_part(void *context, Py_ssize_t part, int worker) {
                 first = false;
             }
         }
+        for (int64_t k = 0; first && k < channels; k++) to[k] = -INFINITY;  // the window has nothing but padding
     }
 }
 
