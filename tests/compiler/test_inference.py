@@ -22,7 +22,12 @@ def settled(model: nn.Module, seed: int = 0) -> nn.Module:
     rng = np.random.default_rng(seed)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
-            for name, low, high in (("running_mean", -1, 1), ("running_var", 0.3, 2), ("weight", -1, 1.5), ("bias", -1, 1)):
+            for name, low, high in (
+                ("running_mean", -1, 1),
+                ("running_var", 0.3, 2),
+                ("weight", -1, 1.5),
+                ("bias", -1, 1),
+            ):
                 x = getattr(module, name)
                 if x is not None:
                     with torch.no_grad():
@@ -87,7 +92,9 @@ def test_convolutions_and_norms(settings: dict[str, Any], norm: Any) -> None:
 @pytest.mark.parametrize("settings", [{"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 3}])
 def test_depthwise_convolutions(channels: int, settings: dict[str, Any]) -> None:
     model = settled(
-        nn.Sequential(nn.Conv2d(channels, channels, 3, groups=channels, **settings), nn.BatchNorm2d(channels), nn.ReLU6())
+        nn.Sequential(
+            nn.Conv2d(channels, channels, 3, groups=channels, **settings), nn.BatchNorm2d(channels), nn.ReLU6()
+        )
     )
     assert "'clamp', 0.0, 6.0" in check(model, images(2, channels, 12, 14))
     check(nn.Conv2d(channels, 2 * channels, 3, groups=channels, **settings).eval(), images(2, channels, 12, 14))
@@ -102,23 +109,47 @@ def test_norms_without_weights_and_convolutions_without_bias(affine: bool, bias:
 
 @pytest.mark.parametrize(
     "activation",
-    [nn.ReLU, nn.ReLU6, nn.SiLU, nn.Hardswish, nn.Hardsigmoid, nn.Sigmoid, nn.GELU, lambda: nn.GELU("tanh"), nn.Hardtanh],
+    [
+        nn.ReLU,
+        nn.ReLU6,
+        nn.SiLU,
+        nn.Hardswish,
+        nn.Hardsigmoid,
+        nn.Sigmoid,
+        nn.GELU,
+        lambda: nn.GELU("tanh"),
+        nn.Hardtanh,
+    ],
 )
 @pytest.mark.parametrize("of", ["convolution", "product"])
 def test_activations_are_epilogues(activation: Callable[[], Any], of: str) -> None:
     layer, x = (nn.Conv2d(5, 20, 3), images(2, 5, 9, 9)) if of == "convolution" else (nn.Linear(30, 40), images(50, 30))
     source = steps(check(nn.Sequential(layer, activation()).eval(), x))
-    assert sum(line.strip().endswith(")") or "  # (" in line for line in source.splitlines() if "convolved(" in line or "projected(" in line) == 1
+    assert (
+        sum(
+            line.strip().endswith(")") or "  # (" in line
+            for line in source.splitlines()
+            if "convolved(" in line or "projected(" in line
+        )
+        == 1
+    )
     assert activation().__class__.__name__.lower() + "(" not in source
 
 
 @pytest.mark.parametrize("activation", [nn.Mish, nn.Softplus, nn.ELU, nn.LeakyReLU, nn.Tanh])
 def test_other_activations_are_steps(activation: Callable[[], Any]) -> None:
-    check(settled(nn.Sequential(nn.Conv2d(5, 20, 3), nn.BatchNorm2d(20), activation(), nn.Conv2d(20, 4, 1))), images(2, 5, 9, 9))
+    check(
+        settled(nn.Sequential(nn.Conv2d(5, 20, 3), nn.BatchNorm2d(20), activation(), nn.Conv2d(20, 4, 1))),
+        images(2, 5, 9, 9),
+    )
 
 
 def test_activations_in_place_are_not_copied() -> None:
-    model = settled(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(inplace=True), nn.Conv2d(8, 8, 3), nn.Mish(inplace=True)))
+    model = settled(
+        nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(inplace=True), nn.Conv2d(8, 8, 3), nn.Mish(inplace=True)
+        )
+    )
     assert "copy_into" not in check(model, images(2, 3, 9, 9))
 
 
@@ -246,7 +277,11 @@ def test_joined_and_pooled_images() -> None:
 
         def forward(self, x: Any) -> Any:
             y = torch.cat([F.relu(self.a(x)), self.b(x)], 1)
-            return self.c(F.max_pool2d(y, 3, 2, ceil_mode=True)), F.avg_pool2d(y, 2), F.max_pool2d(y, (2, 3), (1, 2), (1, 1))
+            return (
+                self.c(F.max_pool2d(y, 3, 2, ceil_mode=True)),
+                F.avg_pool2d(y, 2),
+                F.max_pool2d(y, (2, 3), (1, 2), (1, 1)),
+            )
 
     check(Joined().eval(), images(2, 3, 10, 12))
 
@@ -263,7 +298,14 @@ def test_whatever_else_follows_gets_the_recorded_layout() -> None:
             z[:, 0] = 0
             part = y[:, :4].reshape(-1)
             y = torch.exp(y.transpose(1, 2)) * torch.arange(8.0).view(8, 1)[:, :1].reshape(1, 1, 8, 1)
-            return F.interpolate(z, scale_factor=2), part, y, torch.softmax(z.flatten(2), 2), z.std(), y.contiguous().view(-1)[:3]
+            return (
+                F.interpolate(z, scale_factor=2),
+                part,
+                y,
+                torch.softmax(z.flatten(2), 2),
+                z.std(),
+                y.contiguous().view(-1)[:3],
+            )
 
     check(Mixed().eval(), images(2, 3, 8, 8), tolerance=3e-5)
 
@@ -398,7 +440,18 @@ def by_set_data(model: Any) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [by_state, by_step, by_training, by_statistics, by_write, by_view, by_data, by_data_in_place, by_parameter, by_set_data],
+    [
+        by_state,
+        by_step,
+        by_training,
+        by_statistics,
+        by_write,
+        by_view,
+        by_data,
+        by_data_in_place,
+        by_parameter,
+        by_set_data,
+    ],
 )
 def test_weights_that_change_are_read_again(change: Callable[[Any], None]) -> None:
     model, x = network(), images(2, 3, 7, 7)
@@ -489,7 +542,9 @@ def test_results_of_earlier_calls_stay() -> None:
 
 def test_buffers_share_one_block_of_memory() -> None:
     layers = [nn.Conv2d(16, 16, 3, padding=1) for _ in range(10)]
-    model = nn.Sequential(*[each for k, conv in enumerate(layers) for each in (conv, nn.MaxPool2d(1 + k % 2), nn.ReLU())])
+    model = nn.Sequential(
+        *[each for k, conv in enumerate(layers) for each in (conv, nn.MaxPool2d(1 + k % 2), nn.ReLU())]
+    )
     compiled = torch.compile(model.eval(), mode="inference")
     with torch.no_grad():
         for _ in range(2):

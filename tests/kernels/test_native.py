@@ -327,7 +327,9 @@ def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
         x = normal(rng, samples, *size, groups * channels)
         if number in (1, 5, 12):  # images whose channels are apart
             x = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
-        w = channels_last.packed(normal(rng, groups * rows, channels, *kernel) / np.float32(channels * kernel[0] * kernel[1]) ** 0.5, groups)
+        w = channels_last.packed(
+            normal(rng, groups * rows, channels, *kernel) / np.float32(channels * kernel[0] * kernel[1]) ** 0.5, groups
+        )
         b = channels_last.padded_bias(normal(rng, groups * rows), normal(rng, groups * rows, 1))
         for k, epilogue in enumerate(EPILOGUES):
             residual = normal(rng, samples, *places, groups * rows) if (k + number) % 2 else None
@@ -337,7 +339,13 @@ def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
 
 
 def finished_products(rng: np.random.Generator) -> Iterator[Arguments]:
-    for m, k, n in ((64, 28, 512), (256, 100, 33), (33, 256, 10), (8, 700, 300), *rng.integers(32, 130, (6, 3)).tolist()):
+    for m, k, n in (
+        (64, 28, 512),
+        (256, 100, 33),
+        (33, 256, 10),
+        (8, 700, 300),
+        *rng.integers(32, 130, (6, 3)).tolist(),
+    ):
         for number, epilogue in enumerate(EPILOGUES):
             b, residual = normal(rng, n) if number % 3 else None, normal(rng, m, n) if number % 2 else None
             x, w = normal(rng, m, k), normal(rng, n, k) / np.float32(k) ** 0.5
@@ -356,7 +364,11 @@ def scales(rng: np.random.Generator) -> Iterator[Arguments]:
 
 def pooled_images(rng: np.random.Generator) -> Iterator[Arguments]:
     for (x,) in images(rng):
-        for settings in (((3, 3), (2, 2), (1, 1), (1, 1)), ((2, 3), (1, 2), (0, 1), (2, 1)), ((1, 1),) * 2 + ((0, 0), (1, 1))):
+        for settings in (
+            ((3, 3), (2, 2), (1, 1), (1, 1)),
+            ((2, 3), (1, 2), (0, 1), (2, 1)),
+            ((1, 1),) * 2 + ((0, 0), (1, 1)),
+        ):
             counts = conv.conv_size(x.shape[1:3], *settings)
             if min(counts) > 0:
                 yield x, *settings, counts

@@ -91,9 +91,8 @@ def compile(
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
-    if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit, mode == "inference"))
-    return model if plain else Compiled(model, fullgraph, recompile_limit, mode == "inference")
+    compiled = None if plain else Compiled(model, fullgraph, recompile_limit, mode == "inference")
+    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled or model
 
 
 class OptimizedModule(Module):

@@ -126,7 +126,8 @@ class Entry:
         if program.sources:
             prepare.append("    marks = marks_of(SOURCES)")
         if self.frozen and cells:  # what `bind` has computed of the weights is valid until one of them is written to
-            prepare += [f"    versions = [moved[0], {', '.join(cells)}]", "    if versions != SEEN:", "        renew(versions)"]
+            prepare.append(f"    versions = [moved[0], {', '.join(cells)}]")
+            prepare += ["    if versions != SEEN:", "        renew(versions)"]
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -178,10 +179,9 @@ class Entry:
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
-            "moved": norm.moved,
-            "put_back": put_back, "rebuilt": _rebuilt, "retire": self._retire, "spent": _spent,
-            "renew": self._renew, "SEEN": None, "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
-            "written_before": _written_before,
+            "moved": norm.moved, "put_back": put_back, "rebuilt": _rebuilt, "renew": self._renew,
+            "retire": self._retire, "SEEN": None, "spent": _spent, "step": self._first_step, "viewed": _viewed,
+            "wrap": wrap, "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)

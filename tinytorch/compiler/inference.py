@@ -24,7 +24,7 @@ import numpy as np
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.recorder import NEW, VIEW, WRITE, Call, Memory, Value, memories_written, replaced
-from tinytorch.kernels import channels_last, conv, layer_norm, norm, parallel, pool, products, programs, reduce, shape
+from tinytorch.kernels import channels_last, conv, layer_norm, norm, pool, products, programs, reduce, shape
 from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
 
@@ -82,7 +82,7 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
         uses[id(value)] += 1
 
     def alone(value: Value) -> bool:
-        """Return whether a step allocates the value's memory, of which there is no other view while it is written to."""
+        """Return whether a step allocates the value's memory, which has no other view while it is written to."""
         if value.source is None or value.source.kind != NEW:
             return False
         end = last.get(value.memory, -1)
@@ -168,7 +168,8 @@ class _Chain:
     """
 
     def __init__(self, call: Call, source: Value, weight: Value, bias: Value | None, groups: int, dims: Any) -> None:
-        self.call, self.source, self.weight, self.bias, self.groups, self.dims = call, source, weight, bias, groups, dims
+        self.call, self.source, self.groups, self.dims = call, source, groups, dims
+        self.weight, self.bias = weight, bias
         self.changes: list[tuple[Any, ...]] = []
         self.residual: tuple[Value, tuple[int, ...]] | None = None
         self.epilogue: tuple[Any, ...] | None = None
@@ -549,12 +550,11 @@ class _Rewriter:
         steps = [int(w.start[1] - w.start[0]) if w.many > 1 else 1 for w in windows]
         kernel, counts = tuple([len(w.parts) for w in windows]), tuple([w.many for w in windows])
         args = kernel, tuple(steps), tuple([-int(w.start[0]) for w in windows]), tuple([w.dilation for w in windows])
-        if any(not np.array_equal(w.start, w.start[0] + s * np.arange(w.many)) for w, s in zip(windows, steps, strict=True)):
+        even = [w.start[0] + s * np.arange(w.many) for w, s in zip(windows, steps, strict=True)]
+        if not all(np.array_equal(w.start, each) for w, each in zip(windows, even, strict=True)):
             return False
         stored = self._as(x, _IMAGES, call)
-        made = self._add(
-            NEW, channels_last.maxima_of, (stored, *args, counts), (x.shape[0], *counts, x.shape[1]), call
-        )
+        made = self._add(NEW, channels_last.maxima_of, (stored, *args, counts), (x.shape[0], *counts, x.shape[1]), call)
         self._hold(call.outputs[0], made, _IMAGES)
         return True
 

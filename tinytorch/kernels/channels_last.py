@@ -100,9 +100,11 @@ def with_norm(
 
 
 def with_scale(w: Array, b: Array | None, scale: Array) -> tuple[Array, Array]:
-    """Return weight and bias of a convolution, or a product, whose outputs are multiplied by `scale`, of one per output.
+    """Return weight and bias of a convolution, or a product, whose outputs are multiplied by a factor each.
 
-    The scale may have dimensions of size 1.
+    Args:
+        w, b: weight and bias.
+        scale: the factors, maybe with dimensions of size 1; or one for all.
     """
     scale = np.broadcast_to(scale.reshape(-1).astype(np.float64), w.shape[:1])
     shift = np.zeros(w.shape[:1]) if b is None else b * scale
@@ -148,9 +150,10 @@ def convolved(
     dilation: Sizes, groups: int, outputs: int, activation: str = "none", low: float = -math.inf,
     high: float = math.inf, out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return the convolution of `x` `(N, H, W, C)`, `(N, rows, columns, outputs)`: activation(x * weight + bias + residual).
+    """Return the convolution of images with channels last: activation(x * weight + bias + residual).
 
     Args:
+        x: `(N, H, W, C)`; the result is `(N, rows, columns, outputs)`.
         weight, bias: as `packed` and `padded_bias` return them.
         residual: an array of the result's shape.
         kernel, stride, padding, dilation: per spatial dimension.
