@@ -3,6 +3,7 @@
 python -m benchmarks                      all rows (ten minutes)
 python -m benchmarks step chain           some rows
 python -m benchmarks process --epochs 1   the whole training program, with fewer epochs
+python -m benchmarks inference --turns 5  public models, next to PyTorch and ONNX Runtime
 python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
 """
 
@@ -12,6 +13,7 @@ import argparse
 import importlib.util
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 import tinytorch  # noqa: E402
-from benchmarks import compiled, ddp_step, overhead  # noqa: E402
+from benchmarks import compiled, ddp_step, inference, overhead  # noqa: E402
 from benchmarks.measure import ROOT, Row, ratio_of, run  # noqa: E402
 from benchmarks.side import Side  # noqa: E402
 from benchmarks.work import WORK  # noqa: E402
@@ -132,9 +134,43 @@ def ddp(args: argparse.Namespace) -> Iterator[Row]:
         yield Row(f"DDP step, two processes to one, {name}", "x", ours, theirs[0] if theirs else None, None, None, aim)
 
 
+def models_for_inference(args: argparse.Namespace) -> Iterator[Row]:
+    """Inference of public models, next to PyTorch, and to ONNX Runtime if it and the package onnx are installed."""
+    peers = {"PyTorch": "torch"} if PYTORCH else {}
+    if PYTORCH and all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime")):
+        peers["ONNX Runtime"] = "onnxruntime"
+    ratios: dict[str, list[float]] = {name: [] for name in peers}
+    module = "benchmarks.inference"
+    for name, model in inference.MODELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "model.onnx")
+            if "ONNX Runtime" in peers:
+                command = [sys.executable, "-m", module, "export", name, file]
+                subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+            ours = Side("tinytorch", name, module=[module])
+            sides = {peer: Side(library, name, module=[module, file]) for peer, library in peers.items()}
+            for _ in range(args.turns):
+                for side in (ours, *sides.values()):
+                    side.turn(3)
+            peak = ours.end()
+            time = statistics.median(ours.turns) * 1e3
+            for peer, side in sides.items():
+                ratio = ratio_of(ours.turns, side.turns)
+                ratios[peer].append(ratio)
+                aim = 0.6 if peer == "PyTorch" else 1.25
+                row = Row(f"{model.what}, {peer}", "ms", time, statistics.median(side.turns) * 1e3, ratio, aim)
+                row.memory = peak / side.end()
+                yield row
+            if not sides:
+                yield Row(model.what, "ms", time)
+    for peer, each in ratios.items():
+        mean = statistics.geometric_mean(each)
+        yield Row(f"geometric mean, {peer}", "", mean, 1.0, mean, 0.6 if peer == "PyTorch" else 1.05)
+
+
 #: Rows of other kinds. Whole processes run first, and rows that import PyTorch into this process last: the peak memory
 #: of a child process includes that of the parent from which it was forked.
-FIRST = {"process": processes, "import": imports}
+FIRST = {"process": processes, "import": imports, "inference": models_for_inference}
 LAST = {"ops": forty, "ddp": ddp}
 ROWS = [*FIRST, *WORK, *LAST]
 

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.measure import ROOT, peak_memory
@@ -25,13 +26,14 @@ class Side:
         compiled: use `torch.compile`; PyTorch's cache on disk is disabled.
         python: the Python interpreter.
         quiet: discard the standard error of the process.
+        module: the program that is run, and its further arguments.
     """
 
     def __init__(
         self, library: str, work: str, native: bool = True, compiled: bool = False, python: str = sys.executable,
-        quiet: bool = False,
+        quiet: bool = False, module: Sequence[str] = ("benchmarks.side",),
     ) -> None:  # fmt: skip
-        command = [python, "-m", "benchmarks.side", library, work, *["compiled"] * compiled]
+        command = [python, "-m", module[0], library, work, *module[1:], *["compiled"] * compiled]
         environment = dict(os.environ)
         if not native:
             environment["TINYTORCH_NATIVE"] = "0"
@@ -86,7 +88,11 @@ def _work(library: str, name: str, compiled: bool) -> Any:
 
 def main(library: str, name: str, compiled: str = "") -> None:
     """Run the workload on request, until the request "end"."""
-    work = _work(library, name, bool(compiled))
+    serve(_work(library, name, bool(compiled)))
+
+
+def serve(work: Callable[[], Any]) -> None:
+    """Call a function on request, until the request "end"."""
     begin = time.perf_counter()
     work()
     first = time.perf_counter() - begin

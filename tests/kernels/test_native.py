@@ -20,6 +20,7 @@ from tinytorch.kernels import (
     activation,
     arithmetic,
     attention,
+    channels_last,
     conv,
     fft,
     indexing,
@@ -326,6 +327,90 @@ def convolutions(side: str) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
+#: The epilogues, with the bounds of "clamp".
+EPILOGUES: list[tuple[Any, ...]] = [
+    ("none",), ("relu",), ("clamp", -1.5, 2.0), ("silu",), ("hardswish",), ("hardsigmoid",), ("sigmoid",), ("gelu",),
+    ("gelu_tanh",),
+]  # fmt: skip
+
+
+def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw convolutions with packed weights, with each epilogue, with residuals and without."""
+    kinds = [
+        # samples, groups, channels and rows of each, size, kernel, stride, padding, dilation
+        (2, 1, 3, 17, (16, 16), (3, 3), (1, 1), (1, 1), (1, 1)),
+        (2, 1, 3, 40, (17, 19), (7, 7), (2, 2), (3, 3), (1, 1)),
+        (3, 1, 16, 8, (30, 14), (3, 3), (2, 2), (1, 1), (1, 1)),
+        (9, 1, 24, 64, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+        (1, 1, 40, 33, (40, 30), (5, 3), (1, 2), (2, 0), (2, 1)),
+        (2, 1, 20, 150, (12, 13), (1, 1), (1, 1), (0, 0), (1, 1)),
+        (2, 1, 3, 4, (9, 9), (1, 1), (3, 2), (0, 0), (1, 1)),
+        (2, 1, 9, 4, (6, 6), (2, 2), (1, 1), (4, 3), (3, 1)),  # places in the padding alone
+        (5, 1, 300, 20, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1)),
+        (3, 48, 1, 1, (33, 34), (3, 3), (1, 1), (1, 1), (1, 1)),  # depthwise
+        (2, 37, 1, 1, (14, 15), (5, 3), (2, 1), (2, 1), (1, 2)),
+        (1, 64, 1, 1, (7, 7), (7, 7), (1, 1), (3, 3), (1, 1)),
+        (2, 5, 1, 2, (33, 18), (5, 3), (2, 2), (2, 1), (1, 2)),
+        (2, 3, 8, 20, (10, 18), (3, 3), (2, 1), (1, 1), (1, 1)),
+        (2, 2, 32, 32, (9, 8), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ]
+    for number, (samples, groups, channels, rows, size, *settings) in enumerate(kinds):
+        kernel, stride, padding, dilation = settings
+        places = conv.conv_size(size, kernel, stride, padding, dilation)
+        x = normal(rng, samples, *size, groups * channels)
+        if number in (1, 5, 12):  # images whose channels are apart
+            x = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+        w = channels_last.packed(
+            normal(rng, groups * rows, channels, *kernel) / np.float32(channels * kernel[0] * kernel[1]) ** 0.5, groups
+        )
+        b = channels_last.padded_bias(normal(rng, groups * rows), normal(rng, groups * rows, 1))
+        for k, epilogue in enumerate(EPILOGUES):
+            residual = normal(rng, samples, *places, groups * rows) if (k + number) % 2 else None
+            yield x, w, b, residual, kernel, stride, padding, dilation, groups, groups * rows, *epilogue
+    x[0, 1, 1, :3] = np.nan, np.inf, -np.inf
+    yield x, w, b, None, kernel, stride, padding, dilation, groups, groups * rows, "relu"
+
+
+def finished_products(rng: np.random.Generator) -> Iterator[Arguments]:
+    for m, k, n in (
+        (64, 28, 512),
+        (256, 100, 33),
+        (33, 256, 10),
+        (8, 700, 300),
+        *rng.integers(32, 130, (6, 3)).tolist(),
+    ):
+        for number, epilogue in enumerate(EPILOGUES):
+            b, residual = normal(rng, n) if number % 3 else None, normal(rng, m, n) if number % 2 else None
+            x, w = normal(rng, m, k), normal(rng, n, k) / np.float32(k) ** 0.5
+            yield x, w, b, residual, *epilogue
+            yield np.asfortranarray(x), np.asfortranarray(w), b, residual, *epilogue
+
+
+def images(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((1, 1, 1, 1), (2, 3, 5, 7), (1, 7, 7, 64), (3, 20, 18, 37), (2, 56, 56, 24)):
+        yield (normal(rng, *shape),)
+
+
+def scales(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from ((x, normal(rng, x.shape[0], 1, 1, x.shape[3])) for (x,) in images(rng))
+
+
+def pooled_images(rng: np.random.Generator) -> Iterator[Arguments]:
+    for (x,) in images(rng):
+        for settings in (
+            ((3, 3), (2, 2), (1, 1), (1, 1)),
+            ((2, 3), (1, 2), (0, 1), (2, 1)),
+            ((1, 1),) * 2 + ((0, 0), (1, 1)),
+        ):
+            counts = conv.conv_size(x.shape[1:3], *settings)
+            if min(counts) > 0:
+                yield x, *settings, counts
+                if min(x.shape[1:3]) > 2:  # (with `ceil_mode`)
+                    yield x, *settings, tuple([n + (s > 1) for n, s in zip(counts, settings[1], strict=True)])
+    x[0, 3, :3, 0] = np.nan, np.inf, -np.inf
+    yield x, (3, 3), (2, 2), (1, 1), (1, 1), (28, 28)
+
+
 def steps(kept: int, *numbers: tuple[Any, ...]) -> Callable[..., Iterator[Arguments]]:
     """Draw a parameter, its gradient and what is kept for it, not negative, or the last of it None; and numbers."""
 
@@ -618,6 +703,11 @@ SAMPLES = {
     "conv": Samples(conv.conv, convolutions("y"), 1e-5, 2e-6),
     "conv_input": Samples(conv.conv_input, convolutions("x"), 1e-5, 2e-6),
     "conv_weight": Samples(conv.conv_weight, convolutions("w"), 1e-5, 2e-6),
+    "convolved": Samples(channels_last.convolved, images_with_channels_last, 1e-5, 2e-6),
+    "finished": Samples(channels_last.finished, finished_products, 2e-5, 2e-6),
+    "means": Samples(channels_last.means, images, 1e-5, 1e-6),
+    "scaled": Samples(channels_last.scaled, scales, 0, 0),
+    "maxima_of": Samples(channels_last.maxima_of, pooled_images, 0, 0),
     "softmax": Samples(activation.softmax, along(1)),
     "softmax_grad": Samples(activation.softmax_grad, along(2), 1e-5, 1e-6),
     "softplus": Samples(activation.softplus, pointwise(1, 1.5, 20.0)),
@@ -831,7 +921,7 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
             scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
             np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
     assert left <= len(drawn) / 8 or (
-        name in ("product", "linear", "widening_linear") and instructions == "baseline"
+        name in ("product", "linear", "widening_linear", "finished") and instructions == "baseline"
     )  # where BLAS is faster
 
 
@@ -1023,3 +1113,35 @@ def test_the_configuration_says_what_is_used() -> None:
     assert f"native kernels: {native.instructions or 'none'}" in tinytorch.__config__.show()
     program = "import tinytorch; print(tinytorch.__config__.show())"
     assert "native kernels: none" in ran(program, TINYTORCH_NATIVE="0")
+
+
+def test_packed_weights_are_unpacked() -> None:
+    rng = np.random.default_rng(0)
+    for outputs, channels, groups in ((5, 3, 1), (40, 7, 1), (36, 4, 3), (20, 1, 20), (40, 1, 20)):
+        w = normal(rng, outputs, channels, 3, 2)
+        panels = channels_last.packed(w, groups)
+        assert panels.shape == channels_last.packed_shape(w.shape, groups)
+        np.testing.assert_array_equal(channels_last.unpacked(panels, (3, 2), groups, outputs), w)
+
+
+def test_epilogues_write_into_out() -> None:
+    """The result of a convolution may take the place of the residual; that of a product is computed elsewhere then."""
+    rng = np.random.default_rng(0)
+    for args in list(images_with_channels_last(rng))[:60]:
+        if args[3] is not None:
+            expected, residual = channels_last.convolved(*args), args[3].copy()
+            given = [*args[:3], residual, *args[4:], *(-np.inf, np.inf)[len(args) - 11 :]]
+            assert channels_last.convolved(*given, out=residual) is residual
+            np.testing.assert_array_equal(residual, expected)
+    x, w, residual = normal(rng, 64, 40), normal(rng, 50, 40), normal(rng, 64, 50)
+    expected = channels_last.finished(x, w, None, residual, "silu")
+    out = np.empty_like(residual)
+    assert channels_last.finished(x, w, None, residual, "silu", out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert channels_last.finished(x, w, None, residual, "silu", out=residual) is residual
+    np.testing.assert_allclose(residual, expected, 1e-5, 1e-5)
+
+
+def test_the_channels_of_panels_are_those_of_the_kernels() -> None:
+    source = Path(native.__file__).with_name("channels_last.c").read_text("utf-8")
+    assert f"PANEL = {channels_last.PANEL}," in source

@@ -575,7 +575,14 @@ def _data(self: Tensor) -> Tensor:
     # Tangents belong to arrays: while modes are on, the new tensor gets an array object of its own.
     array = self._array
     alias: Tensor = wrap(array if local.state.modes is None else array.view())
-    alias._cell = None if self._cell is None else [0]
+    cell = self._cell
+    if cell is None:
+        alias._cell = None
+    else:
+        alias._cell = [0]
+        # How often there was an alias follows the version: `torch.compile` keeps what it has computed of a weight only
+        # while nobody can have written to it.
+        cell[1:] = [cell[1] + 1 if len(cell) > 1 else 1]
     return alias
 
 

@@ -25,7 +25,7 @@ __all__ = [
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip
 
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inference")
 _BACKENDS = ("cudagraphs", "inductor", "onnxrt", "openxla", "tvm")
 _PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")  # they compile nothing
 
@@ -58,7 +58,11 @@ def compile(
         backend: "inductor"; with a function, or PyTorch's backends that compile nothing ("eager"), nothing is compiled.
         dynamic: make programs for tensors of any size (True), or never (False); by default for the third size that
             a function is called with.
-        mode, options, name, isolate_recompiles, shapes_spec: have no effect.
+        mode: "inference" makes programs of calls without gradients (in `no_grad`, of a module in evaluation mode) that
+            are faster, and whose results differ by rounding: batch norms become part of the weights, which are packed
+            once, and again after one of them has been written to; images are stored with their channels last. Any
+            other call, and any call in the other modes, which are PyTorch's and have no effect, is compiled as usual.
+        options, name, isolate_recompiles, shapes_spec: have no effect.
         disable: compile nothing.
         recompile_limit: how many programs are kept, 8 by default; then the least used one makes room.
 
@@ -92,9 +96,8 @@ def compile(
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     plain = disable or (backend not in _BACKENDS) or os.environ.get("TINYTORCH_COMPILE") == "0"
-    if isinstance(model, Module):
-        return OptimizedModule(model, None if plain else Compiled(model, fullgraph, recompile_limit, dynamic))
-    return model if plain else Compiled(model, fullgraph, recompile_limit, dynamic)
+    compiled = None if plain else Compiled(model, fullgraph, recompile_limit, dynamic, mode == "inference")
+    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled or model
 
 
 class OptimizedModule(Module):
@@ -145,7 +148,9 @@ class OptimizedModule(Module):
         self.__dict__["_compiled"].save(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return compile, (self._orig_mod,)  # programs are not copied or pickled
+        compiled = self.__dict__["_compiled"]
+        infers = compiled is not None and compiled.infers
+        return _compiled_again, (self._orig_mod, "inference" if infers else None)  # programs are not copied or pickled
 
     @property
     def training(self) -> bool:
@@ -175,6 +180,10 @@ class OptimizedModule(Module):
 
     def __len__(self) -> int:
         return len(cast(Sized, self._orig_mod))
+
+
+def _compiled_again(model: Module, mode: str | None) -> Any:
+    return compile(model, mode=mode)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -80,6 +80,7 @@ class Compiled:
         reasons: why calls could not be compiled.
         failed: no further programs are recorded.
         strict: a tensor's truth value is not compiled: it has been another than before too often.
+        infers: whether programs are rewritten for inference where nothing requires a gradient.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
         dynamic: whether programs are for tensors of any size: True, False, or None for those whose sizes change.
         split: the function in parts, or None; `parts` are these, and the compiled forms of what it calls elsewhere.
@@ -89,11 +90,12 @@ class Compiled:
 
     def __init__(
         self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None,
-        dynamic: bool | None = None, outer: Compiled | None = None,
+        dynamic: bool | None = None, infers: bool = False, outer: Compiled | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(function, Module):
             functools.update_wrapper(self, function)  # (first: it copies the attributes of a compiled function, too)
         self.function, self.fullgraph, self.limit, self.dynamic = function, fullgraph, limit or LIMIT, dynamic
+        self.infers = infers
         self.variants: list[Entry | General] = []
         self.reasons: list[str] = []
         self.failed = self.strict = False
@@ -113,7 +115,7 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return type(self), (self.function, self.fullgraph, self.limit, self.dynamic)
+        return type(self), (self.function, self.fullgraph, self.limit, self.dynamic, self.infers)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""
@@ -260,7 +262,7 @@ class Compiled:
 
     def _part(self, function: Callable[..., Any]) -> Compiled:
         """Return the compiled form of a part."""
-        self.parts.append(Compiled(function, limit=self.limit, dynamic=self.dynamic, outer=self))
+        self.parts.append(Compiled(function, limit=self.limit, dynamic=self.dynamic, infers=self.infers, outer=self))
         return self.parts[-1]
 
     def _leave(self, variant: Entry | General, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -392,7 +394,7 @@ class Compiled:
                 variant.wanted = False
             return False
         # (It may also say what a program of kernels cannot: that a result shares memory with an input, say.)
-        return bool(general or self.reasons) or len(self._of_other_sizes(args, kwargs)) >= SIZES
+        return bool(general or self.reasons) or len(self._of_other_sizes(args, kwargs)) >= SIZES * (1 + self.infers)
 
     def _of_other_sizes(self, args: Any, kwargs: Any) -> list[Entry]:
         """Return the programs that differ from a call in nothing but sizes."""
@@ -413,7 +415,7 @@ class Compiled:
         reason = ""
         line = None
         try:
-            entry = Entry(self.function, tracer, args, kwargs, result, busy, self._layouts)
+            entry = Entry(self.function, tracer, args, kwargs, result, busy, self._layouts, self.infers)
         except NotRecorded as error:
             reason, line = str(error), error.line
         except Exception as error:  # an error of the compiler: the call has its result

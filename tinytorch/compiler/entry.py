@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.compiler import inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import FILE, Program, written
@@ -24,7 +25,7 @@ from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels.programs import Left
 from tinytorch.ops import overrides
 
@@ -57,6 +58,8 @@ class Entry:
         function: the compiled function.
         tracer: has the record of a call of the function with `args` and `kwargs`, and the guards of that call.
         result: the result of the call.
+        extra: as below.
+        infers: whether the program may be rewritten for inference.
 
     Attributes:
         enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, LEFT or BUSY.
@@ -69,6 +72,7 @@ class Entry:
         sets: whether it sets attributes of objects.
         source: the source of the programs.
         runs: the number of calls.
+        frozen: whether the program has been rewritten for inference.
 
     Raises:
         NotRecorded: the call cannot be compiled.
@@ -76,7 +80,7 @@ class Entry:
 
     def __init__(
         self, function: Callable[..., Any], tracer: Tracer, args: Any, kwargs: Any, result: Any,
-        extra: bool = False, layouts: Layouts | None = None,
+        extra: bool = False, layouts: Layouts | None = None, infers: bool = False,
     ) -> None:  # fmt: skip
         recorder, guards = tracer.recorder, tracer.guards
         self._layouts = layouts or Layouts()
@@ -99,7 +103,15 @@ class Entry:
         calls = recorder.calls if backward is None else backward.calls
         again = backward is not None and (backward.partial or (backward.random and self._layouts.restores))
         restores = recorder.tried or again
-        program = Program(calls, values, [item.stays for item in inputs], shown, results.views, restores)
+        stays = [item.stays for item in inputs]
+        cells = [f"*t{k}._cell" for k, item in enumerate(inputs) if item.stays and item.tensor._cell is not None]
+        self.frozen = (
+            infers and backward is None and not recorder.released and len(cells) == sum(stays)
+            and inference.applies(function, calls, values)
+        )  # fmt: skip
+        if self.frozen:
+            calls, shown = inference.rewritten(calls, values, stays, shown)
+        program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
         self.guards = [
             *guards_of_call(guards, args, kwargs),
             *guards.texts,
@@ -117,6 +129,9 @@ class Entry:
             prepare.append(f"    before = [{', '.join([f't{k}._array.copy()' for k in backward.written])}]")
         if program.sources:
             prepare.append("    marks = marks_of(SOURCES)")
+        if self.frozen and cells:  # what `bind` has computed of the weights is valid until one of them is written to
+            prepare.append(f"    versions = [moved[0], {', '.join(cells)}]")
+            prepare += ["    if versions != SEEN:", "        renew(versions)"]
 
         def writes(k: int) -> list[int]:
             return program.writes.get(values[k].memory, [])
@@ -173,9 +188,9 @@ class Entry:
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
             "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
-            "put_back": put_back, "rebuilt": rebuilt, "retire": self._retire, "spent": _spent,
-            "step": self._first_step, "viewed": _viewed, "wrap": wrap, "written": written,
-            "written_before": _written_before,
+            "moved": norm.moved, "put_back": put_back, "rebuilt": rebuilt, "renew": self._renew,
+            "retire": self._retire, "SEEN": None, "spent": _spent, "step": self._first_step, "viewed": _viewed,
+            "wrap": wrap, "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
@@ -195,7 +210,8 @@ class Entry:
     def step(self) -> Callable[..., Any]:
         """The program's function; Python compiles it before the first run."""
         step = self._bind()
-        del self._bind
+        if not self.frozen:
+            del self._bind
         return step
 
     def differs_in_size(self, args: Any, kwargs: Any) -> bool:
@@ -212,6 +228,11 @@ class Entry:
             isinstance(x, Tensor) and x._array.ndim == len(item.shape) and x._array.dtype == item.dtype
             for x, item in zip(found, given, strict=True)
         )
+
+    def _renew(self, versions: list[int]) -> None:
+        """Let the next run call `bind` again; `versions` are those of the weights that it will read."""
+        self.__dict__.pop("step", None)
+        self._scope["SEEN"], self._scope["step"] = versions, self._first_step
 
     def _retire(self) -> None:
         """Mark the program as retired: the user may hold arrays that lie in its buffers."""

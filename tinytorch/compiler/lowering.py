@@ -33,7 +33,8 @@ def named(function: Any, name: str) -> str:
 
 def has_out(call: Call) -> bool:
     """Return whether a call takes an argument `out`, an array for its result."""
-    return (may_overwrite(call.function) or call.function in (dot, products.product)) and not call.kwargs
+    known = may_overwrite(call.function) or hasattr(call.function, "overwrites")
+    return (known or call.function in (dot, products.product)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:
@@ -44,6 +45,15 @@ def is_pure(call: Call) -> bool:
 def may_overwrite(function: Any) -> bool:
     """Return whether a function may write its result over an operand of the same shape."""
     return isinstance(function, np.ufunc) or function in _TWINS
+
+
+def overwritable(call: Call) -> list[Value]:
+    """Return the operands over which a call may write its result."""
+    if may_overwrite(call.function) or shared_may_overwrite(call):
+        return call.inputs()
+    place = getattr(call.function, "overwrites", None)
+    x = None if place is None or call.kwargs else call.args[place]
+    return [x] if x is not None and [y.memory for y in call.inputs()].count(x.memory) == 1 else []
 
 
 def shared_may_overwrite(call: Call) -> bool:
@@ -147,4 +157,6 @@ def lowered(calls: list[Call]) -> list[Call]:
     return found
 
 
-__all__ = ["TEXTS", "has_out", "is_pure", "lowered", "may_overwrite", "named", "shared_may_overwrite"]
+__all__ = [
+    "TEXTS", "has_out", "is_pure", "lowered", "may_overwrite", "named", "overwritable", "shared_may_overwrite",
+]  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler import fusing, lowering
+from tinytorch.compiler.arena import Arena
 from tinytorch.compiler.recomputing import recomputed
 from tinytorch.compiler.recorder import (
     GRADIENT,
@@ -78,6 +79,8 @@ class Program:
         results: the values to return.
         views: indices of results that are meant to be views of an input.
         restores: whether the caller restores the sources of random numbers after an error.
+        frozen: whether what depends on bound inputs alone is computed once, in `bind`, which the caller calls again
+            when one of them has been written to; buffers then share one block of memory.
 
     Attributes:
         source: the Python source.
@@ -91,8 +94,9 @@ class Program:
 
     def __init__(
         self, calls: list[Call], inputs: list[Value], bound: list[bool], results: list[Value],
-        views: Collection[int] = (), restores: bool = False,
+        views: Collection[int] = (), restores: bool = False, frozen: bool = False,
     ) -> None:  # fmt: skip
+        self._frozen = frozen
         self.inputs, self.bound, self.results, self.views = inputs, bound, results, views
         self._restores = restores
         self.calls = self._all = lowering.lowered(calls)
@@ -169,7 +173,8 @@ class Program:
         """Fuse elementwise steps on large arrays, and recompute some instead of keeping their results."""
         gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
         stay = [*self.results, *gradients]
-        self.calls = recomputed(self.calls, {value.memory for value in [*stay, *self.inputs, *self.constants]})
+        if not self._frozen:  # (there is no backward pass)
+            self.calls = recomputed(self.calls, {value.memory for value in [*stay, *self.inputs, *self.constants]})
         self.calls = fusing.fused(self.calls, stay)
 
     def _group(self) -> None:
@@ -324,6 +329,9 @@ class Program:
         self._there = set(self._fixed)  # memory that exists after `bind`
         #: Ids of values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
+        self._arena = Arena() if self._frozen else None
+        if self._frozen:
+            self._folded |= {id(v) for v in self.inputs if self.is_fixed(v) and v.memory not in self._written}
         self._free: dict[Any, list[str]] = {}  # unused buffers, by shape and dtype
         self._buffers: dict[Memory, tuple[Any, str]] = {}  # buffers in use, by memory: shape and dtype, and name
         self._made: dict[Memory, int] = {}  # live memory that calls have allocated, with its size
@@ -361,6 +369,9 @@ class Program:
             self._write_call(number, call)
         if self._restores:
             self.sources = list(dict.fromkeys(drawing))
+        if self._arena is not None:
+            self.bytes, lines = self._arena.planned(self._new_name("arena"))
+            self._before = lines + self._before
         inputs, results = [self.name(v) for v in self.inputs], [self.name(v) for v in self.results]
         self._lines.append(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         constants = {self.name(v): v.array for v in self.constants if self.is_fixed(v)}
@@ -430,7 +441,10 @@ class Program:
         for memory in self._ends.get(number, ()):
             if memory in self._buffers:
                 key, name = self._buffers.pop(memory)
-                self._free.setdefault(key, []).append(name)
+                if self._arena is not None:
+                    self._arena.end(name, number)
+                else:
+                    self._free.setdefault(key, []).append(name)
             if memory in self._made and memory not in self._leaving:
                 self._alive -= self._made.pop(memory)
                 names += self._large.pop(memory, ())
@@ -473,17 +487,15 @@ class Program:
         if call.kind != NEW or call.several or not (lowering.has_out(call) or lowering.shared_may_overwrite(call)):
             return None
         value = call.outputs[0]
-        name = self._operand(number, call, value) or self._buffer(call, value)
+        name = self._operand(number, call, value) or self._buffer(number, call, value)
         if name is not None:
             self._names[id(value)] = name
             self._held.append(value)
         return name
 
     def _operand(self, number: int, call: Call, value: Value) -> str | None:
-        """Return the name of an operand that an elementwise function may overwrite, or None."""
-        if not value.whole or not (lowering.may_overwrite(call.function) or lowering.shared_may_overwrite(call)):
-            return None
-        for x in call.inputs():
+        """Return the name of an operand that a call may overwrite, or None."""
+        for x in lowering.overwritable(call) if value.whole else ():
             alike = x.whole and x.shape == value.shape and x.dtype == value.dtype
             if not alike or self._last[x.memory] != number or x.memory in self._leaving:
                 continue
@@ -498,7 +510,7 @@ class Program:
                 return self._buffers[value.memory][1]
         return None
 
-    def _buffer(self, call: Call, value: Value) -> str | None:
+    def _buffer(self, number: int, call: Call, value: Value) -> str | None:
         """Return the name of a buffer for the result of a call, or None if the result must not lie in a buffer."""
         if value.memory in self._leaving or not value.whole or not lowering.has_out(call):
             return None
@@ -507,9 +519,12 @@ class Program:
             name = self._free[key].pop()
         else:
             name = self._new_name(value.name or call.name)
-            self.bytes += value.size * value.dtype.itemsize
             dtype = self._object(value.dtype, value.dtype.name)
-            self._before.append(f"{name} = np.empty({value.shape}, {dtype})")
+            if self._arena is not None:
+                self._arena.begin(name, value, dtype, number)
+            else:
+                self.bytes += value.size * value.dtype.itemsize
+                self._before.append(f"{name} = np.empty({value.shape}, {dtype})")
         self._buffers[value.memory] = key, name
         self._there.add(value.memory)
         return name

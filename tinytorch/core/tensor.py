@@ -103,6 +103,7 @@ class Tensor:
     # _array        the elements; perhaps a NumPy view of other tensors' memory
     # _cell         [version]: a list of one number, shared by all tensors on the same memory, incremented by every
     #               in-place write; None for inference tensors. (A list is the cheapest mutable object.)
+    #               Once `.data` has been read there is a second number: how often.
     # _requires_grad, _edge   leaf: (bool, None); result of recorded ops: (True, (node, output number))
     # _grad         the accumulated gradient
     # _view         for a view its `View`: the base and the location in its memory; None for other tensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,22 @@ from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, square
 # NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
 Array = Any
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_epilogue(form: Callable[..., tuple[Any, ...]]) -> Callable[[F], F]:
+    """Declare an activation function as one that convolutions and products can apply to their sums (`channels_last`).
+
+    Args:
+        form: takes the function's arguments after the first, and returns the arguments of the epilogue: its name, and
+            the bounds of "clamp".
+    """
+
+    def declare(function: F) -> F:
+        function.epilogue = form  # type: ignore[attr-defined]
+        return function
+
+    return declare
 
 
 def widened(x: Array) -> Array:
@@ -174,6 +190,7 @@ def threshold_grad(g: Array, x: Array, threshold: float) -> Array:
 
 
 @elementwise
+@in_epilogue(lambda min_val=-1.0, max_val=1.0: ("clamp", float(min_val), float(max_val)))
 def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Return x bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
@@ -191,6 +208,7 @@ def hardtanh_grad(g: Array, x: Array, low: float, high: float) -> Array:
 
 
 @elementwise
+@in_epilogue(lambda: ("hardsigmoid",))
 def hardsigmoid(x: Array) -> Array:
     """Return clip(x + 3, 0, 6) / 6."""
     check_floating("hardsigmoid_cpu", x)
@@ -271,6 +289,7 @@ def prelu_grad(g: Array, x: Array, weight: Array) -> tuple[Array, Array]:
 
 @twin
 @threaded
+@in_epilogue(lambda: ("hardswish",))
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     check_floating("hardswish_cpu", x)
@@ -299,6 +318,7 @@ def hardswish_grad(g: Array, x: Array) -> Array:
 
 @twin
 @takes_out
+@in_epilogue(lambda: ("sigmoid",))
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); where exp overflows to infinity the result is the correct 0."""
     if x.itemsize == 2 and x.dtype.kind in FLOATS:  # rounded once
@@ -324,6 +344,7 @@ def glu(x: Array, dim: int) -> tuple[Array, Array]:
 
 @twin
 @threaded
+@in_epilogue(lambda: ("silu",))
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     if x.dtype.kind not in DIFFERENTIABLE:
@@ -487,6 +508,7 @@ def _logistic(x: Array) -> Array:
 
 @twin
 @threaded
+@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu",))
 def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     check_floating("GeluKernelImpl", x)
@@ -497,6 +519,7 @@ def gelu(x: Array, approximate: str) -> Array:
 
 
 @elementwise
+@in_epilogue(lambda approximate: ("gelu_tanh" if approximate == "tanh" else "gelu",))
 def checked_gelu(x: Array, *, approximate: str) -> Array:
     """Return `gelu(x, approximate)`; RuntimeError for an approximation of another name than "none" and "tanh"."""
     if approximate not in ("none", "tanh"):

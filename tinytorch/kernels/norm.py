@@ -188,6 +188,10 @@ def by_group(x: Array, groups: int, weight: Array | None, bias: Array | None, ep
     return formatted(out, x), mean, scale
 
 
+#: How often running statistics have been moved: their versions do not tell, as in PyTorch.
+moved = [0]
+
+
 def move(array: Array, new: Array, count: int, momentum: float) -> None:
     """Update a running statistic.
 
@@ -198,6 +202,7 @@ def move(array: Array, new: Array, count: int, momentum: float) -> None:
     """
     if count:
         new = np.divide(new * count, count - 1)
+    moved[0] += 1
     array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
 
 

@@ -229,6 +229,7 @@ def angle(a: Array) -> Array:
 # Steps --------------------------------------------------------------------------------------------
 
 
+@activation.in_epilogue(lambda: ("relu",))
 @takes_out
 def relu(a: Array, out: Any = None) -> Array:
     """Return `max(a, 0)` of numbers, with PyTorch's error for booleans."""

@@ -1,5 +1,5 @@
 // Twins of kernels/activation.py, but for the softmax functions; and `logistic` of kernels/loss.py.
-#include "helpers.h"
+#include "activations.h"
 
 POINTWISE(relu, (x), (), clamp_min(x, 0))
 
@@ -9,7 +9,7 @@ POINTWISE(leaky_relu, (x), (slope), where(x > 0, x, x *slope))
 
 POINTWISE(leaky_relu_grad, (g, x), (slope), where(x > 0, g, g *slope))
 
-POINTWISE(hardswish, (x), (), clamp_max(clamp_min(x + 3, 0), 6) * x / 6)
+POINTWISE(hardswish, (x), (), hardswish_of(x))
 
 POINTWISE(hardswish_grad, (g, x), (), where(x <= -3, broadcast(0), where(x < 3, (x / 3 + 0.5f) * g, g)))
 
@@ -19,7 +19,7 @@ POINTWISE(sigmoid_slope, (g, y), (), (1 - y) * y * g)
 
 POINTWISE(tanh_slope, (g, y), (), (1 - y * y) * g)
 
-POINTWISE(silu, (x), (), x / (vexp(-x) + 1))
+POINTWISE(silu, (x), (), silu_of(x))
 
 INLINE vec silu_grad_of(vec g, vec x) {
     vec s = vsigmoid(x);
@@ -61,45 +61,11 @@ POINTWISE(softplus_grad, (g, x), (beta, threshold), softplus_grad_of(g, x, beta,
 
 // GELU ------------------------------------------------------------------------------------------
 
-// exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
-INLINE vec gaussian(vec x) {
-    const float shift = 0x1.8p23f;
-    vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
-    vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
-    p = p * rest + 0.05550713092088699f;
-    p = p * rest + 0.24022120237350464f;
-    p = p * rest + 0.6931469440460205f;
-    p = p * rest + 1;
-    return (vec)((ints)p + ((ints)shifted << 23));
-}
-
-// The upper tail probability of the normal distribution at x, from 0 to 13, divided by `gaussian(x)`: a polynomial of
-// t = 1 / (1 + p x), fitted to 5e-8.
-INLINE vec scaled_upper_tail(vec x) {
-    vec t = 1 / (x * 0.296f + 1);
-    vec p = t * 0.03796684741973877f - 0.17422249913215637f;
-    p = p * t + 0.2486872524023056f;
-    p = p * t - 0.09218185395002365f;
-    p = p * t + 0.14927464723587036f;
-    p = p * t + 0.09230004996061325f;
-    p = p * t + 0.120213583111763f;
-    p = p * t + 0.11796195805072784f;
-    return p * t;
-}
-
-INLINE vec gelu_erf_of(vec x) {
-    vec magnitude = vabs(x), clamped = clamp_max(magnitude, 13);
-    return x * 0.5f + magnitude * 0.5f - scaled_upper_tail(clamped) * gaussian(clamped) * clamped;
-}
-
 INLINE vec gelu_erf_grad_of(vec g, vec x) {
     vec clamped = clamp_max(vabs(x), 13);
     vec slope = (scaled_upper_tail(clamped) - clamped * 0.3989422804014327f) * gaussian(clamped);
     return g * where(x > 0, 1 - slope, slope);
 }
-
-// The approximation by tanh: (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)) with -2 z = x (a + b x x).
-INLINE vec gelu_tanh_of(vec x) { return x / (vexp(x * (x * x * -0.07135481627260025f + -1.5957691216057308f)) + 1); }
 
 INLINE vec gelu_tanh_grad_of(vec g, vec x) {
     vec square = x * x, cdf = 1 / (vexp(x * (square * -0.07135481627260025f + -1.5957691216057308f)) + 1);

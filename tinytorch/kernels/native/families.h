@@ -16,6 +16,7 @@ PRAGMA(GCC target(TARGET))
 #include "activation.c"
 #include "arithmetic.c"
 #include "attention.c"
+#include "channels_last.c"
 #include "conv.c"
 #include "fft.c"
 #include "indexing.c"
@@ -34,6 +35,7 @@ const Kernel *const KERNELS[] = {
     activation_kernels,
     arithmetic_kernels,
     attention_kernels,
+    channels_last_kernels,
     conv_kernels,
     fft_kernels,
     indexing_kernels,

@@ -13,7 +13,7 @@
 #ifndef TINYTORCH_MATMUL_H
 #define TINYTORCH_MATMUL_H
 
-#include "helpers.h"
+#include "epilogues.h"
 
 enum {
     FEW_ROWS = 24,             // panels that meet fewer rows are read in place
@@ -44,6 +44,8 @@ typedef enum { FULL, LOWER_RESULT, LOWER_FACTOR, UPPER_FACTOR } Triangle;
 typedef struct {
     Matrices x, y, result;  // x is read as numbers, y as vectors
     const float *bias;      // one number per column of the result, or NULL
+    const Epilogue *epilogue;  // or NULL
+    const float *residual;     // an array like the result, or NULL; only with an epilogue
     Triangle triangle;
     int64_t diagonal;  // the column of the first row's diagonal element
     bool transposed;   // x and y are the transposed factors in reverse order: tiles are transposed into the result
@@ -211,6 +213,15 @@ static void store_transposed(const float *tiles, int64_t rows, int64_t columns, 
     }
 }
 
+// Apply the epilogue to a part of a matrix of the result.
+static void finish_rows(const Product *p, float *result, int64_t begin, int64_t end, int64_t column, int64_t columns) {
+    int64_t offset = result - p->result.data;
+    for (int64_t row = begin; row < end; row++) {
+        float *to = result + row * p->result.row_stride + column;
+        finish_sums(p->epilogue, to, p->residual ? p->residual + offset + (to - result) : NULL, columns);
+    }
+}
+
 // Compute rows `begin` to `end` of the panel of the result that begins at column `first`, in matrix `index`. `scratch`
 // has room for WIDTH rows of a tile and for a packed panel.
 static void multiply_rows(const Product *p, int64_t index, int64_t first, int64_t begin, int64_t end, float *scratch) {
@@ -250,14 +261,19 @@ static void multiply_rows(const Product *p, int64_t index, int64_t first, int64_
         else if (vectors == 2)
             multiply_tile(2, row_data, x_step, y_from, y_step, depth, row_bias, column_bias, to, to_stride);
         else multiply_tile(1, row_data, x_step, y_from, y_step, depth, row_bias, column_bias, to, to_stride);
-        if (direct) continue;
+        if (direct) {
+            if (p->epilogue) finish_rows(p, result, r, r + TILE_ROWS, first, columns);
+            continue;
+        }
         if (!p->transposed) {
             for (int64_t i = 0; i < imin(TILE_ROWS, rows - r); i++)
                 copy_floats(result + (r + i) * p->result.row_stride + first, tiles + i * TILE_COLUMNS, columns);
+            if (p->epilogue) finish_rows(p, result, r, imin(r + TILE_ROWS, rows), first, columns);
         } else if (done + TILE_ROWS == WIDTH || r + TILE_ROWS >= end) {
             int64_t row = r - done;
             store_transposed(tiles, imin(WIDTH, end - row), columns, result + row + first * p->result.row_stride,
                              p->result.row_stride);
+            if (p->epilogue) finish_rows(p, result, first, first + columns, row, imin(WIDTH, end - row));
         }
     }
 }

@@ -1,8 +1,9 @@
 // Twins of kernels/products.py.
 #include "matmul.h"
 
-// Return `a b + bias`, in `out` if it is not NULL, or FALLBACK.
-static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out) {
+// Return `a b + bias`, in `out` if it is not NULL, with an epilogue if that is not NULL; or FALLBACK.
+static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out,
+                          const Epilogue *epilogue, const float *residual) {
     int dims = PyArray_NDIM(ARRAY(like));
     int64_t m = a.rows, n = b.columns, k = a.columns, count = 1, threads = tt_threads();
     for (int d = 0; d < MAX_LEADING; d++) {
@@ -16,7 +17,7 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
     for (int d = 0; d < dims - 2; d++) shape[d] = a.leading[MAX_LEADING - dims + 2 + d];
     shape[dims - 2] = m;
     shape[dims - 1] = n;
-    Product p = {.bias = bias};
+    Product p = {.bias = bias, .epilogue = epilogue, .residual = residual};
     PyObject *result = out ? Py_NewRef(out) : tt_new_array(like, dims, shape);
     if (!result) return NULL;
     bool fits = read_matrices(result, &p.result) && p.result.rows == m && p.result.columns == n &&
@@ -56,7 +57,7 @@ KERNEL(product, a, b, out) {
     Matrices a, b;
     if (!read_matrices(args->a, &a) || !read_matrices(args->b, &b)) return FALLBACK;
     if (PyArray_NDIM(ARRAY(args->a)) != PyArray_NDIM(ARRAY(args->b))) return FALLBACK;
-    return multiply(args->a, a, b, NULL, args->out == Py_None ? NULL : args->out);
+    return multiply(args->a, a, b, NULL, args->out == Py_None ? NULL : args->out, NULL, NULL);
 }
 
 KERNEL(linear, x, weight, bias) {
@@ -66,7 +67,22 @@ KERNEL(linear, x, weight, bias) {
     if (PyArray_NDIM(ARRAY(args->x)) != 2 || PyArray_NDIM(ARRAY(args->weight)) != 2) return FALLBACK;
     if (args->bias != Py_None && (!PyArray_Check(args->bias) || PyArray_NDIM(ARRAY(args->bias)) != 1)) return FALLBACK;
     if (!read_floats(args->bias, weight.rows, true, &bias)) return FALLBACK;
-    return multiply(args->x, x, transposed(weight), bias, NULL);
+    return multiply(args->x, x, transposed(weight), bias, NULL, NULL, NULL);
 }
 
-FAMILY(products, ENTRY(product), ENTRY(linear));
+KERNEL(finished, x, weight, bias, residual, activation, low, high, out) {
+    Matrices x, weight;
+    float *bias, *residual;
+    Epilogue epilogue;
+    if (!read_matrices(args->x, &x) || !read_matrices(args->weight, &weight)) return FALLBACK;
+    if (PyArray_NDIM(ARRAY(args->x)) != 2 || PyArray_NDIM(ARRAY(args->weight)) != 2) return FALLBACK;
+    if (!read_floats(args->bias, weight.rows, true, &bias)) return FALLBACK;
+    if (!read_floats(args->residual, x.rows * weight.rows, true, &residual)) return FALLBACK;
+    if (args->out != Py_None && !is_float_array(args->out, true)) return FALLBACK;
+    // (The sums are stored before the residual is read.)
+    if (args->out != Py_None && residual && !disjoint(args->out, args->residual)) return FALLBACK;
+    if (!read_epilogue(args->activation, args->low, args->high, &epilogue)) return FALLBACK;
+    return multiply(args->x, x, transposed(weight), bias, args->out == Py_None ? NULL : args->out, &epilogue, residual);
+}
+
+FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished));

@@ -1,0 +1,575 @@
+// Twins of kernels/channels_last.py: convolutions of images whose channels lie side by side, (samples, height, width,
+// channels), with all that follows them (bias, residual, activation) in an epilogue.
+//
+// A tile adds up, for some positions of the result and some vectors of its channels, numbers of the source times
+// vectors of the weight; its sums stay in registers until they are stored where they belong, so neither the source nor
+// the result is copied. The weight has been packed by `packed`: panels of PANEL outputs, each by tap, channel and output.
+// The positions of a tile are any that the same taps meet, so nothing is multiplied by padding. Depthwise
+// convolutions are tiles of the same form whose numbers of the source are vectors, too.
+//
+// An element's sum is the same however the work is cut.
+#include "epilogues.h"
+
+enum {
+    PANEL = 16,                       // outputs of a panel of the packed weight, whatever the instruction set
+    PANEL_VECTORS = PANEL / WIDTH,    // vectors of a panel
+    MAX_VECTORS = WIDTH == 16 ? 4 : PANEL_VECTORS,  // vectors of a tile
+    MAX_POSITIONS = 12,               // positions of a tile
+    BLOCK_FLOATS = 1 << 18,           // floats that a part reads and writes: they stay in the second cache
+    CACHED_WEIGHT = 1 << 15,          // floats of the weight that stay in the second cache
+    RUN = WIDTH == 8 ? 30 : 24,       // positions: a multiple of those of each tile
+    MIN_BLOCK = 24,                   // positions of a part, at least (if there are as many)
+    FEW_CHANNELS = 4,                 // channels up to which each term of a sum is a tap of its own
+    PARTS_OF_THREAD = 4,
+    PREFETCHED = 16,                  // terms of a sum
+};
+
+// Positions of one dimension, from `first` on and before `last`, that the same taps meet: `taps` of them, from `tap` on.
+typedef struct {
+    int64_t first, last, tap, taps;
+} Range;
+
+// The taps that the positions of a range of each dimension meet: `count` of them from `begin` on in the lists.
+typedef struct {
+    const Range *row, *column;
+    int64_t begin, count;
+} Meeting;
+
+typedef struct {
+    const float *source, *weight, *bias, *residual;
+    float *result;
+    int64_t samples, height, width, channels;  // of the source; channels of a group
+    int64_t source_stride[4];
+    int64_t rows, columns, outputs;  // of the result; outputs of a group
+    int64_t groups, panels;          // panels of a group
+    bool depthwise, single;          // each output has a channel of its own; each tap is one term
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    Epilogue epilogue;
+    Range *range[2];
+    int64_t ranges[2];
+    Meeting *meeting;
+    int64_t meetings, *tap_offset, *tap_term;  // of the taps in the lists: offset in the source, first term in a panel
+    int64_t terms;                             // of a panel
+    int64_t block_rows, blocks, chunks;        // rows of a block (of all samples); blocks; chunks of the panels
+    int64_t *scratch, scratch_size;            // per worker
+} Convolution;
+
+// Where positions are: `source` in the source, `index` in the result.
+typedef struct {
+    int64_t *source, *index;
+} Places;
+
+// Tiles -----------------------------------------------------------------------------------------
+
+// What the terms of a tile are: numbers of all channels per tap; one number per tap; a vector of channels per tap, which
+// may be PARTIAL at the end of the channels.
+typedef enum { DENSE, SINGLE, DEPTHWISE, PARTIAL } Terms;
+
+INLINE vec term_of(Terms terms, const float *from, int j, int64_t valid) {
+    if (terms == SINGLE) return broadcast(*from);
+    if (terms == DEPTHWISE) return load(from + j * WIDTH);
+    return valid > j * WIDTH ? load_up_to(from + j * WIDTH, valid - j * WIDTH) : (vec){0};
+}
+
+// Compute a tile: `positions` positions from number `first` of `count` on. `weight` is a panel, `output` the first
+// output of the result, of which `valid` exist.
+INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolution *c, const Meeting *m,
+                         const Places *p, int64_t first, int64_t count, const float *source,
+                         const float *weight, int64_t output, int64_t valid) {
+    vec sums[MAX_POSITIONS][MAX_VECTORS];
+    const float *from[MAX_POSITIONS];
+    int64_t panel_size = c->terms * PANEL, channel_stride = c->source_stride[3];
+    for (int i = 0; i < positions; i++) {  // positions of the tile beyond the last one repeat it
+        from[i] = source + p->source[imin(first + i, count - 1)];
+        for (int j = 0; j < vectors; j++) sums[i][j] = load(c->bias + output + j * WIDTH);
+    }
+    for (int64_t t = m->begin; t < m->begin + m->count; t++) {
+        const float *w = weight + c->tap_term[t] * PANEL;
+        int64_t offset = c->tap_offset[t];
+        if (terms == DENSE) {
+            const float *row[MAX_POSITIONS];
+            for (int i = 0; i < positions; i++) row[i] = from[i] + offset;
+            for (int64_t n = c->channels, k = 0; n; n--, k += channel_stride, w += PANEL) {
+                vec b[MAX_VECTORS];
+                for (int j = 0; j < vectors; j += PANEL_VECTORS)
+                    __builtin_prefetch(w + j / PANEL_VECTORS * panel_size + PREFETCHED * PANEL);
+                for (int j = 0; j < vectors; j++)
+                    b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
+                for (int i = 0; i < positions; i++)
+                    for (int j = 0; j < vectors; j++) sums[i][j] += row[i][k] * b[j];
+            }
+        } else {
+            vec b[MAX_VECTORS];
+            for (int j = 0; j < vectors; j++)
+                b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
+            for (int i = 0; i < positions; i++)
+                for (int j = 0; j < vectors; j++)
+                    sums[i][j] += term_of(terms, from[i] + offset, j, valid) * b[j];
+        }
+    }
+    int64_t stride = c->groups * c->outputs;
+    float *to[MAX_POSITIONS];
+    int rows = (int)imin(positions, count - first);
+    for (int i = 0; i < positions; i++) {
+        if (i == rows) break;
+        int64_t at = p->index[first + i] * stride + output;
+        to[i] = c->result + at;
+        if (valid >= vectors * WIDTH) {
+            for (int j = 0; j < vectors; j++) {
+                vec x = sums[i][j];
+                if (c->residual) x += load(c->residual + at + j * WIDTH);
+                store(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high));
+            }
+        } else {
+            for (int j = 0; j < vectors; j++) {
+                int64_t left = valid - j * WIDTH;
+                if (left <= 0) break;
+                vec x = sums[i][j];
+                if (c->residual) x += load_up_to(c->residual + at + j * WIDTH, left);
+                store_up_to(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high), left);
+            }
+        }
+    }
+    if (c->epilogue.activation != CLAMP)
+        for (int i = 0; i < rows; i++) activate(c->epilogue.activation, to[i], imin(valid, vectors * WIDTH));
+}
+
+// The positions of a tile of so many vectors: the sums fill the registers.
+#if WIDTH == 16
+#define POSITIONS_1 12
+#define POSITIONS_2 12
+#define POSITIONS_3 8
+#define POSITIONS_4 6
+#elif WIDTH == 8
+#define POSITIONS_1 10
+#define POSITIONS_2 6
+#elif defined(__x86_64__)
+#define POSITIONS_1 8
+#define POSITIONS_2 6
+#define POSITIONS_3 4
+#define POSITIONS_4 2
+#else
+#define POSITIONS_1 8
+#define POSITIONS_2 8
+#define POSITIONS_3 6
+#define POSITIONS_4 4
+#endif
+
+typedef void (*RowsTile)(const Convolution *, const Meeting *, const Places *, int64_t, int64_t, const float *,
+                         const float *, int64_t, int64_t);
+
+// They are not inlined, for the sake of registers.
+#define TILE(name, terms, vectors, positions)                                                                          \
+    static __attribute__((noinline)) void name(const Convolution *c, const Meeting *m, const Places *p, int64_t first, \
+                                               int64_t count, const float *source, const float *weight,                \
+                                               int64_t output, int64_t valid) {                                        \
+        compute_tile(terms, vectors, positions, c, m, p, first, count, source, weight, output, valid);                 \
+    }
+#define ROWS_TILES(vectors)                                                                                                 \
+    TILE(dense_##vectors, DENSE, vectors, POSITIONS_##vectors)                                                         \
+    TILE(half_dense_##vectors, DENSE, vectors, POSITIONS_##vectors / 2)                                                \
+    TILE(single_##vectors, SINGLE, vectors, POSITIONS_##vectors)                                                       \
+    TILE(half_single_##vectors, SINGLE, vectors, POSITIONS_##vectors / 2)                                              \
+    TILE(depthwise_##vectors, DEPTHWISE, vectors, POSITIONS_##vectors)                                                 \
+    TILE(half_depthwise_##vectors, DEPTHWISE, vectors, POSITIONS_##vectors / 2)                                        \
+    TILE(partial_##vectors, PARTIAL, vectors, 2)
+ROWS_TILES(1)
+ROWS_TILES(2)
+#if WIDTH != 8
+ROWS_TILES(3)
+ROWS_TILES(4)
+#endif
+#undef ROWS_TILES
+#undef TILE
+
+#define NAMES(kind) {kind##_1, kind##_2, kind##_3, kind##_4}
+#if WIDTH == 8
+#undef NAMES
+#define NAMES(kind) {kind##_1, kind##_2}
+#endif
+static const RowsTile tiles[4][2][MAX_VECTORS] = {
+    {NAMES(dense), NAMES(half_dense)},
+    {NAMES(single), NAMES(half_single)},
+    {NAMES(depthwise), NAMES(half_depthwise)},
+    {NAMES(partial), NAMES(partial)},
+};
+#if WIDTH == 8
+static const int tile_positions[MAX_VECTORS] = {POSITIONS_1, POSITIONS_2};
+#else
+static const int tile_positions[MAX_VECTORS] = {POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4};
+#endif
+#undef NAMES
+
+// Parts -----------------------------------------------------------------------------------------
+
+// List the positions of rows `begin` to `end`, counted over all samples, that the taps of a meeting meet.
+static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin, int64_t end, const Places *to) {
+    int64_t count = 0, row_step = c->stride[0] * c->source_stride[1], step = c->stride[1] * c->source_stride[2];
+    for (int64_t row = begin; row < end; row++) {
+        int64_t sample = row / c->rows, h = row % c->rows;
+        if (h < m->row->first) {
+            row += m->row->first - h - 1;
+            continue;
+        }
+        if (h >= m->row->last) {
+            row += c->rows - h - 1;
+            continue;
+        }
+        int64_t from = sample * c->source_stride[0] + h * row_step;
+        for (int64_t w = m->column->first; w < m->column->last; w++, count++) {
+            to->source[count] = from + w * step;
+            to->index[count] = row * c->columns + w;
+        }
+    }
+    return count;
+}
+
+// Fetch what rows `begin` to `end` read: in the order of memory, which their tiles do not keep to.
+static void fetch_block(const Convolution *c, int64_t begin, int64_t end) {
+    int64_t length = c->width * c->outputs;
+    for (int64_t sample = begin / c->rows; sample * c->rows < end; sample++) {
+        int64_t first = imax(begin - sample * c->rows, 0), last = imin(end - sample * c->rows, c->rows) - 1;
+        int64_t extent = (c->kernel[0] - 1) * c->dilation[0];
+        int64_t y = imax(first * c->stride[0] - c->padding[0], 0);
+        int64_t stop = imin(last * c->stride[0] - c->padding[0] + extent + 1, c->height);
+        for (; y < stop; y++) {
+            const float *row = c->source + sample * c->source_stride[0] + y * c->source_stride[1];
+            if (c->source_stride[2] == c->outputs)
+                for (int64_t k = 0; k < length; k += CACHE_LINE) __builtin_prefetch(row + k, 0, 2);
+        }
+    }
+}
+
+// Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
+static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
+                           int64_t panel, int64_t last_panel) {
+    while (panel < last_panel) {
+        int64_t group = panel / c->panels, in_group = panel % c->panels;
+        // (Five panels are three and two, not four and one.)
+        int64_t left = imin(last_panel - panel, c->panels - in_group), most = imax(MAX_VECTORS / PANEL_VECTORS, 1);
+        int64_t panels = ceil_div(left, ceil_div(left, most)), output = group * c->outputs + in_group * PANEL;
+        int64_t valid = imin(panels * PANEL, c->outputs - in_group * PANEL);
+        int vectors = (int)ceil_div(valid, WIDTH);
+        const float *source = c->source, *weight = c->weight + panel * c->terms * PANEL;
+        source += c->depthwise ? panel * PANEL : group * c->channels * c->source_stride[3];
+        Terms terms = !c->depthwise ? c->single ? SINGLE : DENSE : valid % WIDTH ? PARTIAL : DEPTHWISE;
+        RowsTile tile = tiles[terms][0][vectors - 1], half_tile = tiles[terms][1][vectors - 1];
+        int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
+        for (int64_t n = begin; n < end; n += step)
+            (end - n <= step / 2 ? half_tile : tile)(c, m, places, n, end, source, weight, output, valid);
+        panel += panels;
+    }
+}
+
+static void convolve_part(void *context, Py_ssize_t part, int worker) {
+    const Convolution *c = context;
+    int64_t block = part / c->chunks, chunk = part % c->chunks, all = c->groups * c->panels;
+    int64_t begin = block * c->block_rows, end = imin(begin + c->block_rows, c->samples * c->rows);
+    int64_t panel = chunk * all / c->chunks, last_panel = (chunk + 1) * all / c->chunks;
+    int64_t most = c->block_rows * c->columns, *counts = c->scratch + worker * c->scratch_size;
+    Places places = {counts + c->meetings, counts + c->meetings + most};
+    Places at = places;
+    if (c->depthwise) fetch_block(c, begin, end);
+    for (int64_t k = 0; k < c->meetings; k++) {
+        counts[k] = list_places(c, c->meeting + k, begin, end, &at);
+        at.source += counts[k];
+        at.index += counts[k];
+    }
+    // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the first
+    // cache, and are written one after the other.
+    bool few = !c->depthwise && (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
+    at = places;
+    for (int64_t k = 0; k < c->meetings; k++) {
+        int64_t count = counts[k], run = few ? RUN : imax(count, 1);
+        for (int64_t n = 0; n < count; n += run)
+            compute_panels(c, c->meeting + k, &at, n, imin(n + run, count), panel, last_panel);
+        at.source += count;
+        at.index += count;
+    }
+}
+
+// Planning --------------------------------------------------------------------------------------
+
+static int64_t find_tap_ranges(const Convolution *c, int d, int64_t size, int64_t positions, Range *to) {
+    int64_t count = 0, next;
+    for (int64_t position = 0; position < positions; position = next, count++) {
+        Range range = {.first = position};
+        next = positions;
+        for (int64_t t = 0; t < c->kernel[d]; t++) {
+            int64_t offset = t * c->dilation[d] - c->padding[d];
+            int64_t first = -floor_div(offset, c->stride[d]), last = -floor_div(offset - size, c->stride[d]);
+            if (position < last) next = imin(next, position < first ? first : last);
+            if (position >= first && position < last && !range.taps++) range.tap = t;
+        }
+        range.last = next;
+        to[count] = range;
+    }
+    return count;
+}
+
+static void find_meetings(Convolution *c) {
+    int64_t at = 0;
+    int64_t repeats = c->single ? c->channels : 1, per_tap = c->depthwise ? 1 : c->channels;
+    for (int64_t i = 0; i < c->ranges[0]; i++)
+        for (int64_t j = 0; j < c->ranges[1]; j++) {
+            const Range *row = c->range[0] + i, *column = c->range[1] + j;
+            Meeting *m = c->meeting + c->meetings++;
+            *m = (Meeting){row, column, at, 0};
+            for (int64_t y = row->tap; y < row->tap + row->taps; y++)
+                for (int64_t x = column->tap; x < column->tap + column->taps; x++)
+                    for (int64_t channel = 0; channel < repeats; channel++, at++) {
+                        c->tap_offset[at] = (y * c->dilation[0] - c->padding[0]) * c->source_stride[1] +
+                                            (x * c->dilation[1] - c->padding[1]) * c->source_stride[2] +
+                                            channel * c->source_stride[3];
+                        c->tap_term[at] = (y * c->kernel[1] + x) * per_tap + channel;
+                    }
+            m->count = at - m->begin;
+        }
+}
+
+// Compute a convolution whose arguments have been read; false if memory is short.
+static bool convolve(Convolution *c) {
+    int threads = tt_threads();
+    int64_t taps = c->kernel[0] * c->kernel[1], all_rows = c->samples * c->rows;
+    c->panels = ceil_div(c->outputs, PANEL);
+    c->terms = c->depthwise ? taps : taps * c->channels;
+    c->single = !c->depthwise && c->channels <= FEW_CHANNELS;
+    // Floats that are read and written for a row of the result at a time.
+    int64_t outputs = c->groups * c->outputs, inputs = c->depthwise ? outputs : c->groups * c->channels;
+    int64_t read = c->stride[0] * c->width * inputs + c->columns * outputs;
+    c->block_rows = imin(imax(BLOCK_FLOATS / imax(read, 1), ceil_div(MIN_BLOCK, c->columns)), all_rows);
+    int64_t parts = PARTS_OF_THREAD * threads;
+    if (threads > 1 && ceil_div(all_rows, c->block_rows) < parts)  // (but no small blocks: each reads the whole weight)
+        c->block_rows = imin(c->block_rows, imax(ceil_div(all_rows, parts), ceil_div(4 * MIN_BLOCK, c->columns)));
+    c->blocks = ceil_div(all_rows, c->block_rows);
+    c->block_rows = ceil_div(all_rows, c->blocks);
+    c->blocks = ceil_div(all_rows, c->block_rows);
+    c->chunks = threads > 1 ? imin(ceil_div(parts, c->blocks), c->groups * c->panels) : 1;
+
+    int64_t most[2], listed = 1, met = 1;
+    for (int d = 0; d < 2; d++) {
+        most[d] = imin(2 * c->kernel[d] + 1, d ? c->columns : c->rows);
+        listed *= most[d] * c->kernel[d];
+        met *= most[d];
+    }
+    listed *= c->single ? c->channels : 1;
+    c->scratch_size = met + 2 * c->block_rows * c->columns + 8;
+    c->range[0] = malloc(sizeof(Range) * (size_t)(most[0] + most[1]));
+    c->meeting = malloc(sizeof(Meeting) * (size_t)met);
+    c->tap_offset = malloc(sizeof(int64_t) * (size_t)(2 * listed));
+    c->scratch = malloc(sizeof(int64_t) * (size_t)(threads * c->scratch_size));
+    bool done = c->range[0] && c->meeting && c->tap_offset && c->scratch;
+    if (done) {
+        c->range[1] = c->range[0] + most[0];
+        c->tap_term = c->tap_offset + listed;
+        c->ranges[0] = find_tap_ranges(c, 0, c->height, c->rows, c->range[0]);
+        c->ranges[1] = find_tap_ranges(c, 1, c->width, c->columns, c->range[1]);
+        find_meetings(c);
+        tt_parallel_for(convolve_part, c, c->blocks * c->chunks,
+                        all_rows * c->columns * c->groups * c->panels * c->terms * PANEL_VECTORS, threads);
+    }
+    free(c->range[0]);
+    free(c->meeting);
+    free(c->tap_offset);
+    free(c->scratch);
+    return done;
+}
+
+// Arguments -------------------------------------------------------------------------------------
+
+// Read the sizes and the strides of a float32 array of four dimensions, which is not empty.
+static bool read_source(PyObject *object, int64_t *sizes, int64_t *strides) {
+    if (!tt_is_float32(object) || PyArray_NDIM(ARRAY(object)) != 4 || !PyArray_SIZE(ARRAY(object))) return false;
+    for (int d = 0; d < 4; d++) {
+        sizes[d] = PyArray_DIM(ARRAY(object), d);
+        strides[d] = PyArray_STRIDE(ARRAY(object), d) / (int64_t)sizeof(float);
+        if (PyArray_STRIDE(ARRAY(object), d) % (int64_t)sizeof(float)) return false;
+    }
+    return true;
+}
+
+// The result of a convolution: `out`, or a new array. It must not share memory with the source, but it may be the
+// residual. NULL after an error, FALLBACK if `out` does not fit.
+static PyObject *result_of(PyObject *x, PyObject *out, int dims, const int64_t *shape) {
+    if (out == Py_None) return tt_new_array(x, dims, shape);
+    if (!is_float_array(out, true) || PyArray_NDIM(ARRAY(out)) != dims) return FALLBACK;
+    for (int d = 0; d < dims; d++)
+        if (PyArray_DIM(ARRAY(out), d) != shape[d]) return FALLBACK;
+    return Py_NewRef(out);
+}
+
+// Read the weight and the padded bias.
+static bool read_weight(Convolution *c, PyObject *weight, PyObject *bias) {
+    int64_t taps = c->kernel[0] * c->kernel[1], panels = ceil_div(c->outputs, PANEL);
+    int64_t terms = c->depthwise ? taps : taps * c->channels;
+    float *data;
+    if (!read_floats(weight, c->groups * panels * terms * PANEL, false, &data)) return false;
+    c->weight = data;
+    if (!read_floats(bias, c->groups * c->outputs + PANEL, false, &data)) return false;
+    c->bias = data;
+    return true;
+}
+
+KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, groups, outputs, activation, low, high,
+       out) {
+    Convolution c = {0};
+    int64_t size[4];
+    c.groups = read_int(args->groups);
+    int64_t outputs = read_int(args->outputs);
+    if (!read_source(args->x, size, c.source_stride) || c.groups < 1 || outputs < 1 || outputs % c.groups ||
+        size[3] % c.groups)
+        return FALLBACK;
+    if (!tt_read_sizes(args->kernel, 2, c.kernel) || !tt_read_sizes(args->stride, 2, c.stride) ||
+        !tt_read_sizes(args->padding, 2, c.padding) || !tt_read_sizes(args->dilation, 2, c.dilation))
+        return FALLBACK;
+    c.samples = size[0], c.height = size[1], c.width = size[2];
+    c.channels = size[3] / c.groups;
+    c.outputs = outputs / c.groups;
+    c.depthwise = c.groups > 1 && c.channels == 1 && c.outputs == 1;
+    if (c.depthwise) {
+        if (c.source_stride[3] != 1) return FALLBACK;
+        c.outputs = outputs, c.groups = 1;
+    }
+    int64_t places[2];
+    for (int d = 0; d < 2; d++) {
+        if (c.kernel[d] < 1 || c.stride[d] < 1 || c.padding[d] < 0 || c.dilation[d] < 1) return FALLBACK;
+        places[d] = (size[1 + d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
+        if (size[1 + d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) < 1) return FALLBACK;
+    }
+    c.rows = places[0], c.columns = places[1];
+    if (!read_weight(&c, args->weight, args->bias)) return FALLBACK;
+    if (!read_epilogue(args->activation, args->low, args->high, &c.epilogue)) return FALLBACK;
+    PyObject *result = result_of(args->x, args->out, 4, (int64_t[]){c.samples, c.rows, c.columns, outputs});
+    if (!result || result == FALLBACK) return result;
+    c.source = float_data(args->x);
+    c.result = float_data(result);
+    bool fits = args->residual == Py_None;
+    if (!fits && is_float_array(args->residual, false) && same_shape(args->residual, result)) {
+        c.residual = float_data(args->residual);
+        fits = true;
+    }
+    if (fits && convolve(&c)) return result;
+    Py_DECREF(result);
+    return FALLBACK;
+}
+
+// Means, scales and maxima -----------------------------------------------------------------------
+
+// Images (samples, height, width, channels), of contiguous float32.
+typedef struct {
+    const float *x, *factors;
+    float *out;
+    int64_t samples, height, width, channels;
+    int64_t rows, columns, kernel[2], stride[2], padding[2], dilation[2];  // of maxima
+} Images;
+
+static bool read_images(PyObject *object, Images *m) {
+    if (!is_float_array(object, false) || PyArray_NDIM(ARRAY(object)) != 4 || !PyArray_SIZE(ARRAY(object))) return false;
+    const npy_intp *sizes = PyArray_DIMS(ARRAY(object));
+    m->x = float_data(object);
+    m->samples = sizes[0], m->height = sizes[1], m->width = sizes[2], m->channels = sizes[3];
+    return true;
+}
+
+enum { MEAN_CHANNELS = 4 * WIDTH };  // channels of a part
+
+// Sum some channels of an image: rows by themselves, then their sums.
+static void mean_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const Images *m = context;
+    int64_t parts = ceil_div(m->channels, MEAN_CHANNELS), sample = part / parts, begin = part % parts * MEAN_CHANNELS;
+    Columns columns = {begin, imin(MEAN_CHANNELS, m->channels - begin)};
+    const float *from = m->x + sample * m->height * m->width * m->channels + begin;
+    vec sums[UNROLL] = {{0}};
+    for (int64_t h = 0; h < m->height; h++) {
+        vec row[UNROLL] = {{0}};
+        for (int64_t w = 0; w < m->width; w++, from += m->channels)
+            for (int k = 0; k < UNROLL; k++)
+                row[k] += columns.count == MEAN_CHANNELS ? load(from + k * WIDTH) : load_columns(from, &columns, k);
+        for (int k = 0; k < UNROLL; k++) sums[k] += row[k];
+    }
+    float count = (float)(m->height * m->width);
+    for (int k = 0; k < UNROLL; k++)
+        store_columns(m->out + sample * m->channels + begin, sums[k] / count, &columns, k);
+}
+
+KERNEL(means, x) {
+    Images m;
+    if (!read_images(args->x, &m)) return FALLBACK;
+    PyObject *out = tt_new_array(args->x, 4, (int64_t[]){m.samples, 1, 1, m.channels});
+    if (!out) return NULL;
+    m.out = float_data(out);
+    tt_parallel_for(mean_part, &m, m.samples * ceil_div(m.channels, MEAN_CHANNELS),
+                    m.samples * m.height * m.width * m.channels, tt_threads());
+    return out;
+}
+
+static void scale_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const Images *m = context;
+    int64_t at = part * m->width * m->channels;
+    const float *factors = m->factors + part / m->height * m->channels;
+    for (int64_t w = 0; w < m->width; w++, at += m->channels) {
+        int64_t k = 0;
+        for (; k + WIDTH <= m->channels; k += WIDTH) store(m->out + at + k, load(m->x + at + k) * load(factors + k));
+        for (; k < m->channels; k++) m->out[at + k] = m->x[at + k] * factors[k];
+    }
+}
+
+KERNEL(scaled, x, factors, out) {
+    Images m;
+    float *factors;
+    if (!read_images(args->x, &m) || !read_floats(args->factors, m.samples * m.channels, false, &factors)) return FALLBACK;
+    m.factors = factors;
+    PyObject *out = result_of(args->x, args->out, 4, (int64_t[]){m.samples, m.height, m.width, m.channels});
+    if (!out || out == FALLBACK) return out;
+    m.out = float_data(out);
+    tt_parallel_for(scale_part, &m, m.samples * m.height, m.samples * m.height * m.width * m.channels, tt_threads());
+    return out;
+}
+
+static void largest_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const Images *m = context;
+    int64_t sample = part / m->rows, row = part % m->rows, channels = m->channels;
+    for (int64_t column = 0; column < m->columns; column++) {
+        float *to = m->out + (part * m->columns + column) * channels;
+        bool first = true;
+        for (int64_t i = 0; i < m->kernel[0]; i++) {
+            int64_t y = row * m->stride[0] - m->padding[0] + i * m->dilation[0];
+            if (y < 0 || y >= m->height) continue;
+            for (int64_t j = 0; j < m->kernel[1]; j++) {
+                int64_t x = column * m->stride[1] - m->padding[1] + j * m->dilation[1], k = 0;
+                if (x < 0 || x >= m->width) continue;
+                const float *from = m->x + ((sample * m->height + y) * m->width + x) * channels;
+                for (; k + WIDTH <= channels; k += WIDTH) {
+                    vec a = load(from + k), b = first ? a : load(to + k);
+                    store(to + k, where((a > b) | (a != a), a, b));
+                }
+                for (; k < channels; k++)
+                    if (first || from[k] > to[k] || from[k] != from[k]) to[k] = from[k];
+                first = false;
+            }
+        }
+        for (int64_t k = 0; first && k < channels; k++) to[k] = -INFINITY;  // the window has nothing but padding
+    }
+}
+
+KERNEL(maxima_of, x, kernel, stride, padding, dilation, counts) {
+    Images m;
+    int64_t counts[2];
+    if (!read_images(args->x, &m) || !tt_read_sizes(args->kernel, 2, m.kernel) ||
+        !tt_read_sizes(args->stride, 2, m.stride) || !tt_read_sizes(args->padding, 2, m.padding) ||
+        !tt_read_sizes(args->dilation, 2, m.dilation) || !tt_read_sizes(args->counts, 2, counts))
+        return FALLBACK;
+    m.rows = counts[0], m.columns = counts[1];
+    if (m.rows < 1 || m.columns < 1) return FALLBACK;
+    PyObject *out = tt_new_array(args->x, 4, (int64_t[]){m.samples, m.rows, m.columns, m.channels});
+    if (!out) return NULL;
+    m.out = float_data(out);
+    tt_parallel_for(largest_part, &m, m.samples * m.rows,
+                    m.samples * m.rows * m.columns * m.channels * m.kernel[0] * m.kernel[1], tt_threads());
+    return out;
+}
+
+FAMILY(channels_last, ENTRY(convolved), ENTRY(means), ENTRY(scaled), ENTRY(maxima_of));
