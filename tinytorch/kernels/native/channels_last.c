@@ -232,22 +232,6 @@ static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin
     return count;
 }
 
-// Fetch what rows `begin` to `end` read: in the order of memory, which their tiles do not keep to.
-static void fetch_block(const Convolution *c, int64_t begin, int64_t end) {
-    int64_t length = c->width * c->outputs;
-    for (int64_t sample = begin / c->rows; sample * c->rows < end; sample++) {
-        int64_t first = imax(begin - sample * c->rows, 0), last = imin(end - sample * c->rows, c->rows) - 1;
-        int64_t extent = (c->kernel[0] - 1) * c->dilation[0];
-        int64_t y = imax(first * c->stride[0] - c->padding[0], 0);
-        int64_t stop = imin(last * c->stride[0] - c->padding[0] + extent + 1, c->height);
-        for (; y < stop; y++) {
-            const float *row = c->source + sample * c->source_stride[0] + y * c->source_stride[1];
-            if (c->source_stride[2] == c->outputs)
-                for (int64_t k = 0; k < length; k += CACHE_LINE) __builtin_prefetch(row + k, 0, 2);
-        }
-    }
-}
-
 // Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
 static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
                            int64_t panel, int64_t last_panel) {
@@ -283,7 +267,6 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
     int64_t most = c->block_rows * c->columns, *counts = c->scratch + worker * c->scratch_size;
     Places places = {counts + c->meetings, counts + c->meetings + most};
     Places at = places;
-    if (c->depthwise) fetch_block(c, begin, end);
     for (int64_t k = 0; k < c->meetings; k++) {
         counts[k] = list_places(c, c->meeting + k, begin, end, &at);
         at.source += counts[k];
@@ -291,7 +274,7 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
     }
     // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the first
     // cache, and are written one after the other.
-    bool few = !c->depthwise && (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
+    bool few = c->depthwise || (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
     at = places;
     for (int64_t k = 0; k < c->meetings; k++) {
         int64_t count = counts[k], run = few ? RUN : imax(count, 1);
@@ -351,8 +334,7 @@ static bool convolve(Convolution *c) {
     // Floats that are read and written for a row of the result at a time.
     int64_t outputs = c->groups * c->outputs, inputs = c->depthwise ? outputs : c->groups * c->channels;
     int64_t read = c->stride[0] * c->width * inputs + c->columns * outputs;
-    int64_t floats = c->depthwise ? BLOCK_FLOATS / 4 : BLOCK_FLOATS;
-    c->block_rows = imin(imax(floats / imax(read, 1), ceil_div(MIN_BLOCK, c->columns)), all_rows);
+    c->block_rows = imin(imax(BLOCK_FLOATS / imax(read, 1), ceil_div(MIN_BLOCK, c->columns)), all_rows);
     int64_t parts = PARTS_OF_THREAD * threads;
     if (threads > 1 && ceil_div(all_rows, c->block_rows) < parts)  // (but no small blocks: each reads the whole weight)
         c->block_rows = imin(c->block_rows, imax(ceil_div(all_rows, parts), ceil_div(4 * MIN_BLOCK, c->columns)));
