@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from benchmarks import models
+from benchmarks import inference, models
 from benchmarks.work import WORK
 from tests.oracle import needs_oracle
 
@@ -68,6 +68,20 @@ def test_results_are_pytorchs(name: str) -> None:
 
     ours, theirs = (np.asarray(WORK[name].make(library)()) for library in (tinytorch, torch))
     np.testing.assert_allclose(ours, theirs, 1e-4, 1e-6)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", inference.MODELS)
+def test_models_for_inference_give_what_pytorchs_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = inference.MODELS[name]
+    size = (224, 224) if name == "vit_b_16" else (64, 96)
+    shape = (2, 16) if len(model.shape) == 2 else (1, 3, *size)
+    monkeypatch.setitem(inference.MODELS, name, model._replace(shape=shape))
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ours, theirs = (inference.task(library, name) for library in ("tinytorch", "torch"))
+    expected = theirs().numpy()
+    for _ in range(2):
+        np.testing.assert_allclose(ours().numpy(), expected, 1e-4, 2e-5 * np.abs(expected).max())
 
 
 def benchmarks(*arguments: str) -> Any:

@@ -1,10 +1,10 @@
 """`torch.compile` and `torch.compiler`: functions that run as recorded programs of NumPy calls.
 
-The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
-read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
-run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
-and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. `saved` writes a program
-as a module that needs NumPy alone.
+The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that
+every read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels
+that run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`,
+`fusing` and `recomputing`, or of `inference` and `arena`. `compiled` runs it, through `entry` and `backward`, where
+the guards hold. `saved` writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations
