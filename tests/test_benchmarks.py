@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from benchmarks import models
+from benchmarks import inference, models
 from benchmarks.work import WORK
 from tests.oracle import needs_oracle
 
@@ -68,6 +68,33 @@ def test_results_are_pytorchs(name: str) -> None:
 
     ours, theirs = (np.asarray(WORK[name].make(library)()) for library in (tinytorch, torch))
     np.testing.assert_allclose(ours, theirs, 1e-4, 1e-6)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny"])
+def test_models_for_inference_give_what_pytorchs_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(inference.MODELS, name, inference.MODELS[name]._replace(shape=(1, 3, 64, 96)))
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ours, theirs = (inference.task(library, name) for library in ("tinytorch", "torch"))
+    expected = theirs().numpy()
+    for _ in range(2):
+        np.testing.assert_allclose(ours().numpy(), expected, 1e-4, 2e-5 * np.abs(expected).max())
+
+
+@needs_oracle
+@pytest.mark.parametrize("first", [True, False])
+def test_a_transformer_for_inference_gives_what_pytorchs_gives(first: bool) -> None:
+    import torch
+
+    x, found = np.random.default_rng(0).standard_normal((2, 9, 64)).astype(np.float32), []
+    for library in (tinytorch, torch):
+        library.manual_seed(0)
+        layer = inference._layer(library, 64, 4, first, 1e-6).eval()
+        if library is tinytorch:
+            layer = library.compile(layer, mode="inference")
+        with library.no_grad():
+            found.append([layer(library.from_numpy(x)).numpy() for _ in range(2)][1])
+    np.testing.assert_allclose(*found, 1e-4, 1e-5)
 
 
 def benchmarks(*arguments: str) -> Any:

@@ -486,6 +486,19 @@ def test_a_model_that_is_trained_in_between() -> None:
             close(compiled(x), model(x))
 
 
+def test_a_module_that_is_compiled_in_place() -> None:
+    model, x = network(), images(2, 3, 7, 7)
+    plain = copy.deepcopy(model)
+    model.compile(mode="inference")
+    with torch.no_grad():
+        for _ in range(2):
+            close(model(x), plain(x))
+        assert "convolved" in model.forward.source
+        model.train(), plain.train()
+        for _ in range(2):
+            assert torch.equal(model(x), plain(x))
+
+
 def test_gradients_are_as_in_the_other_modes() -> None:
     model, x = network(), images(2, 3, 7, 7)
     other = copy.deepcopy(model)

@@ -1,12 +1,12 @@
 """`torch.compile` and `torch.compiler`: functions that run as recorded programs of NumPy calls.
 
-The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that every
-read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels that
-run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`, `fusing`
-and `recomputing`. `compiled` runs it, through `entry` and `backward`, where the guards hold. For tensors of any size a
-call is written down as calls of public functions instead (`transcript`), of which `general` makes a program. A function
-that cannot be compiled as a whole is split into parts by `seams`. `saved` writes a program as a module that needs NumPy
-alone.
+The first call of a function is traced: `tracing` runs its source, rewritten by `sources` and `rewriting`, so that
+every read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels
+that run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`,
+`fusing` and `recomputing`, or of `inference` and `arena`. `compiled` runs it, through `entry` and `backward`, where
+the guards hold. For tensors of any size a call is written down as calls of public functions instead (`transcript`), of
+which `general` makes a program. A function that cannot be compiled as a whole is split into parts by `seams`. `saved`
+writes a program as a module that needs NumPy alone.
 """
 
 from __future__ import annotations

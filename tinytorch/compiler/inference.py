@@ -40,7 +40,8 @@ def applies(function: Any, calls: list[Call], inputs: list[Value]) -> bool:
         function: what has been called: a module must not be in training mode.
         calls, inputs: the steps, and the values that exist before them.
     """
-    if isinstance(function, Module) and function.training:
+    module = getattr(function, "__self__", function)  # (`Module.compile` compiles a method)
+    if isinstance(module, Module) and module.training:
         return False
     outside = {value.memory for value in inputs}
     return not any(call.random or call.is_effect(outside) for call in calls)

@@ -71,6 +71,12 @@ INLINE vec term_of(Terms terms, const float *from, int j, int64_t valid) {
     return valid > j * WIDTH ? load_up_to(from + j * WIDTH, valid - j * WIDTH) : (vec){0};
 }
 
+// Store fewer than WIDTH sums.
+static __attribute__((noinline)) void store_end(const Convolution *c, int64_t at, vec x, int64_t count) {
+    if (c->residual) x += load_partial(c->residual + at, count);
+    store_partial(c->result + at, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high), count);
+}
+
 // Compute a tile: `positions` positions from number `first` of `count` on. `weight` is a panel, `output` the first
 // output of the result, of which `valid` exist.
 INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolution *c, const Meeting *m,
@@ -83,55 +89,57 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
         from[i] = source + p->source[imin(first + i, count - 1)];
         for (int j = 0; j < vectors; j++) sums[i][j] = load(c->bias + output + j * WIDTH);
     }
-    for (int64_t t = m->begin; t < m->begin + m->count; t++) {
-        const float *w = weight + c->tap_term[t] * PANEL;
-        int64_t offset = c->tap_offset[t];
-        if (terms == DENSE) {
-            const float *row[MAX_POSITIONS];
-            for (int i = 0; i < positions; i++) row[i] = from[i] + offset;
-            for (int64_t n = c->channels, k = 0; n; n--, k += channel_stride, w += PANEL) {
+    const int64_t *tap_offset = c->tap_offset, *tap_term = c->tap_term;
+    int64_t t = m->begin, end = t + m->count, channels = c->channels;
+    // (Only PARTIAL tiles may have no taps: the sums of the others never leave the registers.)
+    if (terms != PARTIAL || t < end) do {
+            const float *w = weight + tap_term[t] * PANEL;
+            int64_t offset = tap_offset[t];
+            if (terms == DENSE) {
+                const float *row[MAX_POSITIONS];
+                for (int i = 0; i < positions; i++) row[i] = from[i] + offset;
+                int64_t n = channels, k = 0;
+                do {
+                    vec b[MAX_VECTORS];
+                    for (int j = 0; j < vectors; j += PANEL_VECTORS)
+                        __builtin_prefetch(w + j / PANEL_VECTORS * panel_size + PREFETCHED * PANEL);
+                    for (int j = 0; j < vectors; j++)
+                        b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
+                    for (int i = 0; i < positions; i++)
+                        for (int j = 0; j < vectors; j++) sums[i][j] += row[i][k] * b[j];
+                    k += channel_stride, w += PANEL;
+                } while (--n);
+            } else {
                 vec b[MAX_VECTORS];
-                for (int j = 0; j < vectors; j += PANEL_VECTORS)
-                    __builtin_prefetch(w + j / PANEL_VECTORS * panel_size + PREFETCHED * PANEL);
                 for (int j = 0; j < vectors; j++)
                     b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
                 for (int i = 0; i < positions; i++)
-                    for (int j = 0; j < vectors; j++) sums[i][j] += row[i][k] * b[j];
+                    for (int j = 0; j < vectors; j++)
+                        sums[i][j] += term_of(terms, from[i] + offset, j, valid) * b[j];
             }
-        } else {
-            vec b[MAX_VECTORS];
-            for (int j = 0; j < vectors; j++)
-                b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
-            for (int i = 0; i < positions; i++)
-                for (int j = 0; j < vectors; j++)
-                    sums[i][j] += term_of(terms, from[i] + offset, j, valid) * b[j];
-        }
-    }
+        } while (++t < end);
+    const float *residual = c->residual;
+    float *result = c->result, low = c->epilogue.low, high = c->epilogue.high;
     int64_t stride = c->groups * c->outputs;
-    float *to[MAX_POSITIONS];
+    const int64_t *index = p->index + first;
     int rows = (int)imin(positions, count - first);
+    bool bounded = low > -INFINITY || high < INFINITY;
+#pragma GCC unroll 12
     for (int i = 0; i < positions; i++) {
         if (i == rows) break;
-        int64_t at = p->index[first + i] * stride + output;
-        to[i] = c->result + at;
-        if (valid >= vectors * WIDTH) {
-            for (int j = 0; j < vectors; j++) {
-                vec x = sums[i][j];
-                if (c->residual) x += load(c->residual + at + j * WIDTH);
-                store(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high));
+        int64_t at = index[i] * stride + output;
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++, at += WIDTH) {
+            int64_t left = terms != PARTIAL && valid >= vectors * WIDTH ? WIDTH : valid - j * WIDTH;
+            vec x = sums[i][j];
+            if (left < WIDTH) {
+                if (left > 0) store_end(c, at, x, left);
+                continue;
             }
-        } else {
-            for (int j = 0; j < vectors; j++) {
-                int64_t left = valid - j * WIDTH;
-                if (left <= 0) break;
-                vec x = sums[i][j];
-                if (c->residual) x += load_up_to(c->residual + at + j * WIDTH, left);
-                store_up_to(to[i] + j * WIDTH, clamp_max(clamp_min(x, c->epilogue.low), c->epilogue.high), left);
-            }
+            if (residual) x += load(residual + at);
+            store(result + at, bounded ? clamp_max(clamp_min(x, low), high) : x);
         }
     }
-    if (c->epilogue.activation != CLAMP)
-        for (int i = 0; i < rows; i++) activate(c->epilogue.activation, to[i], imin(valid, vectors * WIDTH));
 }
 
 // The positions of a tile of so many vectors: the sums fill the registers.
@@ -224,25 +232,10 @@ static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin
     return count;
 }
 
-// Fetch what rows `begin` to `end` read: in the order of memory, which their tiles do not keep to.
-static void fetch_block(const Convolution *c, int64_t begin, int64_t end) {
-    int64_t length = c->width * c->outputs;
-    for (int64_t sample = begin / c->rows; sample * c->rows < end; sample++) {
-        int64_t first = imax(begin - sample * c->rows, 0), last = imin(end - sample * c->rows, c->rows) - 1;
-        int64_t extent = (c->kernel[0] - 1) * c->dilation[0];
-        int64_t y = imax(first * c->stride[0] - c->padding[0], 0);
-        int64_t stop = imin(last * c->stride[0] - c->padding[0] + extent + 1, c->height);
-        for (; y < stop; y++) {
-            const float *row = c->source + sample * c->source_stride[0] + y * c->source_stride[1];
-            if (c->source_stride[2] == c->outputs)
-                for (int64_t k = 0; k < length; k += CACHE_LINE) __builtin_prefetch(row + k, 0, 2);
-        }
-    }
-}
-
 // Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
 static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
                            int64_t panel, int64_t last_panel) {
+    int64_t first_output = panel / c->panels * c->outputs + panel % c->panels * PANEL, last_output = first_output;
     while (panel < last_panel) {
         int64_t group = panel / c->panels, in_group = panel % c->panels;
         // (Five panels are three and two, not four and one.)
@@ -253,12 +246,17 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
         const float *source = c->source, *weight = c->weight + panel * c->terms * PANEL;
         source += c->depthwise ? panel * PANEL : group * c->channels * c->source_stride[3];
         Terms terms = !c->depthwise ? c->single ? SINGLE : DENSE : valid % WIDTH ? PARTIAL : DEPTHWISE;
+        if (!m->count) terms = PARTIAL;
         RowsTile tile = tiles[terms][0][vectors - 1], half_tile = tiles[terms][1][vectors - 1];
         int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
         for (int64_t n = begin; n < end; n += step)
             (end - n <= step / 2 ? half_tile : tile)(c, m, places, n, end, source, weight, output, valid);
-        panel += panels;
+        panel += panels, last_output = output + valid;
     }
+    if (c->epilogue.activation != CLAMP)
+        for (int64_t n = begin; n < end; n++)
+            activate(c->epilogue.activation,
+                     c->result + places->index[n] * c->groups * c->outputs + first_output, last_output - first_output);
 }
 
 static void convolve_part(void *context, Py_ssize_t part, int worker) {
@@ -269,7 +267,6 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
     int64_t most = c->block_rows * c->columns, *counts = c->scratch + worker * c->scratch_size;
     Places places = {counts + c->meetings, counts + c->meetings + most};
     Places at = places;
-    if (c->depthwise) fetch_block(c, begin, end);
     for (int64_t k = 0; k < c->meetings; k++) {
         counts[k] = list_places(c, c->meeting + k, begin, end, &at);
         at.source += counts[k];
@@ -277,7 +274,7 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
     }
     // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the first
     // cache, and are written one after the other.
-    bool few = !c->depthwise && (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
+    bool few = c->depthwise || (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
     at = places;
     for (int64_t k = 0; k < c->meetings; k++) {
         int64_t count = counts[k], run = few ? RUN : imax(count, 1);
