@@ -18,6 +18,7 @@ from tinytorch.compiler.backward import Layouts
 from tinytorch.compiler.calls import has_hooks
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
+from tinytorch.compiler.guards import is_record
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
@@ -93,6 +94,8 @@ class Compiled:
         self.seams: list[tuple[str, str]] = []
         self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
         self.children: Children | None = None if outer is None else outer.children
+        self._objects: list[tuple[int, type, int]] = []  # objects of users' classes that were arguments
+        self._renewed = False
         self._layouts = Layouts(restores=outer is not None)
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
@@ -298,6 +301,7 @@ class Compiled:
             return self._run(args, kwargs)
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph or self.strict)
+        tracer.guards.renewed = self._has_new_objects(args) or self.outer is not None
         collected = gc.get_threshold()
         if 0 < collected[0] < GC_THRESHOLD:
             gc.set_threshold(GC_THRESHOLD, *collected[1:])
@@ -325,6 +329,17 @@ class Compiled:
             if len(self.reasons) > 1 or self.outer is not None:
                 self._split(recorder.stopped, *tracer.stopped_at, through=tracer.through)
         return _without_late(result)
+
+    def _has_new_objects(self, args: tuple[Any, ...]) -> bool:
+        """Return whether calls were given different objects of one class, such as a cache for each call."""
+        kinds = [(k, type(x), id(x)) for k, x in enumerate(args) if is_record(x)]
+        self._renewed = self._renewed or any(
+            k == j and kind is other and number != before
+            for k, kind, number in kinds
+            for j, other, before in self._objects
+        )
+        self._objects = kinds
+        return self._renewed
 
     def _has_one_signature(self) -> bool:
         """Return whether the programs do not differ in the shapes and dtypes of tensors."""
