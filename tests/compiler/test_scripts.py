@@ -46,7 +46,8 @@ UNSEEDED = {"devices_types_numpy"}  # the last thing that it does is `torch.seed
 #: Those in which nothing becomes a program, for what they are about: hooks, errors, devices, single statements …
 AS_THEY_ARE = frozenset(
     """
-    devices_types_numpy hooks_features indexing_tricks inplace_pitfalls optimizer_in_backward swapped_tensors tensors_tour
+    devices_types_numpy hooks_features indexing_tricks inplace_pitfalls optimizer_in_backward swapped_tensors
+    tensors_tour
     """.split()
 )
 
