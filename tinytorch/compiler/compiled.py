@@ -28,7 +28,7 @@ from tinytorch.ops import overrides
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
-DEPTH = 40  # parts in parts
+DEPTH = 40  # parts in parts; functions that run in parts within others
 LIMIT = 8  # signatures, after which a function runs as it is: PyTorch's number
 
 
@@ -43,7 +43,8 @@ class Stance:
 
 
 class _Recording(threading.local):
-    count = 0
+    count = 0  # of calls that are being recorded
+    depth = 0  # of functions that run in parts
 
 
 stance = Stance()
@@ -184,9 +185,15 @@ class Compiled:
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without a program, or in parts."""
         self.plain += 1
-        if self.split is not None and stance.name != "force_eager" and not (recording.count or _observed()):
+        if self.split is None or stance.name == "force_eager" or recording.count or _observed():
+            return self.function(*args, **kwargs)
+        if recording.depth >= DEPTH:  # a recursive function: parts take several times the frames
+            return self.function(*args, **kwargs)
+        recording.depth += 1
+        try:
             return self.split(*args, **kwargs)
-        return self.function(*args, **kwargs)
+        finally:
+            recording.depth -= 1
 
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
