@@ -408,6 +408,22 @@ def writes(x: Any) -> Any:
     return z, y
 
 
+def wide(k: int) -> tuple[Any, ...]:
+    torch.manual_seed(k)
+    return torch.randn(97, 8).requires_grad_(), torch.randn(8).requires_grad_(), torch.randn(97, 8)
+
+
+@case(wide)
+@of
+def sums_of_layouts(x: Any, b: Any, w: Any) -> Any:
+    h, q = x + b, x * 3
+    LOG.append(1)
+    u = (h * w).sum()
+    v = (h.T.sin() * w.T.contiguous()).sum()
+    LOG.append(2)
+    return (h.T.cos() * w.T.contiguous()).sum() * u + v + (q * q).sum()
+
+
 class Cube(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
