@@ -43,14 +43,11 @@ def run(script: Path, text: str, compiled: Any) -> Any:
 
 NODE = re.compile(r"\b\w+Backward\d*\b")  # the graph of a compiled function is one node
 UNSEEDED = {"devices_types_numpy"}  # the last thing that it does is `torch.seed()`
-#: Those in which nothing becomes a program, for what they are about: hooks, Functions, values that decide, complex
-#: numbers, sparse tensors …
+#: Those in which nothing becomes a program, for what they are about: hooks, errors, devices, single statements …
 AS_THEY_ARE = frozenset(
     """
-    bayes char_rnn_generation classic_ml contrastive custom_data dcgan devices_types_numpy fourier_neural_operator
-    gaussian_process hooks_features indexing_tricks inplace_pitfalls learning_with_examples_function
-    optimizer_in_backward pinn saved_tensor_hooks second_order seq2seq_attention sparse_gradients sparse_graphs
-    swapped_tensors tensors_tour unet_segmentation
+    devices_types_numpy hooks_features indexing_tricks inplace_pitfalls optimizer_in_backward swapped_tensors
+    tensors_tour
     """.split()
 )
 

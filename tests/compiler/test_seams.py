@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import math
 import random
 import warnings
@@ -407,6 +408,22 @@ def writes(x: Any) -> Any:
     return z, y
 
 
+def wide(k: int) -> tuple[Any, ...]:
+    torch.manual_seed(k)
+    return torch.randn(97, 8).requires_grad_(), torch.randn(8).requires_grad_(), torch.randn(97, 8)
+
+
+@case(wide)
+@of
+def sums_of_layouts(x: Any, b: Any, w: Any) -> Any:
+    h, q = x + b, x * 3
+    LOG.append(1)
+    u = (h * w).sum()
+    v = (h.T.sin() * w.T.contiguous()).sum()
+    LOG.append(2)
+    return (h.T.cos() * w.T.contiguous()).sum() * u + v + (q * q).sum()
+
+
 class Cube(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -572,12 +589,13 @@ def test_nothing_is_compiled_while_a_mode_looks_on() -> None:
 
 
 def test_what_needs_no_seam() -> None:
-    logger = __import__("logging").getLogger("tests")
+    logger = logging.getLogger("tests")
 
     def f(x: Any) -> Any:
         torch._assert(x.ndim == 2, "two dimensions")
         logger.debug("here")
-        warnings.warn("a warning", stacklevel=2)
+        if logger.isEnabledFor(10):
+            logger.log(10, "there")
         if torch.jit.is_scripting() or torch.jit.is_tracing() or torch.onnx.is_in_onnx_export():
             return x
         assert isinstance(x, torch.Tensor) and x.is_floating_point() and not torch.is_complex(x)
@@ -585,12 +603,35 @@ def test_what_needs_no_seam() -> None:
             return x.sin() * 2
         return x.sin() * 2
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compiled = Compiled(f)
-        for _ in range(3):
-            compiled(torch.ones(2, 2))
+    compiled = Compiled(f)
+    for _ in range(3):
+        compiled(torch.ones(2, 2))
     assert compiled.variants and compiled.variants[0].runs == 2, compiled.explain()
+
+
+def test_messages_are_shown_in_each_call(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("tests")
+
+    def f(x: Any) -> Any:
+        y = x.sin() * 2
+        logger.warning("the sum of %d", x.numel())
+        y = y.cos() * 2
+        warnings.warn("a warning", stacklevel=1)
+        return y.exp() * 2
+
+    expected = []
+    for called in (f, compiled := Compiled(f)):
+        caplog.clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(8):
+                called(torch.ones(3))
+        own = [record for record in caplog.records if record.name == "tests"]
+        # (In a call that is recorded they come from a line of the tracer.)
+        places = [(own[-1].pathname, own[-1].lineno), (caught[-1].filename, caught[-1].lineno)]
+        expected.append(([record.getMessage() for record in own], [str(w.message) for w in caught], places))
+    assert expected[0] == expected[1] and len(expected[0][1]) == 8
+    assert sum(variant.runs for part in compiled.whole() for variant in part.variants) >= 10
 
 
 def test_a_gradient_of_another_layout() -> None:

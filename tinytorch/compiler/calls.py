@@ -13,7 +13,6 @@ import inspect
 import logging
 import math
 import types
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -187,9 +186,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return _stateful(tracer, function)
     if isinstance(owner, Module):
         return _module_method(tracer, function, owner, args)
-    if isinstance(owner, logging.Logger) or function is warnings.warn:
-        run: Run = function  # messages are shown when the call is recorded
-        return run
+    if isinstance(owner, logging.Logger):
+        return _logger_method(tracer, function, owner, args)
     if isinstance(owner, contextvars.ContextVar):
         return _context_variable(tracer, function, owner)
     if isinstance(owner, weakref.WeakKeyDictionary) and function.__name__ == "get":
@@ -413,6 +411,22 @@ def _weak_get(tracer: Tracer, owner: Any, key: Any, default: Any = None) -> Any:
     value, guards = owner.get(key, default), tracer.guards
     guards.see(value, f"{guards.refer(owner)}.get({guards.refer(key)}, {guards.refer(default)})", True, "")
     return value
+
+
+def _logger_method(tracer: Tracer, function: Any, logger: logging.Logger, args: tuple[Any, ...]) -> Run:
+    """Return what runs in the place of a method of a logger; a message that is shown is shown in each call."""
+    name, guards = function.__name__, tracer.guards
+    run: Run = function
+    if isinstance(getattr(function, "__func__", None), functools._lru_cache_wrapper):
+        return run  # it is shown once
+    level = getattr(logging, name.upper(), None)
+    if name in ("isEnabledFor", "log") and args:
+        level = args[0]
+    if type(level) is not int:
+        return None
+    enabled = logger.isEnabledFor(level)
+    guards.require(f"{guards.refer(logger)}.isEnabledFor({level}) is {enabled}")
+    return run if name == "isEnabledFor" or not enabled else None
 
 
 def _context_variable(tracer: Tracer, function: Any, variable: contextvars.ContextVar[Any]) -> Run:

@@ -19,6 +19,7 @@ from tinytorch.compiler.calls import has_hooks
 from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.general import General, without_sizes
+from tinytorch.compiler.guards import is_record
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
@@ -30,7 +31,7 @@ from tinytorch.ops.random import default_generator
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
-DEPTH = 40  # parts in parts
+DEPTH = 40  # parts in parts; functions that run in parts within others
 LIMIT = 8  # programs, after which the least used one makes room: PyTorch's number
 SIZES = 2  # programs that differ in nothing but sizes, after which one for any size is made
 RARELY = 8  # runs, below which that one replaces them
@@ -51,7 +52,8 @@ class Stance:
 
 
 class _Recording(threading.local):
-    count = 0
+    count = 0  # of calls that are being recorded
+    depth = 0  # of functions that run in parts
 
 
 stance = Stance()
@@ -105,6 +107,8 @@ class Compiled:
         self.seams: list[tuple[str, str]] = []
         self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
         self.children: Children | None = None if outer is None else outer.children
+        self._objects: list[tuple[Any, type, int]] = []  # objects of users' classes that were arguments
+        self._renewed = False
         self._layouts = Layouts(restores=outer is not None)
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
@@ -201,9 +205,15 @@ class Compiled:
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without a program, or in parts."""
         self.plain += 1
-        if self.split is not None and stance.name != "force_eager" and not (recording.count or _observed()):
+        if self.split is None or stance.name == "force_eager" or recording.count or _observed():
+            return self.function(*args, **kwargs)
+        if recording.depth >= DEPTH:  # a recursive function: parts take several times the frames
+            return self.function(*args, **kwargs)
+        recording.depth += 1
+        try:
             return self.split(*args, **kwargs)
-        return self.function(*args, **kwargs)
+        finally:
+            recording.depth -= 1
 
     def _give_up(self, reason: str, remedy: str) -> None:
         """Record no further programs, and tell the user so, once, in the log (as PyTorch does)."""
@@ -326,6 +336,7 @@ class Compiled:
             return self._run(args, kwargs)
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph or self.strict, sizes=sizes)
+        tracer.guards.renewed = self._has_new_objects(args, kwargs) or self.outer is not None
         collected = gc.get_threshold()
         if 0 < collected[0] < GC_THRESHOLD:
             gc.set_threshold(GC_THRESHOLD, *collected[1:])
@@ -359,6 +370,17 @@ class Compiled:
             if len(self.reasons) > 1 or self.outer is not None:
                 self._split(recorder.stopped, *tracer.stopped_at, through=tracer.through)
         return _without_late(result)
+
+    def _has_new_objects(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether calls were given different objects of one class, such as a cache for each call."""
+        kinds = [(k, type(x), id(x)) for k, x in (*enumerate(args), *kwargs.items()) if is_record(x)]
+        self._renewed = self._renewed or any(
+            k == j and kind is other and number != before
+            for k, kind, number in kinds
+            for j, other, before in self._objects
+        )
+        self._objects = kinds
+        return self._renewed
 
     def _has_one_signature(self) -> bool:
         """Return whether the programs do not differ in the shapes and dtypes of tensors."""

@@ -61,6 +61,7 @@ class Guards:
         objects: what these refer to, by name.
         inputs: tensors that existed before the call, by id.
         steady: what is read now is not changed by optimizers' steps.
+        renewed: arguments that are objects of users' classes may be other objects in each call.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -69,7 +70,7 @@ class Guards:
         self.texts: dict[str, None] = {}
         self.objects: dict[str, Any] = {}
         self.inputs: dict[int, Input] = {}
-        self.steady = False
+        self.steady = self.renewed = False
         self._names: dict[int, str] = {}
         self._given: dict[int, str] = {}  # by id, the expressions of objects that a call is given
         self._made: dict[int, Any] = {}  # by id, objects that the call has created
@@ -154,9 +155,9 @@ class Guards:
             self.require(f"type({where}) is {self.refer(kind)} and {where} == {self.refer(kind(x))}")
         elif kind in _CONTAINERS or (isinstance(x, (dict, list)) and policy_of(kind) is None):
             self._see_container(x, where, stays, name)
-            if given and kind not in _CONTAINERS:
+            if given and self.renewed and kind not in _CONTAINERS:
                 self._see_given(x, where)
-        elif given and id(x) not in self._names and _is_record(x):
+        elif given and self.renewed and id(x) not in self._names and is_record(x):
             self._see_given(x, where)
         else:
             self.require(f"{where} is {self.refer(x)}")
@@ -263,7 +264,7 @@ class Guards:
 _CONTAINERS = (tuple, list, Size, dict, set)
 
 
-def _is_record(x: Any) -> bool:
+def is_record(x: Any) -> bool:
     """Return whether an object of a user's class holds values by name, such as a configuration or a cache."""
     kind: Any = type(x)
     home = kind.__module__.partition(".")[0]
@@ -279,4 +280,4 @@ def static_member(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-__all__ = ["KEYS", "LAZY", "PLAIN", "Guards", "Input", "static_member"]
+__all__ = ["KEYS", "LAZY", "PLAIN", "Guards", "Input", "is_record", "static_member"]

@@ -44,7 +44,8 @@ def walk(
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed].
+    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; of a
+    # node with several outputs the last is a bit mask.
     # (Keyed by number rather than by node: numbers hash evenly, addresses at times do not.)
     waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
     heap = [-start.number]
@@ -125,8 +126,14 @@ def walk(
                             push(heap, order)
                         if entry[1] is None:
                             entry[1] = [None] * target.outputs
-                        slots = entry[1]
-                        slots[number] = g if slots[number] is None else slots[number] + g
+                        slots, own = entry[1], 1 << number
+                        if slots[number] is None:
+                            slots[number] = g
+                        elif entry[2] & own:  # (as below: a sum in place keeps the layout of the first)
+                            slots[number]._array += g._array
+                        else:
+                            slots[number] = slots[number] + g
+                            entry[2] |= 0 if differentiable or modes is not None else own
                         continue
                 entry = waiting.get(order)
                 if entry is None:
@@ -166,6 +173,7 @@ def _collect_sparse(g: Tensor, edge: Edge, waiting: dict[int, list[Any]], push: 
         entry[1] = [None] * target.outputs
     slots = entry[1]
     slots[number] = g if slots[number] is None else slots[number] + g
+    entry[2] &= ~(1 << number)
 
 
 def gradients(
