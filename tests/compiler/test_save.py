@@ -206,7 +206,7 @@ def test_what_is_given_must_be_like_what_was_given(tmp_path: Path) -> None:
     compiled.save(tmp_path / "double.py")
     step = module(tmp_path / "double.py")["step"]
     assert step(np.ones((3, 2), np.float32).T).tolist() == [[2.0] * 3] * 2
-    with pytest.raises(ValueError, match=r"x: an array of shape \(2, 3\) and dtype float32 is needed"):
+    with pytest.raises(ValueError, match=r"x: an array of shape \(n, 3\) and dtype float32 is needed"):
         step(np.ones((3, 2), np.float32))
     with pytest.raises(ValueError, match="dtype float64"):
         step(np.ones((2, 3)))

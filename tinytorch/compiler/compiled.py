@@ -314,7 +314,7 @@ class Compiled:
             reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
             raise CompileError(f"there is no program to be saved{reason}")
         saved = importlib.import_module("tinytorch.compiler.saved")  # (rarely used, and large)
-        saved.save(latest, getattr(self.function, "__name__", type(self.function).__name__), path)
+        saved.save(self.function, latest, getattr(self.function, "__name__", type(self.function).__name__), path)
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
         """Call the function and record a program; a second one for the same guards if the first is `busy`."""

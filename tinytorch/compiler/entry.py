@@ -70,6 +70,9 @@ class Entry:
         extra: whether another program has the same guards, so that this one runs while that one is busy.
         returned: the expression of the results as arrays, a template of the names of the arrays `r` and inputs `t`.
         sets: whether it sets attributes of objects.
+        arity: the number of arguments by place, and the names of the others.
+        has_effects: whether it changes what exists outside of the call, or draws random numbers.
+        batched: the expressions of the inputs whose first dimension may have any size, in a program to be saved.
         source: the source of the programs.
         runs: the number of calls.
         frozen: whether the program has been rewritten for inference.
@@ -204,6 +207,9 @@ class Entry:
         self.runs = 0
         self.returned = plain
         self.sets = bool(sets)
+        self.arity = len(args), tuple(kwargs)
+        self.has_effects = recorder.has_effects() or any(call.random for call in recorder.calls)
+        self.batched: frozenset[str] = frozenset()
         self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 
     @functools.cached_property

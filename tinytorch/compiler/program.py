@@ -46,9 +46,34 @@ LARGE = 2**16  # size in bytes from which an array is deleted after its last use
 #: Names of a saved module, which the source of its program does not use otherwise.
 RESERVED = frozenset(
     """
-    Path arrays gradients importlib kernel checked package parameters path program sys types warnings
+    Path arrays gradients importlib kernel checked package parameters path program programs sys types warnings
+    all float int isinstance iter len list next range tuple zip
     """.split()
 )
+
+
+#: The name of the batch size in a program for batches of any size.
+BATCH = "n"
+
+
+class Multiple(int):
+    """A number that depends on the batch size; it equals another one with the same expression only."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Multiple and self.text == other.text
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
 class Layout(NamedTuple):
@@ -87,6 +112,7 @@ class Program:
         file: the file name under which tracebacks find it.
         bytes: the size of the buffers.
         peak: the largest size of the buffers and of arrays allocated in a call.
+        batch: the batch size with which it was recorded, if it is for batches of any size.
         lends: whether gradients that are replaced before the end lie in buffers: after an error the user may hold them.
         scope: the globals of the source, by name.
         layout: how the source is called.
@@ -104,7 +130,9 @@ class Program:
         self.scope: dict[str, Any] = {"as_array": as_array, "wrap": wrap, "written": written, "np": np}
         self.scope["__name__"] = __name__  # NumPy's warnings are off in the package
         self._names: dict[int, str] = {}  # by id of values, or of other objects
+        self.batch = _batch_of(inputs)
         self._taken: set[str] = {*keyword.kwlist, *RESERVED, "bind", "slice", "step", *self.scope}
+        self._taken |= {BATCH} if self.batch else set()
         self._counts: collections.Counter[str] = collections.Counter()  # suffixes in use, by name
         self._held: list[Any] = []
         self.bytes = self.peak = 0
@@ -254,7 +282,7 @@ class Program:
             return f"({', '.join([self._shown(element) for element in x])}{',' if len(x) == 1 else ''})"
         if type(x) is list:
             return f"[{', '.join([self._shown(element) for element in x])}]"
-        if x is None or x is Ellipsis or type(x) in (bool, int, str):
+        if x is None or x is Ellipsis or type(x) in (bool, int, str, Multiple):
             return repr(x)
         if type(x) is float and x - x == 0:
             return repr(x)
@@ -386,7 +414,7 @@ class Program:
         #: By memory, the lines that write to it.
         self.writes = {memory: [first + line for line in lines] for memory, lines in writes.items()}
         return [
-            f"def bind({', '.join(bound)}):",
+            f"def bind({', '.join([*bound, BATCH] if self.batch else bound)}):",
             *[f"    {line}" for line in self._before],
             "",
             f"    def step({', '.join(given)}):",
@@ -577,7 +605,7 @@ class Program:
         """Drop all data besides the source and its objects, and return the source."""
         for call in self._all:
             call.clear()
-        for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak", "scope", "layout"}:
+        for name in vars(self).keys() - {"source", "file", "count", "bytes", "peak", "scope", "layout", "batch"}:
             delattr(self, name)
         return self.source
 
@@ -588,13 +616,19 @@ class Program:
             arrays: the arrays of the bound inputs.
         """
         source, file, scope = self.source, self.file, self.scope
-        arrays = [*arrays, *self.layout.constants.values()]
+        arrays = [*arrays, *self.layout.constants.values(), *[self.batch] * bool(self.batch)]
 
         def bind() -> Any:
             exec(compile(source, file, "exec"), scope)
             return scope["bind"](*arrays)
 
         return bind
+
+
+def _batch_of(inputs: list[Value]) -> int | None:
+    """Return the batch size with which a program for batches of any size was recorded; None for another program."""
+    sizes = [int.__index__(n) for value in inputs for n in value.shape if type(n) is Multiple and n.text == BATCH]
+    return sizes[0] if sizes else None
 
 
 def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:

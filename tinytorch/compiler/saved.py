@@ -26,8 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.compiler.batches import Unlike, arguments, of_any_batch
 from tinytorch.compiler.entry import Entry
-from tinytorch.core.tensor import Tensor
+from tinytorch.compiler.program import BATCH
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.random import Source
 from tinytorch.optim.lr_scheduler import LRScheduler
@@ -83,11 +86,23 @@ def checked(name, x, shape, dtype, order="C"):
     x = np.asarray(x, order=order)
     if of_python and x.dtype == np.float64:  # Python's numbers have the default dtype
         x = x.astype(kernel("dtypes.get_default_dtype")().numpy)
-    if x.shape != shape or x.dtype != dtype:
+    fits = len(x.shape) == len(shape) and all(want in (None, have) for have, want in zip(x.shape, shape))
+    if not fits or x.dtype != dtype:
+        shape = str(shape).replace("None", "n")
         wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
         raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
     return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
 '''
+_BATCHES = f"""
+programs = {{}}  # by batch size
+
+
+def program({BATCH}, *arrays):
+    \"""Run the program for a batch size, which has buffers of its own.\"""
+    if {BATCH} not in programs:
+        while len(programs) >= 8:
+            del programs[next(iter(programs))]
+""".splitlines()
 _UPDATES = '''
 
 def {name}():
@@ -115,6 +130,7 @@ class Saved:
         text: the source of the module.
         arrays: the arrays that are stored beside the module, by name; `files` are the modules of kernels, by path.
         arguments: by name of each argument of `step`, its shape and dtype, and whether it is contiguous.
+        batched: the arguments whose first dimension may have any size.
 
     Raises:
         NotSaved: the program needs an object that cannot be written without the framework.
@@ -125,6 +141,7 @@ class Saved:
         self.arguments: dict[str, tuple[Any, Any, bool]] = {}
         self._entry, program = entry, entry.programs[0]
         self._layout, self._scope = program.layout, entry.step.__globals__
+        self.batched: list[str] = []
         self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by the names of their arrays
         self._grads: dict[str, str] = {}  # by name of an input that is a gradient, the name of its tensor's array
         self._modules = {f"{KERNELS}parallel", f"{KERNELS}dtypes"}  # modules of kernels that are imported
@@ -134,7 +151,9 @@ class Saved:
         body = self._program(program.source.splitlines())
         before = [*self._parameters(), *self._gradients(), _title("Kernels"), *self._objects()]
         package, self.files = _package(self._modules)
-        given = [f"    {each}: an array of shape {of[0]}, {of[1].name}." for each, of in self.arguments.items()]
+        given = [
+            f"    {each}: an array of shape {self._shape(each)}, {of[1].name}." for each, of in self.arguments.items()
+        ]
         listed = "\n".join(["", f"`step({', '.join(self.arguments)})` takes:", *given, ""]) if given else ""
         head = _HEAD.format(
             name=name, arguments=listed, package=package, threads=parallel.get_threads(),
@@ -157,6 +176,8 @@ class Saved:
                 self._grads[name] = places[of]
             elif each.where.startswith(("args[", "kwargs[")):
                 self.arguments[name] = each.shape, each.dtype, each.contiguous
+                if each.where in self._entry.batched:
+                    self.batched.append(name)
             else:
                 found = scope[f"t{k}"] if each.stays else eval(each.where, scope)
                 if found._array.shape != each.shape or found._array.dtype != each.dtype:
@@ -217,17 +238,33 @@ class Saved:
         results = [f"result_{k}" for k in range(len(layout.results))]
         inputs = [self._input(each) for each in layout.inputs]
         checks = []
-        for argument, (shape, dtype, contiguous) in self.arguments.items():
+        for argument, (_, dtype, contiguous) in self.arguments.items():
             order = "" if contiguous else ", None"
             checks.append(
-                f'    {argument} = checked("{argument}", {argument}, {shape}, {self.value(dtype, "dtype")}{order})'
+                f'    {argument} = checked("{argument}", {argument}, {self._shape(argument, first=argument)}, '
+                f"{self.value(dtype, 'dtype')}{order})"
             )
+            if self.batched[:1] == [argument]:
+                checks.append(f"    {BATCH} = len({argument})")
+        bind = [*_filled("program = bind(", bound, ")"), ""]
+        if self.batched:
+            bind = [*_BATCHES, *_filled(f"        programs[{BATCH}] = bind(", [*bound, BATCH], ")"),
+                    f"    return programs[{BATCH}](*arrays)", ""]  # fmt: skip
+            given.insert(0, BATCH)
         return [
-            "", *_filled("program = bind(", bound, ")"), "", "", '@np.errstate(all="ignore")',
+            "", *bind, "", '@np.errstate(all="ignore")',
             f"def step({', '.join(self.arguments)}):", f'    """Do what `{name}` does."""', *checks,
             f"    {''.join([f'{each}, ' for each in results])}{'= ' if results else ''}program({', '.join(given)})",
             f"    return {self._entry.returned.format(r=results, t=inputs)}", "",
         ]  # fmt: skip
+
+    def _shape(self, argument: str, first: str = "") -> str:
+        """Return the expression of an argument's shape; `first` may be the argument that determines the batch size."""
+        shape, *_ = self.arguments[argument]
+        if argument not in self.batched:
+            return repr(tuple(shape))
+        size = "None" if first == self.batched[0] else BATCH
+        return _tuple([size, *map(repr, shape[1:])])
 
     def _objects(self) -> list[str]:
         """Return the lines that define the objects which the program names."""
@@ -481,12 +518,14 @@ def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
     return package, files
 
 
-def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
+def save(function: Callable[..., Any], entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
     """Write a program to a file, and its arrays and kernels to an `.npz` file beside it.
 
+    If possible, the program takes batches of any size: the function is called with some, and the results are compared.
+
     Args:
-        entry: the program.
-        name: the name of the compiled function.
+        function: the compiled function; `name` is its name.
+        entry: its program.
         path: the path of the file, which ends in `.py`.
 
     Raises:
@@ -498,14 +537,54 @@ def save(entry: Entry, name: str, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix != ".py":
         raise ValueError(f"{target}: the name of a module ends in .py")
+    try:
+        _save(function, of_any_batch(function, entry), name, target)
+    except (Unlike, NotSaved):
+        _save(function, entry, name, target)
+
+
+def _save(function: Callable[..., Any], entry: Entry, name: str, target: Path) -> None:
     saved = Saved(entry, name)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         trial = Path(folder) / target.name
         trial.write_text(saved.text, "utf-8")
         _write(trial.with_suffix(".npz"), saved.arrays, saved.files)
-        _try(trial, saved.arguments)
+        step = _try(trial, saved.arguments)
+        if saved.batched:
+            _compare(function, entry, step)
         for each in (trial.with_suffix(".npz"), trial):
             os.replace(each, target.parent / each.name)
+
+
+def _compare(function: Callable[..., Any], entry: Entry, step: Callable[..., Any]) -> None:
+    """Raise Unlike if a saved program for any batch size does not do what the function does."""
+    given = [item for item in entry.inputs if item.where.startswith("args[")]
+    batched = [item.where in entry.batched for item in given]
+    size = entry.programs[0].batch or 1
+    for n in (1, 2, size + 5, 3 * size + 2):
+        arrays = arguments(given, batched, n)
+        try:
+            with no_grad():
+                expected = function(*[wrap(array.copy()) for array in arrays])
+            if not _is_close(step(*arrays), expected):
+                raise Unlike(f"other results for a batch of {n}")
+        except Unlike:
+            raise
+        except Exception as error:
+            raise Unlike(f"{type(error).__name__} for a batch of {n}") from error
+
+
+def _is_close(x: Any, expected: Any) -> bool:
+    """Return whether a result of a saved program is that of the function, but for rounding."""
+    if isinstance(expected, Tensor):
+        array = expected._array
+        alike = isinstance(x, np.ndarray) and x.shape == array.shape and x.dtype == array.dtype
+        return alike and np.allclose(x, array, 1e-3, 1e-4 * float(np.abs(array).max(initial=1)), equal_nan=True)
+    if isinstance(expected, dict):
+        return x.keys() == expected.keys() and all(_is_close(x[key], each) for key, each in expected.items())
+    if isinstance(expected, (tuple, list)):
+        return len(x) == len(expected) and all(map(_is_close, x, expected))
+    return bool(x == expected)
 
 
 def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
@@ -518,18 +597,22 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
-def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> None:
-    """Run a saved program on zeros, so that missing objects raise an error now rather than at the first use."""
+def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> Callable[..., Any]:
+    """Run a saved program on zeros, so that missing objects raise an error now rather than at the first use.
+
+    Returns:
+        Its function `step`.
+    """
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:
         exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(module))
-        run: Callable[..., Any] = vars(module)["step"]
-        run(*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
+        vars(module)["step"](*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
     except (NameError, AttributeError, TypeError, ImportError, SyntaxError) as error:
         raise NotSaved(f"the program does not run without the framework: {type(error).__name__}: {error}") from error
     except Exception:  # other errors may come from the zeros, which need not be valid inputs
-        return
+        pass
+    return vars(module)["step"]
 
 
 __all__ = ["NotSaved", "Saved", "home_of", "save"]
