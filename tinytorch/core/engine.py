@@ -44,8 +44,8 @@ def walk(
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; the last
-    # is a bit mask where the node has several outputs.
+    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; the
+    # last is a bit mask where the node has several outputs.
     # (Keyed by number rather than by node: numbers hash evenly, addresses at times do not.)
     waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
     heap = [-start.number]
