@@ -230,3 +230,24 @@ def test_a_gradient_with_a_graph_is_not_lost() -> None:
             yield run(x, w), w.grad.requires_grad, torch.autograd.grad(w.grad.sum(), x)
 
     assert not difference(outcome(steps, plain), outcome(steps, torch.compile))
+
+
+def test_the_third_gradient_is_added_in_the_layout_of_the_first_two() -> None:
+    """The layout of a sum decides the order of the sums that follow."""
+
+    def f(x: Any, b: Any, w: Any) -> Any:
+        h, q = x + b, x * 3
+        u = (h * w).sum()
+        v = (h.T.sin() * w.T.contiguous()).sum()
+        return (h.T.cos() * w.T.contiguous()).sum() * u + v + (q * q).sum()
+
+    compiled = torch.compile(f)
+    for seed in range(4):
+        found = []
+        for called in (f, compiled):
+            torch.manual_seed(seed)
+            x, b, w = torch.randn(97, 8).requires_grad_(), torch.randn(8).requires_grad_(), torch.randn(97, 8)
+            called(x, b, w).backward()
+            found.append((x.grad.numpy().tobytes(), b.grad.numpy().tobytes()))
+        assert found[0] == found[1]
+    assert compiled.variants[0].runs == 3

@@ -44,8 +44,8 @@ def walk(
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; of a
-    # node with several outputs the last is a bit mask.
+    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; the
+    # last is a bit mask where the node has several outputs.
     # (Keyed by number rather than by node: numbers hash evenly, addresses at times do not.)
     waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
     heap = [-start.number]
@@ -129,23 +129,27 @@ def walk(
                         slots, own = entry[1], 1 << number
                         if slots[number] is None:
                             slots[number] = g
-                        elif entry[2] & own:  # (as below: a sum in place keeps the layout of the first)
+                        elif entry[2] & own and modes is None:
                             slots[number]._array += g._array
+                        elif entry[2] & own:
+                            slots[number] = _added(slots[number], g)
                         else:
                             slots[number] = slots[number] + g
-                            entry[2] |= 0 if differentiable or modes is not None else own
+                            entry[2] |= 0 if differentiable else own
                         continue
                 entry = waiting.get(order)
                 if entry is None:
                     waiting[order] = [target, g, False]
                     push(heap, order)
-                elif entry[2]:
+                elif entry[2] and modes is None:
                     entry[1]._array += g._array
+                elif entry[2]:
+                    entry[1] = _added(entry[1], g)
                 elif entry[1] is None:
                     entry[1] = g
                 else:
                     entry[1] = entry[1] + g if entry[1].layout is strided else g + entry[1]
-                    entry[2] = not differentiable and modes is None  # (modes do not see additions in place)
+                    entry[2] = not differentiable
             if watch is not None:
                 watch.serve(node, waiting, heap)
         for callback in callbacks:  # (one may add another)
@@ -155,6 +159,15 @@ def walk(
         state.grad, state.callbacks = recording, callbacks_before
         if watch is not None:
             running.watch = watch_before
+
+
+def _added(x: Tensor, g: Tensor) -> Tensor:
+    """Add a gradient to a sum that the walk has computed, by operations that modes see; the sum keeps its layout."""
+    total: Tensor = x + g
+    if total._array.strides != x._array.strides:
+        x += g
+        return x
+    return total
 
 
 def _collect_sparse(g: Tensor, edge: Edge, waiting: dict[int, list[Any]], push: Callable[[int], None]) -> None:
