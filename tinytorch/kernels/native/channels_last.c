@@ -20,7 +20,7 @@ enum {
     RUN = WIDTH == 8 ? 30 : 24,       // positions: a multiple of those of each tile
     MIN_BLOCK = 24,                   // positions of a part, at least (if there are as many)
     FEW_CHANNELS = 4,                 // channels up to which each term of a sum is a tap of its own
-    PARTS_OF_THREAD = 4,
+    PARTS_OF_THREAD = 8,
     PREFETCHED = 16,                  // terms of a sum
 };
 
