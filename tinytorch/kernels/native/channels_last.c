@@ -3,28 +3,29 @@
 //
 // A tile adds up, for some positions of the result and some vectors of its channels, numbers of the source times
 // vectors of the weight; its sums stay in registers until they are stored where they belong, so neither the source nor
-// the result is copied. The weight has been packed by `packed`: panels of PANEL outputs, each by tap, channel and output.
-// The positions of a tile are any that the same taps meet, so nothing is multiplied by padding. Depthwise
+// the result is copied. The weight has been packed by `packed`: panels of PANEL outputs, each by tap, channel and
+// output. The positions of a tile are any that the same taps meet, so nothing is multiplied by padding. Depthwise
 // convolutions are tiles of the same form whose numbers of the source are vectors, too.
 //
 // An element's sum is the same however the work is cut.
 #include "epilogues.h"
 
 enum {
-    PANEL = 16,                       // outputs of a panel of the packed weight, whatever the instruction set
-    PANEL_VECTORS = PANEL / WIDTH,    // vectors of a panel
+    PANEL = 16,                     // outputs of a panel of the packed weight, whatever the instruction set
+    PANEL_VECTORS = PANEL / WIDTH,  // vectors of a panel
     MAX_VECTORS = WIDTH == 16 ? 4 : PANEL_VECTORS,  // vectors of a tile
-    MAX_POSITIONS = 12,               // positions of a tile
-    BLOCK_FLOATS = 1 << 18,           // floats that a part reads and writes: they stay in the second cache
-    CACHED_WEIGHT = 1 << 15,          // floats of the weight that stay in the second cache
-    RUN = WIDTH == 8 ? 30 : 24,       // positions: a multiple of those of each tile
-    MIN_BLOCK = 24,                   // positions of a part, at least (if there are as many)
-    FEW_CHANNELS = 4,                 // channels up to which each term of a sum is a tap of its own
-    PARTS_OF_THREAD = 4,
-    PREFETCHED = 16,                  // terms of a sum
+    MAX_POSITIONS = 12,                             // positions of a tile
+    BLOCK_FLOATS = 1 << 18,      // floats that a part reads and writes: they stay in the second cache
+    CACHED_WEIGHT = 1 << 15,     // floats of the weight that stay in the second cache
+    RUN = WIDTH == 8 ? 30 : 24,  // positions: a multiple of those of each tile
+    MIN_BLOCK = 24,              // positions of a part, at least (if there are as many)
+    FEW_CHANNELS = 4,            // channels up to which each term of a sum is a tap of its own
+    PARTS_OF_THREAD = 8,
+    PREFETCHED = 16,  // terms of a sum
 };
 
-// Positions of one dimension, from `first` on and before `last`, that the same taps meet: `taps` of them, from `tap` on.
+// Positions of one dimension, from `first` on and before `last`, that the same taps meet: `taps` of them, from `tap`
+// on.
 typedef struct {
     int64_t first, last, tap, taps;
 } Range;
@@ -61,8 +62,8 @@ typedef struct {
 
 // Tiles -----------------------------------------------------------------------------------------
 
-// What the terms of a tile are: numbers of all channels per tap; one number per tap; a vector of channels per tap, which
-// may be PARTIAL at the end of the channels.
+// What the terms of a tile are: numbers of all channels per tap; one number per tap; a vector of channels per tap,
+// which may be PARTIAL at the end of the channels.
 typedef enum { DENSE, SINGLE, DEPTHWISE, PARTIAL } Terms;
 
 INLINE vec term_of(Terms terms, const float *from, int j, int64_t valid) {
@@ -80,8 +81,8 @@ static __attribute__((noinline)) void store_end(const Convolution *c, int64_t at
 // Compute a tile: `positions` positions from number `first` of `count` on. `weight` is a panel, `output` the first
 // output of the result, of which `valid` exist.
 INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolution *c, const Meeting *m,
-                         const Places *p, int64_t first, int64_t count, const float *source,
-                         const float *weight, int64_t output, int64_t valid) {
+                         const Places *p, int64_t first, int64_t count, const float *source, const float *weight,
+                         int64_t output, int64_t valid) {
     vec sums[MAX_POSITIONS][MAX_VECTORS];
     const float *from[MAX_POSITIONS];
     int64_t panel_size = c->terms * PANEL, channel_stride = c->source_stride[3];
@@ -114,8 +115,7 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
                 for (int j = 0; j < vectors; j++)
                     b[j] = load(w + j / PANEL_VECTORS * panel_size + j % PANEL_VECTORS * WIDTH);
                 for (int i = 0; i < positions; i++)
-                    for (int j = 0; j < vectors; j++)
-                        sums[i][j] += term_of(terms, from[i] + offset, j, valid) * b[j];
+                    for (int j = 0; j < vectors; j++) sums[i][j] += term_of(terms, from[i] + offset, j, valid) * b[j];
             }
         } while (++t < end);
     const float *residual = c->residual;
@@ -173,7 +173,7 @@ typedef void (*RowsTile)(const Convolution *, const Meeting *, const Places *, i
                                                int64_t output, int64_t valid) {                                        \
         compute_tile(terms, vectors, positions, c, m, p, first, count, source, weight, output, valid);                 \
     }
-#define ROWS_TILES(vectors)                                                                                                 \
+#define ROWS_TILES(vectors)                                                                                            \
     TILE(dense_##vectors, DENSE, vectors, POSITIONS_##vectors)                                                         \
     TILE(half_dense_##vectors, DENSE, vectors, POSITIONS_##vectors / 2)                                                \
     TILE(single_##vectors, SINGLE, vectors, POSITIONS_##vectors)                                                       \
@@ -255,8 +255,8 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
     }
     if (c->epilogue.activation != CLAMP)
         for (int64_t n = begin; n < end; n++)
-            activate(c->epilogue.activation,
-                     c->result + places->index[n] * c->groups * c->outputs + first_output, last_output - first_output);
+            activate(c->epilogue.activation, c->result + places->index[n] * c->groups * c->outputs + first_output,
+                     last_output - first_output);
 }
 
 static void convolve_part(void *context, Py_ssize_t part, int worker) {
@@ -272,8 +272,8 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
         at.source += counts[k];
         at.index += counts[k];
     }
-    // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the first
-    // cache, and are written one after the other.
+    // If all panels fit into the cache, they are used for a few positions at a time, whose channels then are in the
+    // first cache, and are written one after the other.
     bool few = c->depthwise || (last_panel - panel) * c->terms * PANEL <= CACHED_WEIGHT;
     at = places;
     for (int64_t k = 0; k < c->meetings; k++) {
@@ -461,7 +461,8 @@ typedef struct {
 } Images;
 
 static bool read_images(PyObject *object, Images *m) {
-    if (!is_float_array(object, false) || PyArray_NDIM(ARRAY(object)) != 4 || !PyArray_SIZE(ARRAY(object))) return false;
+    if (!is_float_array(object, false) || PyArray_NDIM(ARRAY(object)) != 4 || !PyArray_SIZE(ARRAY(object)))
+        return false;
     const npy_intp *sizes = PyArray_DIMS(ARRAY(object));
     m->x = float_data(object);
     m->samples = sizes[0], m->height = sizes[1], m->width = sizes[2], m->channels = sizes[3];
@@ -486,8 +487,7 @@ static void mean_part(void *context, Py_ssize_t part, int worker) {
         for (int k = 0; k < UNROLL; k++) sums[k] += row[k];
     }
     float count = (float)(m->height * m->width);
-    for (int k = 0; k < UNROLL; k++)
-        store_columns(m->out + sample * m->channels + begin, sums[k] / count, &columns, k);
+    for (int k = 0; k < UNROLL; k++) store_columns(m->out + sample * m->channels + begin, sums[k] / count, &columns, k);
 }
 
 KERNEL(means, x) {
@@ -516,7 +516,8 @@ static void scale_part(void *context, Py_ssize_t part, int worker) {
 KERNEL(scaled, x, factors, out) {
     Images m;
     float *factors;
-    if (!read_images(args->x, &m) || !read_floats(args->factors, m.samples * m.channels, false, &factors)) return FALLBACK;
+    if (!read_images(args->x, &m) || !read_floats(args->factors, m.samples * m.channels, false, &factors))
+        return FALLBACK;
     m.factors = factors;
     PyObject *out = result_of(args->x, args->out, 4, (int64_t[]){m.samples, m.height, m.width, m.channels});
     if (!out || out == FALLBACK) return out;

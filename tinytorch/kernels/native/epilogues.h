@@ -1,4 +1,5 @@
-// Epilogues: what products and convolutions do to their sums where they store them, besides adding a bias and a residual.
+// Epilogues: what products and convolutions do to their sums where they store them, besides adding a bias and a
+// residual.
 #ifndef TINYTORCH_EPILOGUES_H
 #define TINYTORCH_EPILOGUES_H
 
@@ -38,7 +39,8 @@ static __attribute__((noinline)) void activate(Activation activation, float *to,
         ACTIVATE(SIGMOID)
         ACTIVATE(GELU)
         ACTIVATE(GELU_TANH)
-    case CLAMP: break;
+    case CLAMP:
+        break;
     }
 }
 #undef ACTIVATE

@@ -42,8 +42,8 @@ typedef struct {
 typedef enum { FULL, LOWER_RESULT, LOWER_FACTOR, UPPER_FACTOR } Triangle;
 
 typedef struct {
-    Matrices x, y, result;  // x is read as numbers, y as vectors
-    const float *bias;      // one number per column of the result, or NULL
+    Matrices x, y, result;     // x is read as numbers, y as vectors
+    const float *bias;         // one number per column of the result, or NULL
     const Epilogue *epilogue;  // or NULL
     const float *residual;     // an array like the result, or NULL; only with an epilogue
     Triangle triangle;
