@@ -47,10 +47,19 @@ static __attribute__((noinline)) void activate(Activation activation, float *to,
 
 // Add a residual, unless it is NULL, to some sums, and apply the activation function.
 static inline void finish_sums(const Epilogue *e, float *to, const float *residual, int64_t count) {
-    for (int64_t i = 0; i < count; i += WIDTH) {
-        vec x = load_up_to(to + i, count - i);
-        if (residual) x += load_up_to(residual + i, count - i);
-        store_up_to(to + i, clamp_max(clamp_min(x, e->low), e->high), count - i);
+    bool bounded = e->low > -INFINITY || e->high < INFINITY;
+    if (residual || bounded) {
+        int64_t i = 0;
+        for (; i + WIDTH <= count; i += WIDTH) {
+            vec x = load(to + i);
+            if (residual) x += load(residual + i);
+            store(to + i, bounded ? clamp_max(clamp_min(x, e->low), e->high) : x);
+        }
+        if (i < count) {
+            vec x = load_partial(to + i, count - i);
+            if (residual) x += load_partial(residual + i, count - i);
+            store_partial(to + i, clamp_max(clamp_min(x, e->low), e->high), count - i);
+        }
     }
     if (e->activation != CLAMP) activate(e->activation, to, count);
 }
