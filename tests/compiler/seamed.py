@@ -93,7 +93,8 @@ def function(seed: int) -> str:
             inner[0:0] = filled(rng.choice(SEAMS))
         if rng.random() < 0.3:
             leaving = rng.choice(LEAVING)
-            if leaving not in ("break", "continue") or around.startswith(("for", "while")):
+            loops = {"break": ("for", "while"), "continue": ("for",)}  # (a `while` might never end)
+            if leaving not in loops or around.startswith(loops[leaving]):
                 inner += filled(f"if len(LOG) % 3 == {rng.randint(0, 2)}: {leaving}")
         if around.startswith("while"):
             inner += ["LOG.append(9)"] + (["break"] if "True" in around else [])
