@@ -26,7 +26,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 ORDER = """
     _version _atomic kernels core ops linalg special fft random sparse quasirandom signal autograd amp nn masked func
     inspect optim data serialization distributions testing overrides library multiprocessing distributed compiler utils
-    compat __main__
+    fx compat __main__
 """.split()
 
 
@@ -102,7 +102,7 @@ def test_imports_follow_the_order(name: str, path: Path) -> None:
 def test_every_entry_of_the_root_has_its_place() -> None:
     entries = {name.split(".")[0] for name, _ in modules()} - {""}
     assert entries == {name.split(".")[0] for name in ORDER}
-    assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 34
+    assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 35
 
 
 @pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")

@@ -188,6 +188,30 @@ class _autograd:
         return _saved._disabled.message is None
 
 
+class _Functions:
+    """One of the namespaces of PyTorch's compiled functions, such as `torch._C._nn`: code that `torch.fx` generates has
+    these names.
+
+    Args:
+        home: the public namespace.
+        prefix: what the names of its functions begin with here.
+    """
+
+    def __init__(self, home: str, prefix: str) -> None:
+        self._home, self._prefix = home, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        own = {"log_sigmoid": "logsigmoid"}.get(name, name.removeprefix(self._prefix))
+        try:
+            return getattr(import_module(f"tinytorch.{self._home}"), own)
+        except AttributeError:
+            raise AttributeError(f"module 'torch._C' has no function '{name}' of torch.{self._home}") from None
+
+
+_nn, _fft = _Functions("nn.functional", ""), _Functions("fft", "fft_")
+_linalg, _special = _Functions("linalg", "linalg_"), _Functions("special", "special_")
+
+
 class _WeakTensorRef:
     """A weak reference to a tensor.
 
