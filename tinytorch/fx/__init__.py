@@ -19,7 +19,6 @@ from tinytorch.fx import (
 )
 from tinytorch.fx._symbolic_trace import (
     PH,
-    PHWithMeta,
     ProxyableClassMeta,
     Tracer,
     is_fx_symbolic_tracing,
@@ -35,7 +34,7 @@ from tinytorch.fx.proxy import Proxy
 from tinytorch.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "PHWithMeta", "Proxy", "ProxyableClassMeta",
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta",
     "Tracer", "Transformer", "_pytree", "graph", "graph_module", "has_side_effect", "immutable_collections",
     "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "operator_schemas", "proxy",
     "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",

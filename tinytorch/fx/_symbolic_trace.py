@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
+from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
-from tinytorch.fx._names import type_name
 from tinytorch.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from tinytorch.fx.graph_module import GraphModule, _make_graph_module
 from tinytorch.fx.node import Argument, base_types, map_aggregate
@@ -310,6 +310,19 @@ def _with_plain_parameters(function: Any, count: int) -> Any:
 _patch_function = _with_plain_parameters
 
 
+def _annotation(function: Any, name: str) -> Any:
+    """Return the annotation of a parameter, or of the result. Those of this package are texts, and tell of any type."""
+    kind = inspect.get_annotations(function).get(name)
+    if isinstance(kind, str) and is_ours(function):
+        names = {"Tensor": Tensor, **function.__globals__}
+        try:
+            kind = eval(kind, names)
+        except NameError:
+            return None
+        return None if kind is Any else kind
+    return kind
+
+
 class Tracer(TracerBase):
     """Records a program: runs it with symbolic values.
 
@@ -528,7 +541,7 @@ class Tracer(TracerBase):
         required = name.startswith("*") or sig.parameters[name].default is inspect.Parameter.empty
         default = () if required else (sig.parameters[name].default,)
         if concrete_args is None or name not in concrete_args:
-            kind = fn_for_analysis.__annotations__.get(name)
+            kind = _annotation(fn_for_analysis, name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -633,7 +646,7 @@ class Tracer(TracerBase):
             _autowrap_check(patcher, names, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
-            kind = inspect.get_annotations(inspect.unwrap(called)).get("return")
+            kind = _annotation(inspect.unwrap(called), "return")
             self.create_node("output", "output", (self.create_arg(called(*args)),), {}, type_expr=kind)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:

@@ -413,10 +413,15 @@ def _passed_on(
             named[name] = value
         else:
             positional.append(value)
-    if function.name == "nn.functional.l1_loss" and named.get("weight") is None:
-        del named["weight"]
-    if function.name == "unravel_index":
+    own = function.name.rpartition(".")[2]
+    if own in ("l1_loss", "chain_matmul"):  # (what is None is left out)
+        left_out = "weight" if own == "l1_loss" else "out"
+        named = {key: value for key, value in named.items() if key != left_out or value is not None}
+    if own == "unravel_index":
         positional, named = positional[:1], {"shape": positional[1]}
+    if own == "multi_head_attention_forward":
+        first = ("training", "key_padding_mask", "need_weights", "attn_mask", "is_causal")
+        named = {key: named[key] for key in dict.fromkeys([*first, *named])}
     return tuple(positional), named
 
 
