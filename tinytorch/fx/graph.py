@@ -232,8 +232,6 @@ class Graph:
             ValueError: the target does not fit the operation.
         """
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
-        if op not in _legal_ops:
-            raise AssertionError(f"op '{op}' is not a legal op")
         if not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
         if not isinstance(kwargs, dict):
@@ -284,9 +282,12 @@ class Graph:
         self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
         type_expr: Any = None,
     ) -> Node:  # fmt: skip
-        """Insert a call of the module at a dotted path of the owning module."""
-        owner = self.owning_module
-        if owner is not None and not _has_module(owner, module_name):
+        """Insert a call of the module at a dotted path of the owning module.
+
+        Raises:
+            AttributeError: the owning module has no module there.
+        """
+        if self.owning_module is not None and self.owning_module.get_submodule(module_name) is None:
             warn(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule"
@@ -595,13 +596,6 @@ class _Restoring:
 
     def __exit__(self, *error: object) -> None:
         self.codegen._body_transformer = self.transformer
-
-
-def _has_module(owner: Module, path: str) -> bool:
-    try:
-        return owner.get_submodule(path) is not None
-    except AttributeError:
-        return False
 
 
 def _has_member(owner: Module, path: str) -> bool:

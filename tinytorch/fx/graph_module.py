@@ -43,6 +43,7 @@ class _Sources:
         name = f"<eval_with_key>.{next(self.count)}"
         if origin:
             name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
+            name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
         self.texts[name] = source
         linecache.lazycache(name, {"__name__": name, "__file__": name, "__loader__": self})
         return name

@@ -203,15 +203,14 @@ class Node:
         for each in self._input_nodes:
             each.users.pop(self, None)
         self._input_nodes = {}
+        self._args = tuple(map_aggregate(args, self._use))
+        self._kwargs = map_aggregate(kwargs, self._use)
 
-        def use(node: Any) -> Any:
-            if isinstance(node, Node):
-                self._input_nodes.setdefault(node)
-                node.users.setdefault(self)
-            return node
-
-        self._args = tuple(map_aggregate(args, use))
-        self._kwargs = map_aggregate(kwargs, use)
+    def _use(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            self._input_nodes.setdefault(value)
+            value.users.setdefault(self)
+        return value
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -250,7 +249,7 @@ class Node:
         """
         if not 0 <= idx <= len(self.args):
             raise AssertionError(f"insert_args index must be between 0 and len(self.args), got {idx}")
-        self.args = (*self.args[:idx], arg, *self.args[idx:])
+        self._args = (*self.args[:idx], map_aggregate(arg, self._use), *self.args[idx:])
 
     def update_kwarg(self, key: str, arg: Any) -> None:
         """Set the keyword argument `key`."""

@@ -21,6 +21,7 @@ from tinytorch.fx import traceback as fx_traceback
 from tinytorch.fx.graph import Graph, magic_methods, reflectable_magic_methods
 from tinytorch.fx.node import Argument, Node, Target, base_types, map_aggregate, map_arg
 from tinytorch.fx.operator_schemas import check_for_mutable_operation
+from tinytorch.nn.functional.resampling import _deprecated
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
 from tinytorch.ops.register import Function, functions
@@ -371,6 +372,7 @@ def _calls_another(function: Function, args: tuple[Any, ...], kwargs: dict[str, 
     if own.startswith("upsample"):
         mode = own.removeprefix("upsample").removeprefix("_")
         options = {"mode": mode, "align_corners": True} if mode == "bilinear" else {"mode": mode} if mode else {}
+        _deprecated(own)
         return lambda: functions["nn.functional.interpolate"](*args, **kwargs, **options)
     return None
 
