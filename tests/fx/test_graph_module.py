@@ -31,7 +31,13 @@ def module_of(t: Any) -> Any:
 
 def texts(t: Any) -> Any:
     module = module_of(t)
-    return str(module), repr(module), module.print_readable(print_output=False), type(module).__name__, module._get_name()
+    return (
+        str(module),
+        repr(module),
+        module.print_readable(print_output=False),
+        type(module).__name__,
+        module._get_name(),
+    )
 
 
 def readable(t: Any) -> Any:
@@ -107,7 +113,9 @@ def training(t: Any) -> Any:
 def submodules(t: Any) -> Any:
     module = module_of(t)
     added = [module.add_submodule("new.deep.layer", t.nn.ReLU()), module.add_submodule("weight.layer", t.nn.ReLU())]
-    deleted = [module.delete_submodule(name) for name in ("layers.1", "layers.9", "weight", "nothing.at.all", "new.deep")]
+    deleted = [
+        module.delete_submodule(name) for name in ("layers.1", "layers.9", "weight", "nothing.at.all", "new.deep")
+    ]
     names = [name for name, _ in module.named_modules()]
     module.add_submodule("more", t.nn.Sequential(t.nn.ReLU()))
     module.delete_all_unused_submodules()
@@ -131,8 +139,23 @@ def copies(t: Any) -> Any:
     with t.no_grad():
         deep.weight.mul_(2)
     x = ramp(t, 2, 4)
-    shared = [flat.weight is module.weight, deep.weight is module.weight, deep.meta is module.meta, deep.graph is module.graph]
-    return shown(deep), shown(flat), module(x), deep(x), flat(x), shared, deep.meta, type(deep).__name__, deep.graph.output_node().meta
+    shared = [
+        flat.weight is module.weight,
+        deep.weight is module.weight,
+        deep.meta is module.meta,
+        deep.graph is module.graph,
+    ]
+    return (
+        shown(deep),
+        shown(flat),
+        module(x),
+        deep(x),
+        flat(x),
+        shared,
+        deep.meta,
+        type(deep).__name__,
+        deep.graph.output_node().meta,
+    )
 
 
 def hooks_of_copies(t: Any) -> Any:
@@ -181,7 +204,14 @@ def _trees(t: Any) -> Any:
     made = pickle.loads(pickle.dumps(module))
     deep = copy.deepcopy(module)
     x = {"b": ramp(t, 2)}
-    return shown(made), made(x), deep(x), shown(deep), t.fx.Interpreter(module).run(x), t.fx.Transformer(module).transform()(x)
+    return (
+        shown(made),
+        made(x),
+        deep(x),
+        shown(deep),
+        t.fx.Interpreter(module).run(x),
+        t.fx.Transformer(module).transform()(x),
+    )
 
 
 def errors_of_calls(t: Any) -> Any:
@@ -205,8 +235,8 @@ def replaced_graph(t: Any) -> Any:
 
 
 PROGRAMS: list[Program] = [
-    texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles, trees,
-    errors_in_code, replaced_graph,
+    texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
+    trees, errors_in_code, replaced_graph,
 ]  # fmt: skip
 REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
 
@@ -247,7 +277,9 @@ def test_a_folder_is_a_package(tmp_path: Path, as_torch: bool) -> None:
     with pytest.warns(UserWarning, match=r"Was not able to save the following children modules as reprs.*\['layers'\]"):
         module.to_folder(folder, "Net")
     x = ramp(tinytorch, 2, 4)
-    program = "import tinytorch as torch; from traced import Net; print(Net()(torch.linspace(-1, 1, 8).view(2, 4)).tolist())"
+    program = (
+        "import tinytorch as torch; from traced import Net; print(Net()(torch.linspace(-1, 1, 8).view(2, 4)).tolist())"
+    )
     if as_torch:
         program = f"import tinytorch.compat as c; c.install(); {program}"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)

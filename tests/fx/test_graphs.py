@@ -33,13 +33,13 @@ def small(t: Any) -> Any:
 
 
 def built(t: Any) -> Any:
-    graph, nodes = small(t)
+    graph, _ = small(t)
     graph.lint()
     return str(graph), graph.python_code("self").src, len(graph.nodes), [repr(node) for node in reversed(graph.nodes)]
 
 
 def facts(t: Any) -> Any:
-    graph, nodes = small(t)
+    graph, _ = small(t)
     return [
         (
             node.op, str(node.args), str(node.kwargs), str(list(node.users)), str(node.all_input_nodes), str(node.next),
@@ -50,7 +50,7 @@ def facts(t: Any) -> Any:
 
 
 def order(t: Any) -> Any:
-    graph, nodes = small(t)
+    graph, _ = small(t)
     listed = list(graph.nodes)
     before = [(a < b, a > b, a <= b, a >= b) for a in listed for b in listed]
     listed[0].prepend(listed[4])
@@ -84,11 +84,17 @@ def replaced(t: Any) -> Any:
     changed = n["add"].replace_all_uses_with(new, lambda user: user is not new)
     n["x"].meta["a"] = 1
     n["y"].replace_all_uses_with(new, delete_user_cb=lambda user: False, propagate_meta=False)
-    return str(graph), str(changed), str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)), str(graph), n["y"].meta
+    return (
+        str(graph),
+        str(changed),
+        str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)),
+        str(graph),
+        n["y"].meta,
+    )
 
 
 def meta_is_not_overwritten(t: Any) -> Any:
-    graph, n = small(t)
+    _, n = small(t)
     n["y"].meta["a"] = 1
     n["x"].replace_all_uses_with(n["y"], propagate_meta=True)
 
@@ -119,7 +125,7 @@ def erased_while_used(t: Any) -> Any:
 
 
 def erased_from_another(t: Any) -> Any:
-    (first, _), (second, n) = small(t), small(t)
+    (first, _), (_, n) = small(t), small(t)
     n["output"].args = ()
     first.erase_node(n["cat"])
 
@@ -136,21 +142,25 @@ def inserted_in_another(t: Any) -> Any:
 
 
 def iterated_while_changed(t: Any) -> Any:
-    graph, n = small(t)
+    graph, _ = small(t)
     seen = []
     for node in graph.nodes:
         seen.append(node.name)
         if node.op == "call_method":
             with graph.inserting_after(node):
                 new = graph.call_function(t.neg, (node,))
-            node.replace_all_uses_with(new, lambda user: user is not new)
+            node.replace_all_uses_with(new, lambda user, new=new: user is not new)
     return seen, str(graph)
 
 
 def found(t: Any) -> Any:
-    graph, n = small(t)
+    graph, _ = small(t)
     functions = graph.find_nodes(op="call_function", target=t.add)
-    return str(functions), str(graph.find_nodes(op="placeholder")), str(graph.find_nodes(op="call_method", target="abs"))
+    return (
+        str(functions),
+        str(graph.find_nodes(op="placeholder")),
+        str(graph.find_nodes(op="call_method", target="abs")),
+    )
 
 
 def found_without_target(t: Any) -> Any:
@@ -309,12 +319,12 @@ def immutables(t: Any) -> Any:
     tree = t.utils._pytree.tree_map(lambda x: x + 1, (items, named))
     return (
         items == [1, 2], named == {"a": 1}, pickle.loads(pickle.dumps((items, named))), hash(items) == hash((1, 2)),
-        [type(each).__name__ for each in tree], items + [3], {**named}, copy.deepcopy(named), items[:1],
+        [type(each).__name__ for each in tree], [*items, 3], {**named}, copy.deepcopy(named), items[:1],
     )  # fmt: skip
 
 
 def mapped(t: Any) -> Any:
-    graph, n = small(t)
+    _, n = small(t)
     node = n["cat"]
     names = []
     result = t.fx.map_arg(node.args, lambda x: names.append(x.name) or x.name)
@@ -325,12 +335,15 @@ def mapped(t: Any) -> Any:
 def names(t: Any) -> Any:
     graph = t.fx.Graph()
     wanted = [
-        "x", "x", "x_1", "x_1", "x_7", "x_2", "1a", "a b-c", "", "class", "len", "sum_1", "sum", "torch", "_", "x_01", "inf",
-        "fooBar", "ReLU", "HTTPServer", "device", "x_1_1", "x_1", "é", "print_2", "None", "self", "pytree", "a_b_3", "a_b",
+        "x", "x", "x_1", "x_1", "x_7", "x_2", "1a", "a b-c", "", "class", "len", "sum_1", "sum", "torch", "_", "x_01",
+        "inf", "fooBar", "ReLU", "HTTPServer", "device", "x_1_1", "x_1", "é", "print_2", "None", "self", "pytree",
+        "a_b_3", "a_b",
     ]  # fmt: skip
     made = [graph.create_node("placeholder", "x", name=name).name for name in wanted]
     others = [graph.call_method(name, (1,)).name for name in ("__add__", "fooBar", "relu_", "ReLU", "sum", "x")]
-    functions = [graph.call_function(f).name for f in (len, operator.add, t.sum, t.nn.functional.gelu, t.Tensor.add, t.where)]
+    functions = [
+        graph.call_function(f).name for f in (len, operator.add, t.sum, t.nn.functional.gelu, t.Tensor.add, t.where)
+    ]
     return made, others, functions
 
 
@@ -395,7 +408,9 @@ def tensors_in_code(t: Any) -> Any:
     graph = t.fx.Graph()
     x = graph.placeholder("x", default_value=t.float32)
     kind = graph.call_method("to", (x, t.float64), {"memory_format": t.contiguous_format, "device": t.device("cpu")})
-    graph.output((kind, t.Size([1, 2]), [1.5, True, None, "a'b"], {"k": (1,)}, slice(None), ..., 2j, float("-inf"), float("nan")))
+    graph.output(
+        (kind, t.Size([1, 2]), [1.5, True, None, "a'b"], {"k": (1,)}, slice(None), ..., 2j, float("-inf"), float("nan"))
+    )
     return str(graph).replace("tinytorch", "torch"), graph.python_code("self").src
 
 
@@ -428,7 +443,8 @@ PROGRAMS: list[Program] = [
 REFUSED: list[Program] = [
     meta_is_not_overwritten, erased_while_used, erased_from_another, moved_to_another, inserted_in_another,
     found_without_target, lint_of_order, lint_of_graphs, lint_of_names, lint_of_targets, lint_of_modules, wrong_target,
-    wrong_text, wrong_operation, modules_that_are_missing, wrong_arguments, argument_beyond, immutable_list, immutable_dict,
+    wrong_text, wrong_operation, modules_that_are_missing, wrong_arguments, argument_beyond, immutable_list,
+    immutable_dict,
 ]  # fmt: skip
 
 

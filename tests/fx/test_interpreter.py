@@ -158,12 +158,14 @@ def preserved(t: Any) -> Any:
         node.meta["custom"] = {"from": node.name}
         node.stack_trace = f'File "a.py", line 1, in f\n    {node.name}'
     made = t.fx.Transformer(module).transform()
-    return [(node.name, node.meta.get("custom"), node.stack_trace) for node in made.graph.nodes], made.print_readable(False)
+    return [(node.name, node.meta.get("custom"), node.stack_trace) for node in made.graph.nodes], made.print_readable(
+        False
+    )
 
 
 PROGRAMS: list[Program] = [
-    run, swapped, nodes_run, from_the_middle, defaults, boxed, own_graph, argument_missing, key_error, transformed, entered,
-    shape_prop, preserved, shape_prop_fails,
+    run, swapped, nodes_run, from_the_middle, defaults, boxed, own_graph, argument_missing, key_error, transformed,
+    entered, shape_prop, preserved, shape_prop_fails,
 ]  # fmt: skip
 REFUSED: list[Program] = [boxed_too_few, attribute_missing, value_missing]
 

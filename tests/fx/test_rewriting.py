@@ -28,7 +28,9 @@ def replaced(t: Any, program: Any, pattern: Any, replacement: Any, *inputs: Any)
 
 
 def one(t: Any) -> Any:
-    return replaced(t, lambda x, y: t.relu(x + y) * 2, lambda a, b: a + b, lambda a, b: t.sub(b, a), t.ones(2), ramp(t, 2))
+    return replaced(
+        t, lambda x, y: t.relu(x + y) * 2, lambda a, b: a + b, lambda a, b: t.sub(b, a), t.ones(2), ramp(t, 2)
+    )
 
 
 def several(t: Any) -> Any:
@@ -90,7 +92,14 @@ def keywords(t: Any) -> Any:
 
 
 def lists(t: Any) -> Any:
-    return replaced(t, lambda x, y: t.cat([x, y]) + t.cat([x, x]), lambda x: t.cat([x, x]), lambda x: x.repeat(2), t.ones(2), t.ones(2))
+    return replaced(
+        t,
+        lambda x, y: t.cat([x, y]) + t.cat([x, x]),
+        lambda x: t.cat([x, x]),
+        lambda x: x.repeat(2),
+        t.ones(2),
+        t.ones(2),
+    )
 
 
 def is_the_result(t: Any) -> Any:
@@ -133,7 +142,12 @@ def modules(t: Any) -> Any:
 
     module = t.fx.symbolic_trace(net(t))
     matches = t.fx.replace_pattern(module, t.fx.symbolic_trace(Pattern()), t.fx.symbolic_trace(Replacement()))
-    return told(matches), shown(module), [name for name, _ in module.named_modules()], sorted(dict(module.named_parameters()))
+    return (
+        told(matches),
+        shown(module),
+        [name for name, _ in module.named_modules()],
+        sorted(dict(module.named_parameters())),
+    )
 
 
 def with_filters(t: Any) -> Any:
@@ -212,8 +226,8 @@ def dead_pattern(t: Any) -> Any:
 
 
 PROGRAMS: list[Program] = [
-    one, several, overlapping, literals, literal_for_a_parameter, used_elsewhere, same_parameter, several_results, keywords,
-    lists, is_the_result, result_twice, nothing_found, grown, modules, with_filters, by_a_callback, matched,
+    one, several, overlapping, literals, literal_for_a_parameter, used_elsewhere, same_parameter, several_results,
+    keywords, lists, is_the_result, result_twice, nothing_found, grown, modules, with_filters, by_a_callback, matched,
     matched_in_a_circle,
 ]  # fmt: skip
 REFUSED: list[Program] = [by_nothing, other_parameters, other_results, empty_pattern, dead_pattern]

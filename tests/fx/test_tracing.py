@@ -36,7 +36,19 @@ def operators(t: Any) -> Any:
     def f(x: Any, y: Any) -> Any:
         a = (x + y) * 2 - y / 3 + (1 - x) + 2**x + y % 3
         b = (x > y) | (x <= 0) & ~(y == 1) ^ (x != y)
-        return a, b, -x, +y, abs(x), x @ y.t(), x // 2, 7 // (y + 9), (x < 1, x >= 2), 5 / (x + 3), 3 @ x if False else x
+        return (
+            a,
+            b,
+            -x,
+            +y,
+            abs(x),
+            x @ y.t(),
+            x // 2,
+            7 // (y + 9),
+            (x < 1, x >= 2),
+            5 / (x + 3),
+            3 @ x if False else x,
+        )
 
     return traced(t, f, ramp(t, 3, 3), ramp(t, 3, 3) + 0.1)
 
@@ -105,7 +117,15 @@ def functions_of_torch(t: Any) -> Any:
         y = F.layer_norm(y, (4,)) + F.pad(y, (1, 1))[:, 1:-1] + t.cat([y, y], 1)[:, :4] + t.stack((y, y))[0]
         y = y + t.einsum("ij,kj->ik", y, t.ones(4, 4)) + t.where(y > 0, y, t.zeros_like(y)) + t.threshold(y, 0.1, 0.2)
         y = y + F.threshold(y, 0.1, 0.2) + F.hardtanh(y) + F.leaky_relu(y, 0.2) + F.elu(y) + F.normalize(y, dim=1)
-        return y, t.linalg.norm(y), t.fft.fft(y), t.special.expm1(y), t.split(y, 2, dim=1), t.max(y, 1).values, t.norm(y)
+        return (
+            y,
+            t.linalg.norm(y),
+            t.fft.fft(y),
+            t.special.expm1(y),
+            t.split(y, 2, dim=1),
+            t.max(y, 1).values,
+            t.norm(y),
+        )
 
     return traced(t, f, ramp(t, 4, 4))
 
@@ -122,11 +142,45 @@ def functions_of_images(t: Any) -> Any:
     return traced(t, f, ramp(t, 1, 2, 8, 8), ramp(t, 2, 2, 3, 3))
 
 
+def lists_of_operands(t: Any) -> Any:
+    F = t.nn.functional
+
+    def f(x: Any, y: Any) -> Any:
+        a = t.einsum("ij,jk", (x, y)), t.einsum(x, [0, 1], y, [1, 2], [0, 2]), t.meshgrid([x[0], y[0]])
+        b = t.meshgrid(x[0], y[0], indexing="ij"), t.block_diag(x, y), t.atleast_1d([x, y]), t.atleast_2d(x)
+        c = t.atleast_3d(x, y), t.cartesian_prod(x[0], y[0]), t.broadcast_tensors(x, y), t.chain_matmul(x, y)
+        return a, b, c, F.max_pool2d(x[None], 2, return_indices=True), t.tensordot(x, y, 2), t.cdist(x, y)
+
+    return traced(t, f)
+
+
+def tensors_and_proxies(t: Any) -> Any:
+    def f(x: Any) -> Any:
+        ones = t.ones(3)
+        a = ones - x, ones // x, ones % x, ones == x, ones != x, ones < x, ones**x, ones.add_(x), ones @ x, ones & x
+        return a, ones[x], ones.to(x), ones.view(x.size(0)), t.zeros(3, device=x.device), t.arange(x.shape[0]), x.item()
+
+    return traced(t, f)
+
+
+def inside_contexts(t: Any) -> Any:
+    def f(x: Any) -> Any:
+        with t.no_grad(), t.autocast("cpu"):
+            return x @ x, t.is_tensor(x), t.is_floating_point(x), t.numel(x), isinstance(x, t.Tensor)
+
+    return traced(t, f)
+
+
 def losses(t: Any) -> Any:
     F = t.nn.functional
 
     def f(x: Any, y: Any) -> Any:
-        a = F.mse_loss(x, y) + F.l1_loss(x, y, reduction="sum") + F.smooth_l1_loss(x, y) + F.cross_entropy(x, y.softmax(1))
+        a = (
+            F.mse_loss(x, y)
+            + F.l1_loss(x, y, reduction="sum")
+            + F.smooth_l1_loss(x, y)
+            + F.cross_entropy(x, y.softmax(1))
+        )
         return a + F.nll_loss(x, t.tensor([0, 1])) + F.binary_cross_entropy_with_logits(x, y) + F.kl_div(x, y)
 
     return traced(t, f)
@@ -233,7 +287,9 @@ def every_layer(t: Any) -> Any:
         def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
             return False
 
-    model = t.nn.Sequential(t.nn.Linear(2, 2), t.nn.BatchNorm1d(2), t.nn.LayerNorm(2), t.nn.ReLU(), t.nn.Dropout(0.1)).eval()
+    model = t.nn.Sequential(
+        t.nn.Linear(2, 2), t.nn.BatchNorm1d(2), t.nn.LayerNorm(2), t.nn.ReLU(), t.nn.Dropout(0.1)
+    ).eval()
     tracer = All()
     graph = tracer.trace(model)
     module = t.fx.GraphModule(model, graph, "All")
@@ -248,7 +304,13 @@ def shapes_of_parameters(t: Any) -> Any:
 
         def forward(self, x: Any) -> Any:
             w = self.weight
-            if w.shape[0] == 3 and w.dim() == 2 and w.size() == (3, 2) and w.ndim == 2 and w.numel() == w.nelement() == 6:
+            if (
+                w.shape[0] == 3
+                and w.dim() == 2
+                and w.size() == (3, 2)
+                and w.ndim == 2
+                and w.numel() == w.nelement() == 6
+            ):
                 return x @ w
             return x
 
@@ -373,7 +435,9 @@ def concrete_tuples(t: Any) -> Any:
     def f(*args: Any) -> Any:
         return args
 
-    return str(t.fx.Tracer().trace(lambda x, y: x + y, concrete_args=(t.fx.PH, 2))), t.fx._symbolic_trace.PHWithMeta("a").ph_key
+    return str(t.fx.Tracer().trace(lambda x, y: x + y, concrete_args=(t.fx.PH, 2))), t.fx._symbolic_trace.PHWithMeta(
+        "a"
+    ).ph_key
 
 
 def too_few_concrete(t: Any) -> Any:
@@ -414,7 +478,7 @@ def branch(t: Any) -> Any:
 
 
 def loop(t: Any) -> Any:
-    return traced(t, lambda x: [each for each in x])  # noqa: C416
+    return traced(t, lambda x: [each for each in x])
 
 
 def star_call(t: Any) -> Any:
@@ -430,7 +494,7 @@ def length(t: Any) -> Any:
 
 
 def a_range(t: Any) -> Any:
-    return traced(t, lambda x: [k for k in range(x.size(0))])  # noqa: C416
+    return traced(t, lambda x: [k for k in range(x.size(0))])
 
 
 def a_foreign_parameter(t: Any) -> Any:
@@ -546,11 +610,12 @@ def traced_method(t: Any) -> Any:
 
 PROGRAMS: list[Program] = [
     operators, shifts, in_place_operators, indexing, unpacking, attributes, methods, functions_of_torch,
-    functions_of_images, losses, tensor_first, made_of_sizes, containers, a_named_tuple, a_dataclass, annotations, unions,
-    stars, no_parameters, defaults, names, odd_numbers, modules, a_module_twice, lists_of_modules, meta_of_nodes,
-    every_layer, buffers, own_arguments, function_autowrapped, function_autowrapped_too, wrapped, concrete_arguments,
-    concrete_containers, concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces, proxyable,
-    meta_proxies, nested_trace, while_tracing, writing_an_item,
+    functions_of_images, losses, tensor_first, made_of_sizes, containers, a_named_tuple, a_dataclass, annotations,
+    unions, stars, no_parameters, defaults, names, odd_numbers, modules, a_module_twice, lists_of_modules,
+    meta_of_nodes, every_layer, buffers, own_arguments, function_autowrapped, function_autowrapped_too,
+    wrapped, concrete_arguments, concrete_containers, concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces,
+    proxyable, meta_proxies, nested_trace, while_tracing, writing_an_item,
+    lists_of_operands, tensors_and_proxies, inside_contexts,
 ]  # fmt: skip
 REFUSED: list[Program] = [
     control_flow_on_a_parameter, wrap_elsewhere, wrap_of_no_function, concrete_argument_is_checked, too_few_concrete,
@@ -616,7 +681,9 @@ def test_every_function_is_recorded_by_pytorchs_name_and_with_its_arguments() ->
             parameters = inspect.signature(function).parameters.values()
         except (AttributeError, ValueError):
             continue
-        required = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        required = [
+            p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
         theirs = called(torch, name, len(required) or 1)
         if theirs is None or name in DIFFERENT:
             continue

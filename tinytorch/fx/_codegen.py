@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 import inspect
+import itertools
 import keyword
 import math
 import pprint
@@ -132,8 +133,7 @@ reflectable_magic_methods = {
 } | {"getitem": "{}[{}]", "matmul": "{} @ {}"}
 
 magic_methods = {
-    name: f"{{}} {sign} {{}}"
-    for name, sign in zip("eq ne lt gt le ge".split(), "== != < > <= >=".split(), strict=True)
+    name: f"{{}} {sign} {{}}" for name, sign in zip("eq ne lt gt le ge".split(), "== != < > <= >=".split(), strict=True)
 } | {"pos": "+{}", "neg": "-{}", "invert": "~{}", **reflectable_magic_methods}
 
 inplace_methods = {
@@ -217,7 +217,7 @@ class _Summary:
 
 def _place_of(stack_trace: str | None) -> str:
     lines = (stack_trace or "").strip().split("\n")
-    for line, code in reversed(list(zip(lines, lines[1:], strict=False))):
+    for line, code in reversed(list(itertools.pairwise(lines))):
         found = re.fullmatch(r'File "(.+)", line (\d+), in (.+)', line.strip())
         if found:
             file, number, name = found.groups()
@@ -311,7 +311,7 @@ class _Writer:
         plain = "" if node.type is None else f" : {self.type_text(node.type)}"
         if not self.verbose:
             return plain
-        value = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+        value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
         colors = self.colors
         if isinstance(value, Tensor):
             text = colors.red(dtype_abbrs[value.dtype]) + colors.blue(_bracketed(value.shape))
@@ -380,7 +380,9 @@ class _Writer:
             pieces += [summary] if summary else []
             pieces.append(f"# COUNTER: {number}\n")
             if include_meta and node.meta:
-                shown = [f"{key}: {pprint.pformat(str(value), width=80, compact=True)}\n" for key, value in node.meta.items()]
+                shown = [
+                    f"{key}: {pprint.pformat(str(value), width=80, compact=True)}\n" for key, value in node.meta.items()
+                ]
                 pieces += ['"""\n', *shown, '"""\n']
             if node.op == "placeholder":
                 pieces += filter(None, [self.parameter(node)])

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
+from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
-from tinytorch.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
+from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule, _make_graph_module
 from tinytorch.fx.node import Argument, base_types, map_aggregate
 from tinytorch.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
@@ -346,11 +347,13 @@ class Tracer(TracerBase):
     submodule_paths: dict[Module, str] | None
 
     def __init__(
-        self, autowrap_modules: tuple[ModuleType, ...] = (math,), autowrap_functions: tuple[Callable[..., Any], ...] = (),
-        param_shapes_constant: bool = False,
+        self, autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (), param_shapes_constant: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        functions = [value for each in autowrap_modules for name, value in vars(each).items() if not name.startswith("_")]
+        functions = [
+            value for each in autowrap_modules for name, value in vars(each).items() if not name.startswith("_")
+        ]
         self._autowrap_function_ids = {id(each) for each in functions if callable(each)}
         self._autowrap_function_ids |= {id(each) for each in autowrap_functions}
         self._autowrap_search = list(autowrap_modules)
@@ -510,7 +513,11 @@ class Tracer(TracerBase):
             concrete_args = dict(zip(own, concrete_args, strict=True))
         args += [self._proxy_placeholder(name, concrete_args, signature, function) for name in own]
         if code.co_kwonlyargcount or code.co_flags & HAS_VARSTUFF:
-            stars = [star for star, flag in (("*", inspect.CO_VARARGS), ("**", inspect.CO_VARKEYWORDS)) if code.co_flags & flag]
+            stars = [
+                star
+                for star, flag in (("*", inspect.CO_VARARGS), ("**", inspect.CO_VARKEYWORDS))
+                if code.co_flags & flag
+            ]
             for star, name in zip(stars, names[count:], strict=False):
                 args.append(self._proxy_placeholder(star + name, concrete_args, signature, function))
             root_fn = _with_plain_parameters(root_fn, len(args))

@@ -57,7 +57,7 @@ class _InsertPoint:
         self.graph._insert = self.before
 
 
-class _node_list:  # noqa: N801
+class _node_list:
     """The nodes of a graph in order; nodes may be inserted and erased during an iteration."""
 
     def __init__(self, graph: Graph, direction: Literal["_prev", "_next"] = "_next") -> None:
@@ -359,8 +359,9 @@ class Graph:
         numbers = {node: number for number, node in enumerate(self.nodes)}
         steps = []
         for node in self.nodes:
-            args, kwargs = map_arg(node.args, lambda n: _Number(numbers[n])), map_arg(
-                node.kwargs, lambda n: _Number(numbers[n])
+            args, kwargs = (
+                map_arg(node.args, lambda n: _Number(numbers[n])),
+                map_arg(node.kwargs, lambda n: _Number(numbers[n])),
             )
             steps.append((node.name, node.op, node.target, args, kwargs, node.type, node.meta))
         state["_steps"] = steps

@@ -18,8 +18,9 @@ from typing import Any, Self
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
+from tinytorch.fx._codegen import PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
 from tinytorch.fx._names import root as package
-from tinytorch.fx.graph import Graph, PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
+from tinytorch.fx.graph import Graph
 from tinytorch.nn.modules.module import Module, _addindent
 from tinytorch.nn.parameter import Parameter
 
@@ -229,20 +230,22 @@ class _WrappedCall:
         cls_call: its own `__call__`, or None.
     """
 
-    def __init__(self, cls: type, cls_call: Callable[..., Any] | None) -> None:
+    def __init__(self, cls: Any, cls_call: Callable[..., Any] | None) -> None:
         self.cls, self.cls_call = cls, cls_call
 
     @staticmethod
     def _generate_error_message(frame_summary: traceback.FrameSummary) -> str:
         number, line = frame_summary.lineno or 0, frame_summary.line or ""
         lines = linecache.getlines(frame_summary.filename)
-        return "\n".join([
-            traceback.format_exc(),
-            f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:",
-            "".join(lines[max(number - 2, 0) : number]),
-            f"{'~' * len(line)}~~~ <--- HERE",
-            "\n".join(lines[number : number + 2]),
-        ])
+        return "\n".join(
+            [
+                traceback.format_exc(),
+                f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:",
+                "".join(lines[max(number - 2, 0) : number]),
+                f"{'~' * len(line)}~~~ <--- HERE",
+                "\n".join(lines[number : number + 2]),
+            ]
+        )
 
     def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the result of the module's call."""
@@ -464,7 +467,7 @@ class GraphModule(Module):
             >>> [name for name, _ in module.named_children()]
             ['0']
         """
-        used = set()
+        used: set[str] = set()
         for node in self.graph.nodes:
             if node.op not in ("call_module", "get_attr") or not isinstance(node.target, str):
                 continue
@@ -508,7 +511,9 @@ class GraphModule(Module):
                 shaped = f"torch.empty({list(param.shape)}, dtype={param.dtype})"
                 lines.append(f"setattr(self, '{name}', torch.nn.Parameter({shaped}))")
         lines.append(f"self.load_state_dict(torch.load(r'{folder}/state_dict.pt'))")
-        imports = [_in_this_process(each) for each in ("import torch", *[v.import_str for v in _custom_builtins.values()])]
+        imports = [
+            _in_this_process(each) for each in ("import torch", *[v.import_str for v in _custom_builtins.values()])
+        ]
         start = [*imports, "", _in_this_process("from torch.nn import *"), f"class {module_name}(torch.nn.Module):"]
         body = ["    def __init__(self):", *["        " + line for line in ["super().__init__()", *lines]]]
         text = "\n".join(["", *start, *body, f"{_addindent(self.code, 4)}\n"])
@@ -516,8 +521,7 @@ class GraphModule(Module):
         (folder / "__init__.py").write_text("from .module import *", "utf-8")
         if files:
             warn(
-                "Was not able to save the following children modules as reprs -"
-                f"saved as pickled files instead: {files}"
+                f"Was not able to save the following children modules as reprs -saved as pickled files instead: {files}"
             )
 
     # Copies and pickles ---------------------------------------------------------------------------

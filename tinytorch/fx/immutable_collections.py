@@ -35,7 +35,7 @@ def _refusing(*methods: str) -> Callable[[type], type]:
     "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend", "insert", "pop", "remove",
     "reverse", "sort",
 )  # fmt: skip
-class immutable_list(list):  # type: ignore[type-arg]  # noqa: N801
+class immutable_list(list):  # type: ignore[type-arg]
     """A list that cannot be changed, with a hash.
 
     Example:
@@ -55,7 +55,7 @@ class immutable_list(list):  # type: ignore[type-arg]  # noqa: N801
 
 
 @_refusing("__delitem__", "__ior__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update")
-class immutable_dict(dict):  # type: ignore[type-arg]  # noqa: N801
+class immutable_dict(dict):  # type: ignore[type-arg]
     """A dict that cannot be changed, with a hash.
 
     Example:

@@ -24,7 +24,7 @@ BaseArgumentTypes = str | int | float | bool | complex | dtype | Tensor | device
 base_types = BaseArgumentTypes.__args__
 Target = Callable[..., Any] | str
 Argument = (
-    tuple["Argument", ...] | Sequence["Argument"] | Mapping[str, "Argument"] | slice | range | BaseArgumentTypes | None  # type: ignore[misc]
+    tuple["Argument", ...] | Sequence["Argument"] | Mapping[str, "Argument"] | slice | range | BaseArgumentTypes | None
 )
 
 _legal_ops = dict.fromkeys(["placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root"])

@@ -52,9 +52,7 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
     return (found, None) if return_schemas else found
 
 
-def check_for_mutable_operation(
-    target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise an error if a call changes its arguments.
 
     Raises:
@@ -216,5 +214,3 @@ def _bound(
     positional = 0 if only_named else len(args)
     values = list(bound.arguments.items())
     return ArgsKwargsPair(tuple([value for _, value in values[:positional]]), dict(values[positional:]))
-
-

@@ -18,13 +18,14 @@ from types import FrameType
 from typing import Any
 
 from tinytorch.fx import traceback as fx_traceback
-from tinytorch.fx.graph import Graph, magic_methods, reflectable_magic_methods
+from tinytorch.fx._codegen import magic_methods, reflectable_magic_methods
+from tinytorch.fx.graph import Graph
 from tinytorch.fx.node import Argument, Node, Target, base_types, map_aggregate, map_arg
 from tinytorch.fx.operator_schemas import check_for_mutable_operation
 from tinytorch.nn.functional.resampling import _deprecated
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
-from tinytorch.ops.register import Function, functions
+from tinytorch.ops.register import Builtin, Function, functions
 
 __all__ = [
     "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
@@ -300,6 +301,7 @@ class Proxy:
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        """Record a call of the value."""
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
@@ -349,12 +351,13 @@ class Proxy:
             )
         (tracer,) = tracers
         if overrides.is_tensor_method_or_property(orig_method):
-            return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
+            name = "eq" if orig_method.__name__ == "__eq__" else orig_method.__name__  # (as of a tensor and a proxy)
+            return tracer.create_proxy("call_method", name, args, kwargs)
         if isinstance(orig_method, Function):
             asked_again = _calls_another(orig_method, args, kwargs)
             if asked_again is not None:
                 return asked_again()
-            args, kwargs = _passed_on(orig_method, args, kwargs)
+            orig_method, args, kwargs = _passed_on(orig_method, args, kwargs)
         name = tracer.graph._target_to_str(orig_method)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
@@ -389,17 +392,30 @@ def _parameters(function: Function) -> inspect.Signature | None:
         return None
 
 
+@functools.cache
+def _compiled(function: Function) -> Any:
+    """Return a function under the name of the compiled function that PyTorch's calls."""
+    return Builtin(function)
+
+
 def _passed_on(
     function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call as PyTorch's function passes them to `__torch_function__`.
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return a function and its arguments as PyTorch's function passes them to `__torch_function__`.
 
     A function that PyTorch defines in Python passes its required parameters by position, and all others by name; one
-    that is compiled passes what it was given.
+    that is compiled passes what it was given. So does one of any number of tensors that is given a list: it asks the
+    compiled function that it calls.
     """
     signature = _parameters(function) if function.binds else None
     if signature is None:
-        return args, kwargs
+        return function, args, kwargs
+    if function.python and any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values()):
+        *first, last = args or (None,)
+        if function.name == "einsum" and len(args) == 2 and isinstance(last, (list, tuple)):
+            args = (*first, *last)
+        elif isinstance(last, (list, tuple)) and not first:
+            return _compiled(function), args, kwargs
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     positional: list[Any] = []
@@ -422,9 +438,11 @@ def _passed_on(
     if own == "unravel_index":
         positional, named = positional[:1], {"shape": positional[1]}
     if own == "multi_head_attention_forward":
-        first = ("training", "key_padding_mask", "need_weights", "attn_mask", "is_causal")
-        named = {key: named[key] for key in dict.fromkeys([*first, *named])}
-    return tuple(positional), named
+        begin = ("training", "key_padding_mask", "need_weights", "attn_mask", "is_causal")
+        named = {key: named[key] for key in dict.fromkeys([*begin, *named])}
+    if named.get("return_indices") is True:
+        function = functions.get(f"{function.name}_with_indices", function)
+    return function, tuple(positional), named
 
 
 class MetaProxy(Proxy):
@@ -469,6 +487,7 @@ class Attribute(Proxy):
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        """Record a call of the method."""
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 

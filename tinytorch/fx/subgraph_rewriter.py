@@ -165,7 +165,8 @@ def _replace_attributes(gm: GraphModule, replacement: Module) -> None:
         if found is None:
             raise RuntimeError(
                 'Attempted to create a "', node.op, '" node during subgraph rewriting '
-                f"with target {node.target}, but the referenced attribute does not exist in the replacement GraphModule",
+                f"with target {node.target}, but the referenced attribute does not exist in the replacement "
+                "GraphModule",
             )  # fmt: skip
         if isinstance(found, Module):
             gm.add_submodule(str(node.target), copy.deepcopy(found))

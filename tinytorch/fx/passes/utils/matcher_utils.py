@@ -34,8 +34,9 @@ class InternalMatch:
     name_node_map: dict[str, Node] = field(default_factory=dict)
 
     def __copy__(self) -> InternalMatch:
-        lists = [list(each) for each in (self.placeholder_nodes, self.returning_nodes)]
-        return InternalMatch(self.anchors, dict(self.nodes_map), *lists)
+        return InternalMatch(
+            self.anchors, dict(self.nodes_map), list(self.placeholder_nodes), list(self.returning_nodes)
+        )
 
 
 class SubgraphMatcher:
@@ -188,7 +189,8 @@ class SubgraphMatcher:
         return True
 
     def _remove_overlapping_matches(self, matches: list[InternalMatch]) -> list[InternalMatch]:
-        kept, taken = [], set()
+        kept: list[InternalMatch] = []
+        taken: set[Node] = set()
         for match in matches:
             own = {gn for pn, gn in match.nodes_map.items() if pn.op not in ("placeholder", "output")}
             if taken.isdisjoint(own):
@@ -210,5 +212,3 @@ def _is_circle(match: InternalMatch) -> bool:
             seen.add(node)
             waiting += node.users
     return False
-
-
