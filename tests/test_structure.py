@@ -217,6 +217,8 @@ MAY_LIST_OPS = {
     "compiler.tracing._TENSOR_ATTRIBUTES": "attributes of Tensor, which are no ops",
     "core.device._KINDS": "kinds of devices",
     "masked._IDENTITIES": "the number that changes no result of a function of `torch.masked`",
+    "fx._codegen": "operators of Python",
+    "fx._names._IN_GRAPHS": "appearance: the names that functions have in PyTorch's graphs",
     "ops.left_out.NAMES": "generated: names that tinytorch does not have",
     "inspect.summary._MULTIPLY_ADDS": "how the summary counts the multiplications of products",
     "kernels.dtypes.C_NAMES": "names of dtypes",

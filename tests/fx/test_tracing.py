@@ -613,8 +613,8 @@ PROGRAMS: list[Program] = [
     functions_of_images, losses, tensor_first, made_of_sizes, containers, a_named_tuple, a_dataclass, annotations,
     unions, stars, no_parameters, defaults, names, odd_numbers, modules, a_module_twice, lists_of_modules,
     meta_of_nodes, every_layer, buffers, own_arguments, function_autowrapped, function_autowrapped_too,
-    wrapped, concrete_arguments, concrete_containers, concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces,
-    proxyable, meta_proxies, nested_trace, while_tracing, writing_an_item,
+    wrapped, concrete_arguments, concrete_containers, concrete_tuples, assertion_recorded,
+    torch_assert, two_tracers, stack_traces, proxyable, meta_proxies, nested_trace, while_tracing, writing_an_item,
     lists_of_operands, tensors_and_proxies, inside_contexts,
 ]  # fmt: skip
 REFUSED: list[Program] = [

@@ -200,12 +200,6 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_subclasses.meta_utils": Offer("MetaConverter"),
         "export": Offer("Dim ExportedProgram export load register_dataclass save"),
         "export.decomp_utils": Offer("CustomDecompTable"),
-        "fx.experimental.symbolic_shapes": Offer(
-            "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
-            GuardOnDataDependentSymNode=subclass_of(RuntimeError),
-        ),
-        "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
-        "fx.passes.infra.pass_base": Offer("PassBase PassResult"),
         "jit": Offer("ScriptFunction TopLevelTracedModule", TracerWarning=subclass_of(Warning)),
         "onnx": Offer("ONNXProgram"),
         "onnx.symbolic_helper": Offer(parse_args=marking),
@@ -216,6 +210,14 @@ TABLE: dict[str, dict[str, Offer]] = {
         "utils._sympy.functions": Offer("FloorDiv"),
         "utils._sympy.numbers": Offer("IntInfinity"),
         "utils._sympy.value_ranges": Offer("ValueRanges"),
+    },
+    "tinytorch has neither ATen's operators nor symbolic sizes": {
+        "fx.experimental.proxy_tensor": Offer("make_fx", get_proxy_mode=returns(None)),
+        "fx.experimental.symbolic_shapes": Offer(
+            "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
+            GuardOnDataDependentSymNode=subclass_of(RuntimeError),
+        ),
+        "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
     },
     "tinytorch compiles nothing": {
         "_C": Offer(

@@ -6,7 +6,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.func.pytree import TreeSpec
+from tinytorch.func.pytree import TreeSpec, flatten
 
 __all__ = ["SUPPORTED_NODES", "register_pytree_flatten_spec", "tree_flatten_spec"]
 
@@ -41,7 +41,7 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """Return the leaves of a tree in the order of a structure, which may have fewer items than the tree.
 
     Raises:
-        RuntimeError: the structure has a container for which no function is registered.
+        RuntimeError: the tree has another structure, and no function is registered for its container.
 
     Example:
         >>> from tinytorch.utils._pytree import tree_flatten
@@ -51,17 +51,14 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """
     if spec.is_leaf():
         return [pytree]
-    flatten = SUPPORTED_NODES.get(spec.type)
-    if flatten is None:
-        raise RuntimeError(
-            f"{type(pytree)} does not have a flatten_fn_spec associated with it. Please register one with "
-            "torch.fx._pytree.register_pytree_flatten_spec.  If you have serialized your model, make "
-            "sure that any custom pytrees have been registered before loading it."
-        )
-    leaves = []
-    for item, each in zip(flatten(pytree, spec), spec.children(), strict=True):
-        leaves += tree_flatten_spec(item, each)
-    return leaves
+    items = SUPPORTED_NODES.get(spec.type)
+    if items is None:
+        leaves, found = flatten(pytree)
+        if found != spec:
+            raise RuntimeError(f"Real spec {found} of object {pytree} is different from expected spec {spec}.")
+        return leaves
+    children = zip(items(pytree, spec), spec.children(), strict=False)
+    return [leaf for item, each in children for leaf in tree_flatten_spec(item, each)]
 
 
 def _dict_flatten_spec(d: dict[Any, Any], spec: TreeSpec) -> list[Any]:

@@ -276,7 +276,7 @@ def wrap(fn_or_name: F) -> F:
         >>> def scaled(x):
         ...     return x / len(x)
         >>> print(torch.fx.symbolic_trace(scaled).code.strip())
-        wrap("len")
+        torch.fx._symbolic_trace.wrap("len")
         <BLANKLINE>
         def forward(self, x):
             len_1 = len(x)
