@@ -132,7 +132,8 @@ def registered(t: Any) -> Any:
 def normalized(t: Any) -> Any:
     F, schemas = t.nn.functional, t.fx.operator_schemas
     made = [
-        schemas.normalize_function(F.relu, (1,)), schemas.normalize_function(F.relu, (1,), normalize_to_only_use_kwargs=True),
+        schemas.normalize_function(F.relu, (1,)),
+        schemas.normalize_function(F.relu, (1,), normalize_to_only_use_kwargs=True),
         schemas.normalize_function(F.dropout, (1,), {"p": 0.1}), schemas.normalize_function(lambda x, y=2: x, (1,)),
         schemas.normalize_function(lambda *x: x, (1,)),
     ]  # fmt: skip
@@ -150,13 +151,13 @@ def types(t: Any) -> Any:
     hints = [
         schemas.create_type_hint(x) for x in ([int, int], [int, bool], (float, float), [], [int, str], int, (bool, int))
     ]
-    from typing import Optional, Union
-
     fits = [
         schemas.type_matches(*pair)
         for pair in (
-            (int, int), (int, float), (Optional[int], int), (list[int], int), (list[int], list[int]), (list[int], tuple[int, int]),
-            (Union[int, str], str), (list[int], tuple[str, ...]), (float, bool), (object, int), (int, t.float32.__class__),
+            (int, int), (int, float), (t.Tensor | int, int), (list[int], int), (list[int], list[int]),
+            (list[int], tuple[int, int]),
+            (int | str, str), (list[int], tuple[str, ...]),
+            (float, bool), (object, int), (int, t.float32.__class__),
         )
     ]  # fmt: skip
     return [str(each) for each in hints], fits

@@ -103,7 +103,7 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
     if signature_type is argument_type:
         return True
     origin = typing.get_origin(signature_type)
-    if origin in (typing.Union, types.UnionType) and signature_type != argument_type:
+    if origin is typing.Union and signature_type != argument_type:
         return any(type_matches(each, argument_type) for each in typing.get_args(signature_type))
     if origin is list:
         (item,) = typing.get_args(signature_type)
@@ -147,7 +147,7 @@ def normalize_function(
         The arguments; None if the signature is not known, does not fit, or has `*args` or `**kwargs`.
 
     Example:
-        >>> from torch.fx.operator_schemas import normalize_function
+        >>> from tinytorch.fx.operator_schemas import normalize_function
         >>> normalize_function(torch.nn.functional.relu, (1,), normalize_to_only_use_kwargs=True).kwargs
         {'input': 1, 'inplace': False}
     """

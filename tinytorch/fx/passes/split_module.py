@@ -63,7 +63,7 @@ def split_module(
         RuntimeError: two parts need each other.
 
     Example:
-        >>> from torch.fx.passes.split_module import split_module
+        >>> from tinytorch.fx.passes.split_module import split_module
         >>> module = torch.fx.symbolic_trace(lambda x: torch.relu(x + 1) * 2)
         >>> parts = split_module(module, module, lambda node: 1 if node.name == "mul" else 0)
         >>> print(parts.code.strip())

@@ -29,7 +29,7 @@ class PassBase(abc.ABC):
     """A pass: subclasses implement `call`, and may check the graph before and after it.
 
     Example:
-        >>> from torch.fx.passes.infra.pass_base import PassBase, PassResult
+        >>> from tinytorch.fx.passes.infra.pass_base import PassBase, PassResult
         >>> class Clean(PassBase):
         ...     def call(self, graph_module):
         ...         return PassResult(graph_module, graph_module.graph.eliminate_dead_code())
