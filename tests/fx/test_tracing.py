@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import operator
@@ -459,6 +460,32 @@ def assertion_recorded(t: Any) -> Any:
     return str(graph).replace("tinytorch", "torch"), module(t.ones(2)), str(module.graph)
 
 
+def rewritten(t: Any) -> Any:
+    rewriter = importlib.import_module(f"{t.__name__}.fx.experimental.rewriter")
+
+    def checked(x, n=2):  # type: ignore[no-untyped-def]
+        assert x.shape[0] == n, "rows"
+        assert n
+        return x + n
+
+    class Checking(t.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = t.nn.ReLU()
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            assert x.dim() == 1
+            return self.layer(x)
+
+    made = []
+    for program in (checked, Checking()):
+        tracer = rewriter.RewritingTracer()
+        graph = tracer.trace(program)
+        module = t.fx.GraphModule(tracer.root, graph)
+        made.append((shown(module), module(t.ones(2))))
+    return made, checked(t.ones(2))
+
+
 def torch_assert(t: Any) -> Any:
     def f(x: Any) -> Any:
         t._assert(x.shape[0] == 2, "two rows")
@@ -615,7 +642,7 @@ PROGRAMS: list[Program] = [
     meta_of_nodes, every_layer, buffers, own_arguments, function_autowrapped, function_autowrapped_too,
     wrapped, concrete_arguments, concrete_containers, concrete_tuples, assertion_recorded,
     torch_assert, two_tracers, stack_traces, proxyable, meta_proxies, nested_trace, while_tracing, writing_an_item,
-    lists_of_operands, tensors_and_proxies, inside_contexts,
+    lists_of_operands, tensors_and_proxies, inside_contexts, rewritten,
 ]  # fmt: skip
 REFUSED: list[Program] = [
     control_flow_on_a_parameter, wrap_elsewhere, wrap_of_no_function, concrete_argument_is_checked, too_few_concrete,

@@ -8,7 +8,6 @@ import inspect
 import itertools
 import keyword
 import math
-import pprint
 import re
 import types
 import typing
@@ -372,18 +371,13 @@ class _Writer:
         name = target.replace("*", "")
         return "" if name == repr(node) else f"{node!r} = {name}\n"
 
-    def body(self, include_meta: bool) -> list[str]:
+    def body(self) -> list[str]:
         """Return the pieces of the body; before those of each node is a comment that tells its number."""
         pieces: list[str] = []
         for number, node in enumerate(self.nodes):
             summary = self.summary.of(node) if self.verbose else ""
             pieces += [summary] if summary else []
             pieces.append(f"# COUNTER: {number}\n")
-            if include_meta and node.meta:
-                shown = [
-                    f"{key}: {pprint.pformat(str(value), width=80, compact=True)}\n" for key, value in node.meta.items()
-                ]
-                pieces += ['"""\n', *shown, '"""\n']
             if node.op == "placeholder":
                 pieces += filter(None, [self.parameter(node)])
                 continue
@@ -458,13 +452,13 @@ class CodeGen:
     def _gen_python_code(
         self, nodes: Any, root_module: str, namespace: _Namespace, *, verbose: bool = False,
         include_stride: bool = False, include_device: bool = False, colored: bool = False, expanded_def: bool = False,
-        record_func: bool = False, additional_meta: list[str] | None = None, include_meta: bool = False,
+        record_func: bool = False, additional_meta: list[str] | None = None,
     ) -> PythonCode:  # fmt: skip
         writer = _Writer(
             self, nodes, root_module, namespace, verbose=verbose, strides=include_stride, devices=include_device,
             colors=_Colors(colored), expanded=expanded_def, additional=additional_meta or (),
         )  # fmt: skip
-        pieces = writer.body(include_meta)
+        pieces = writer.body()
         wraps = ""
         if writer.wrapped:
             wrap = writer.name_of("wrap", root().fx.wrap)

@@ -18,6 +18,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
+from tinytorch.fx._compatibility import compatibility
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -39,7 +40,12 @@ F = TypeVar("F", bound=str | Callable[..., Any])
 
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _proxyable_classes: dict[type, None] = {}
-_NAMES_OF_PYTORCH = (Argument,)
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
+_NAMES_OF_PYTORCH = (Argument, compatibility)
+
+
+class ScriptObject:
+    """The type of TorchScript's objects: there are none."""
 
 
 class _Tracing:
@@ -389,10 +395,10 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple([self.create_arg(each) for each in a]), {})
         if isinstance(a, (Tensor, TreeSpec)):
-            name = self.tensor_attrs.get(id(a), (None, ""))[1]
+            name = self.tensor_attrs.get(a, "")
             if not name:
                 name = self.get_fresh_qualname("_tensor_constant" if isinstance(a, Tensor) else "_tree_spec_constant")
-                self.tensor_attrs[id(a)] = a, name
+                self.tensor_attrs[a] = name
                 setattr(self.root, name, a)
             return self.create_node("get_attr", name, (), {})
         if type(a) in _proxyable_classes:
@@ -609,7 +615,7 @@ class Tracer(TracerBase):
                 self.graph._co_fields = {
                     key: getattr(code, key) for key in ("co_name", "co_filename", "co_firstlineno")
                 }
-            self.tensor_attrs: dict[int, tuple[Any, str]] = {}
+            self.tensor_attrs: dict[Any, str] = {}
             self._collect_tensors(self.root, "")
             self._record(fn, isinstance(root, Module), concrete_args)
             self.submodule_paths = None
@@ -621,7 +627,7 @@ class Tracer(TracerBase):
         """Note the tensors that modules have as plain attributes."""
         for name, value in module.__dict__.items():
             if isinstance(value, (Tensor, TreeSpec)):
-                self.tensor_attrs[id(value)] = value, f"{prefix}{name}"
+                self.tensor_attrs[value] = f"{prefix}{name}"
         for name, child in module.named_children():
             self._collect_tensors(child, f"{prefix}{name}.")
 
@@ -630,17 +636,16 @@ class Tracer(TracerBase):
             raise AssertionError(f"Expected FunctionType, got {type(fn)}")
         names = getattr(inspect.unwrap(fn), "__globals__", {})
         called, args = self.create_args_for_root(fn, is_module, concrete_args)
-        plain_call, plain_getattr = Module.__call__, Module.__getattr__
         cache: dict[str, Any] = {}
 
-        @functools.wraps(plain_getattr)
+        @functools.wraps(_orig_module_getattr)
         def traced_getattr(mod: Any, attr: str) -> Any:
-            return self.getattr(attr, plain_getattr(mod, attr), cache)
+            return self.getattr(attr, _orig_module_getattr(mod, attr), cache)
 
-        @functools.wraps(plain_call)
+        @functools.wraps(_orig_module_call)
         def traced_call(mod: Any, *args: Any, **kwargs: Any) -> Any:
             def forward(*args: Any, **kwargs: Any) -> Any:
-                return plain_call(mod, *args, **kwargs)
+                return _orig_module_call(mod, *args, **kwargs)
 
             own = getattr(getattr(mod, "forward", mod), "__globals__", {})
             _autowrap_check(patcher, own, self._autowrap_function_ids)

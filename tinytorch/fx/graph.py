@@ -529,7 +529,7 @@ class Graph:
     def python_code(
         self, root_module: str, *, verbose: bool = False, include_stride: bool = False, include_device: bool = False,
         colored: bool = False, expanded_def: bool = False, record_func: bool = False,
-        additional_meta: list[str] | None = None, include_meta: bool = False,
+        additional_meta: list[str] | None = None,
     ) -> PythonCode:  # fmt: skip
         """Return the graph as Python code.
 
@@ -541,7 +541,6 @@ class Graph:
             expanded_def: whether each parameter has a line of its own.
             record_func: has no effect.
             additional_meta: keys of `Node.meta` that comments tell, too.
-            include_meta: whether all of `Node.meta` stands before each node.
 
         Example:
             >>> print(torch.fx.symbolic_trace(lambda x: x + 1).graph.python_code("self").src.strip())
@@ -561,7 +560,7 @@ class Graph:
             return self._codegen._gen_python_code(
                 self.nodes, root_module, names, verbose=verbose, include_stride=include_stride,
                 include_device=include_device, colored=colored, expanded_def=expanded_def, record_func=record_func,
-                additional_meta=additional_meta, include_meta=include_meta,
+                additional_meta=additional_meta,
             )  # fmt: skip
         finally:
             for node, function in before:

@@ -560,6 +560,12 @@ class GraphModule(Module):
         made.meta = getattr(self, "meta", {})
         return made
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """Return a copy that shares parameters and modules."""
+        made = self.__copy__()
+        made._is_replica = True
+        return made
+
     # Hooks ----------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
