@@ -734,7 +734,7 @@ from tinytorch import func as func
 from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
 from tinytorch.distributed import futures as futures
-from tinytorch.compat import fx as fx
+from tinytorch import fx as fx
 from tinytorch.compat import hub as hub
 from tinytorch.compat import jit as jit
 from tinytorch import library as library

@@ -130,12 +130,12 @@ class Value(_Named):
 class _Functional(type):
     """The metaclass of `_nn`: functions that are the same objects in PyTorch's `nn.functional` are looked up there."""
 
-    _same = ("avg_pool2d", "avg_pool3d", "gelu", "linear", "one_hot", "scaled_dot_product_attention", "softplus")
-
     def __getattr__(cls, name: str) -> Any:
-        if name not in _Functional._same:
+        own = "logsigmoid" if name == "log_sigmoid" else name
+        found = getattr(import_module("tinytorch.nn.functional"), own, None)
+        if found is None or getattr(found, "binds", True):  # (PyTorch defines it in Python)
             raise AttributeError(f"module 'torch._C._nn' has no attribute {name!r}")
-        return getattr(import_module("tinytorch.nn.functional"), name)
+        return found
 
 
 class _nn(metaclass=_Functional):
@@ -186,6 +186,27 @@ class _autograd:
     def _saved_tensors_hooks_is_enabled() -> bool:
         """Return False inside `disable_saved_tensors_hooks`."""
         return _saved._disabled.message is None
+
+
+class _Functions:
+    """A namespace of compiled functions, such as `torch._C._linalg`: code that `torch.fx` generates has their names.
+
+    Args:
+        home: the public namespace, whose name begins the names of the functions.
+    """
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+
+    def __getattr__(self, name: str) -> Any:
+        own = name.removeprefix(f"{self._home}_")
+        try:
+            return getattr(import_module(f"tinytorch.{self._home}"), own)
+        except AttributeError:
+            raise AttributeError(f"module 'torch._C._{self._home}' has no attribute '{name}'") from None
+
+
+_fft, _linalg, _special = _Functions("fft"), _Functions("linalg"), _Functions("special")
 
 
 class _WeakTensorRef:

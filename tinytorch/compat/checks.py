@@ -29,6 +29,7 @@ _DEFAULT_MESSAGE = (
 )
 
 
+@asking("_assert", binds=True)
 def _assert(condition: Any, message: Any) -> None:
     """Raise AssertionError with `message` unless `condition` is true."""
     if not condition:

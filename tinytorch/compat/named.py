@@ -200,28 +200,6 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_subclasses.meta_utils": Offer("MetaConverter"),
         "export": Offer("Dim ExportedProgram export load register_dataclass save"),
         "export.decomp_utils": Offer("CustomDecompTable"),
-        "fx": Offer(
-            "Interpreter Transformer map_arg", Graph=elsewhere("fx.graph.Graph"), Node=elsewhere("fx.node.Node"),
-        ),
-        "fx._compatibility": Offer(compatibility=marking),
-        "fx._pytree": Offer("register_pytree_flatten_spec tree_flatten_spec"),
-        "fx._symbolic_trace": Offer(
-            Tracer=elsewhere("fx.proxy.Tracer"), symbolic_trace=elsewhere("fx.symbolic_trace"),
-            wrap=elsewhere("fx.wrap"),
-        ),
-        "fx.experimental.proxy_tensor": Offer("make_fx", get_proxy_mode=returns(None)),
-        "fx.experimental.symbolic_shapes": Offer(
-            "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
-            GuardOnDataDependentSymNode=subclass_of(RuntimeError),
-        ),
-        "fx.graph": Offer("Graph"),
-        "fx.immutable_collections": Offer(immutable_dict=dict, immutable_list=list),
-        "fx.node": Offer("Node Node.is_impure map_aggregate map_arg", Argument=object, Target=object),
-        "fx.operator_schemas": Offer("check_for_mutable_operation"),
-        "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
-        "fx.passes.infra.pass_base": Offer("PassBase PassResult"),
-        "fx.passes.shape_prop": Offer("ShapeProp TensorMetadata"),
-        "fx.proxy": Offer("GraphAppendingTracer", TraceError=subclass_of(ValueError)),
         "jit": Offer("ScriptFunction TopLevelTracedModule", TracerWarning=subclass_of(Warning)),
         "onnx": Offer("ONNXProgram"),
         "onnx.symbolic_helper": Offer(parse_args=marking),
@@ -232,6 +210,14 @@ TABLE: dict[str, dict[str, Offer]] = {
         "utils._sympy.functions": Offer("FloorDiv"),
         "utils._sympy.numbers": Offer("IntInfinity"),
         "utils._sympy.value_ranges": Offer("ValueRanges"),
+    },
+    "tinytorch has neither ATen's operators nor symbolic sizes": {
+        "fx.experimental.proxy_tensor": Offer("make_fx", get_proxy_mode=returns(None)),
+        "fx.experimental.symbolic_shapes": Offer(
+            "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
+            GuardOnDataDependentSymNode=subclass_of(RuntimeError),
+        ),
+        "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
     },
     "tinytorch compiles nothing": {
         "_C": Offer(

@@ -27,6 +27,7 @@ from tinytorch.ops.nn import activation as _activation  # noqa: F401
 from tinytorch.ops.nn import attention as _attention  # noqa: F401
 from tinytorch.ops.nn import conv as _conv  # noqa: F401
 from tinytorch.ops.nn import linear as _linear  # noqa: F401
+from tinytorch.ops.register import functions as _functions
 from tinytorch.ops.register import namespace
 
 if TYPE_CHECKING:
@@ -34,5 +35,6 @@ if TYPE_CHECKING:
 
 __traced_as__ = "op"  # by `torch.compile`
 __getattr__, __dir__, _names = namespace(__name__)
+_threshold = _functions["nn.functional.threshold"]  # (the name that it has in graphs of `torch.fx`)
 if not TYPE_CHECKING:
     __all__ = _names

@@ -1,0 +1,299 @@
+"""`GraphModule`: code, changes, copies, pickles and folders, against PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinytorch
+import tinytorch.fx
+from tests.fx.programs import net, ramp, shown
+from tests.oracle import needs_oracle, torch
+from tests.same import same_as_pytorch, same_to_the_word
+
+Program = Callable[[Any], Any]
+
+
+def module_of(t: Any) -> Any:
+    t.manual_seed(0)
+    return t.fx.symbolic_trace(net(t))
+
+
+def texts(t: Any) -> Any:
+    module = module_of(t)
+    return (
+        str(module),
+        repr(module),
+        module.print_readable(print_output=False),
+        type(module).__name__,
+        module._get_name(),
+    )
+
+
+def readable(t: Any) -> Any:
+    module = module_of(t)
+    shapes(t, module)
+    options = {"include_stride": True, "include_device": True}
+    return (
+        module.print_readable(print_output=False, **options), module.print_readable(False, expanded_def=True),
+        module.print_readable(False, additional_meta=["type"]).replace("tinytorch", "torch"),
+    )  # fmt: skip
+
+
+def shapes(t: Any, module: Any) -> None:
+    importlib.import_module(f"{t.__name__}.fx.passes.shape_prop").ShapeProp(module).propagate(ramp(t, 2, 4))
+
+
+def annotated(t: Any) -> Any:
+    with t.fx.traceback.annotate({"stage": 1, "long": "x" * 50}):
+        inside = dict(t.fx.traceback.get_current_meta()["custom"])
+    module = t.fx.symbolic_trace(lambda x: x + 1)
+    for node in module.graph.nodes:
+        node.meta["custom"] = inside
+        node.meta["val"] = t.ones(2, dtype=t.bfloat16)
+    return module.print_readable(print_output=False), inside
+
+
+def nested(t: Any) -> Any:
+    inner = t.fx.symbolic_trace(t.nn.Sequential(t.nn.ReLU()))
+    graph = t.fx.Graph()
+    graph.output(graph.call_module("part.inner", (graph.placeholder("x"),)))
+    module = t.fx.GraphModule({"part.inner": inner}, graph, "Outer")
+    flat = t.fx.GraphModule({"inner": inner}, renamed_target(graph, "inner"), "Flat")
+    return str(module), module.print_readable(False), flat.print_readable(False), module(ramp(t, 3))
+
+
+def renamed_target(graph: Any, target: str) -> Any:
+    made = copy.deepcopy(graph)
+    made.find_nodes(op="call_module")[0].target = target
+    return made
+
+
+def from_a_dict(t: Any) -> Any:
+    graph = t.fx.Graph()
+    x = graph.placeholder("x")
+    w = graph.get_attr("deep.weight")
+    b = graph.get_attr("deep.shift")
+    graph.output(graph.call_function(t.add, (graph.call_module("deep.layer", (x,)), graph.call_method("mul", (w, b)))))
+    parts = {"deep.layer": t.nn.ReLU(), "deep.weight": t.nn.Parameter(t.ones(2)), "deep.shift": t.ones(2)}
+    module = t.fx.GraphModule(parts, graph)
+    return shown(module), module(ramp(t, 2)), list(module.state_dict()), [name for name, _ in module.named_modules()]
+
+
+def from_a_lacking_dict(t: Any) -> Any:
+    graph = t.fx.Graph()
+    graph.output(graph.call_module("layer", (graph.placeholder("x"),)))
+    return t.fx.GraphModule({}, graph)
+
+
+def from_nothing(t: Any) -> Any:
+    return t.fx.GraphModule(3, t.fx.Graph())
+
+
+def no_graph(t: Any) -> Any:
+    module_of(t).graph = 3
+
+
+def training(t: Any) -> Any:
+    model = net(t).eval()
+    module = t.fx.symbolic_trace(model)
+    return module.training, module.train().training, sorted(dict(module.named_parameters())), list(module.state_dict())
+
+
+def submodules(t: Any) -> Any:
+    module = module_of(t)
+    added = [module.add_submodule("new.deep.layer", t.nn.ReLU()), module.add_submodule("weight.layer", t.nn.ReLU())]
+    deleted = [
+        module.delete_submodule(name) for name in ("layers.1", "layers.9", "weight", "nothing.at.all", "new.deep")
+    ]
+    names = [name for name, _ in module.named_modules()]
+    module.add_submodule("more", t.nn.Sequential(t.nn.ReLU()))
+    module.delete_all_unused_submodules()
+    return added, deleted, names, [name for name, _ in module.named_modules()]
+
+
+def unused(t: Any) -> Any:
+    module = module_of(t)
+    module.graph.output_node().args = (module.graph.find_nodes(op="get_attr")[0],)
+    module.graph.eliminate_dead_code()
+    module.delete_all_unused_submodules()
+    module.recompile()
+    return shown(module), [name for name, _ in module.named_modules()], str(module())
+
+
+def copies(t: Any) -> Any:
+    module = module_of(t)
+    module.meta["key"] = [1]
+    module.graph.output_node().meta["a"] = 1
+    deep, flat = copy.deepcopy(module), copy.copy(module)
+    with t.no_grad():
+        deep.weight.mul_(2)
+    x = ramp(t, 2, 4)
+    shared = [
+        flat.weight is module.weight,
+        deep.weight is module.weight,
+        deep.meta is module.meta,
+        deep.graph is module.graph,
+    ]
+    return (
+        shown(deep),
+        shown(flat),
+        module(x),
+        deep(x),
+        flat(x),
+        shared,
+        deep.meta,
+        type(deep).__name__,
+        deep.graph.output_node().meta,
+    )
+
+
+def hooks_of_copies(t: Any) -> Any:
+    module = module_of(t)
+    seen: list[str] = []
+    module._register_deepcopy_hook(lambda made: seen.append("copied"))
+    module._register_create_node_hook(lambda node: seen.append(f"created {node}"))
+    module._register_erase_node_hook(lambda node: seen.append(f"erased {node}"))
+    hook = lambda old, new, user: seen.append(f"{old} by {new} in {user}")  # noqa: E731
+    with module._set_replace_hook(hook):
+        node = module.graph.find_nodes(op="call_module")[0]
+        with module.graph.inserting_after(node):
+            new = module.graph.call_method("relu", (node,))
+        node.replace_all_uses_with(new, lambda user: user is not new)
+        node.name = "other"
+        new.replace_input_with(node, module.graph.find_nodes(op="placeholder")[0])
+        module.graph.erase_node(node)
+    copy.deepcopy(module)
+    return seen
+
+
+def pickles(t: Any) -> Any:
+    module = module_of(t)
+    made = pickle.loads(pickle.dumps(module))
+    file = io.BytesIO()
+    t.save(module, file)
+    file.seek(0)
+    loaded = t.load(file, weights_only=False)
+    x = ramp(t, 2, 4)
+    return shown(made), shown(loaded), made(x), loaded(x), module(x), made.training, type(made).__name__
+
+
+class Scaling(tinytorch.fx.Tracer):
+    """A tracer that a pickle refers to."""
+
+
+def trees(t: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _trees(t)
+
+
+def _trees(t: Any) -> Any:
+    PH = t.fx.PH
+    module = t.fx.symbolic_trace(lambda x: {"a": x["b"] + 1, "c": [x["b"]]}, concrete_args={"x": {"b": PH}})
+    made = pickle.loads(pickle.dumps(module))
+    deep = copy.deepcopy(module)
+    x = {"b": ramp(t, 2)}
+    return (
+        shown(made),
+        made(x),
+        deep(x),
+        shown(deep),
+        t.fx.Interpreter(module).run(x),
+        t.fx.Transformer(module).transform()(x),
+    )
+
+
+def errors_of_calls(t: Any) -> Any:
+    module = t.fx.symbolic_trace(lambda x, y: t.cat([x, y]))
+    return module(t.ones(2))
+
+
+def errors_in_code(t: Any) -> Any:
+    module = t.fx.symbolic_trace(lambda x: x.foo)
+    try:
+        module(1)
+    except AttributeError as error:
+        return str(error), type(error).__name__
+
+
+def replaced_graph(t: Any) -> Any:
+    module = module_of(t)
+    other = t.fx.symbolic_trace(lambda x: x * 2)
+    module.graph = other.graph
+    return shown(module), module(ramp(t, 2)), module.graph.owning_module is module
+
+
+PROGRAMS: list[Program] = [
+    texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
+    trees, errors_in_code, replaced_graph,
+]  # fmt: skip
+REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
+
+
+@needs_oracle
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+def test_modules_are_those_of_pytorch(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
+def test_errors_are_those_of_pytorch(program: Program) -> None:
+    same_to_the_word(program)
+
+
+def test_a_pickle_keeps_the_class_of_the_tracer() -> None:
+    model = net(tinytorch)
+    module = tinytorch.fx.GraphModule(model, Scaling().trace(model), "Scaled")
+    made = pickle.loads(pickle.dumps(module))
+    assert made._tracer_cls is Scaling
+    assert made.code == module.code
+
+
+def test_a_failing_line_of_generated_code_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    module = tinytorch.fx.symbolic_trace(lambda x: x[0] + 1)
+    with pytest.raises(TypeError):
+        module(3)
+    text = capsys.readouterr().err
+    assert "Call using an FX-traced Module, line 5 of the traced Module's generated forward function:" in text
+    assert "getitem = x[0];  x = None" in text and "~~~ <--- HERE" in text
+
+
+@pytest.mark.parametrize("as_torch", [False, True])
+def test_a_folder_is_a_package(tmp_path: Path, as_torch: bool) -> None:
+    module = module_of(tinytorch)
+    folder = tmp_path / "traced"
+    with pytest.warns(UserWarning, match=r"Was not able to save the following children modules as reprs.*\['layers'\]"):
+        module.to_folder(folder, "Net")
+    x = ramp(tinytorch, 2, 4)
+    program = (
+        "import tinytorch as torch; from traced import Net; print(Net()(torch.linspace(-1, 1, 8).view(2, 4)).tolist())"
+    )
+    if as_torch:
+        program = f"import tinytorch.compat as c; c.install(); {program}"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert run.stdout == f"{module(x).tolist()}\n", run.stderr
+
+
+@needs_oracle
+def test_folders_have_the_same_text(tmp_path: Path) -> None:
+    written = []
+    for t in (tinytorch, torch):
+        t.manual_seed(0)
+        t.fx.symbolic_trace(t.nn.Sequential(t.nn.Linear(2, 2), t.nn.BatchNorm1d(2))).to_folder(tmp_path)
+        written.append((tmp_path / "module.py").read_text("utf-8"))
+    ours = written[0].replace("import tinytorch as torch", "import torch").replace("tinytorch", "torch")
+    assert [line.rstrip() for line in ours.split("\n") if line.strip()] == [
+        line.rstrip() for line in written[1].split("\n") if line.strip()
+    ]

@@ -1,0 +1,41 @@
+"""`torch.fx`: programs as graphs that can be read, changed and run.
+
+`symbolic_trace` runs a module with symbolic values (`proxy`), and records a `Graph` of `Node`s (`graph`, `node`); a
+`GraphModule` runs the Python code of a graph (`_codegen`, `graph_module`), an `Interpreter` its nodes. `_names` has
+the names that functions have in PyTorch.
+"""
+
+from tinytorch.fx import (
+    _pytree,
+    graph,
+    graph_module,
+    immutable_collections,
+    interpreter,
+    node,
+    operator_schemas,
+    proxy,
+    subgraph_rewriter,
+    traceback,
+)
+from tinytorch.fx._symbolic_trace import (
+    PH,
+    ProxyableClassMeta,
+    Tracer,
+    is_fx_symbolic_tracing,
+    is_fx_tracing,
+    symbolic_trace,
+    wrap,
+)
+from tinytorch.fx.graph import CodeGen, Graph
+from tinytorch.fx.graph_module import GraphModule
+from tinytorch.fx.interpreter import Interpreter, Transformer
+from tinytorch.fx.node import Node, has_side_effect, map_arg
+from tinytorch.fx.proxy import Proxy
+from tinytorch.fx.subgraph_rewriter import replace_pattern
+
+__all__ = [
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta",
+    "Tracer", "Transformer", "_pytree", "graph", "graph_module", "has_side_effect", "immutable_collections",
+    "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "operator_schemas", "proxy",
+    "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",
+]  # fmt: skip

@@ -1,0 +1,87 @@
+"""`torch.fx._pytree`: flattens arguments by the structure that a trace has recorded."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch.func.pytree import TreeSpec, flatten
+
+__all__ = ["SUPPORTED_NODES", "register_pytree_flatten_spec", "tree_flatten_spec"]
+
+Items = Callable[[Any, TreeSpec], list[Any]]
+Fits = Callable[[Any, TreeSpec], bool]
+
+#: By type of container, the function that returns its items in the order of a structure.
+SUPPORTED_NODES: dict[type, Items] = {}
+SUPPORTED_NODES_EXACT_MATCH: dict[type, Fits | None] = {}
+
+
+def register_pytree_flatten_spec(
+    cls: type, flatten_fn_spec: Items, flatten_fn_exact_match_spec: Fits | None = None
+) -> None:
+    """Register how a container is flattened by a structure.
+
+    Args:
+        cls: the type of the container.
+        flatten_fn_spec: called with a container and its structure, returns the items.
+        flatten_fn_exact_match_spec: called with both, returns whether the container has exactly that structure.
+    """
+    SUPPORTED_NODES[cls] = flatten_fn_spec
+    SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
+
+
+def _deregister_pytree_flatten_spec(cls: type) -> None:
+    """Remove the registration of a type."""
+    del SUPPORTED_NODES[cls], SUPPORTED_NODES_EXACT_MATCH[cls]
+
+
+def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
+    """Return the leaves of a tree in the order of a structure, which may have fewer items than the tree.
+
+    Raises:
+        RuntimeError: the tree has another structure, and no function is registered for its container.
+
+    Example:
+        >>> from tinytorch.utils._pytree import tree_flatten
+        >>> _, spec = tree_flatten({"b": 0, "a": [0, 0]})
+        >>> torch.fx._pytree.tree_flatten_spec({"a": [1, 2], "b": 3}, spec)
+        [3, 1, 2]
+    """
+    if spec.is_leaf():
+        return [pytree]
+    items = SUPPORTED_NODES.get(spec.type)
+    if items is None:
+        leaves, found = flatten(pytree)
+        if found != spec:
+            raise RuntimeError(f"Real spec {found} of object {pytree} is different from expected spec {spec}.")
+        return leaves
+    children = zip(items(pytree, spec), spec.children(), strict=False)
+    return [leaf for item, each in children for leaf in tree_flatten_spec(item, each)]
+
+
+def _dict_flatten_spec(d: dict[Any, Any], spec: TreeSpec) -> list[Any]:
+    return [d[key] for key in spec.context]
+
+
+def _list_flatten_spec(d: list[Any], spec: TreeSpec) -> list[Any]:
+    return [d[k] for k in range(spec.num_children)]
+
+
+def _tuple_flatten_spec(d: tuple[Any, ...], spec: TreeSpec) -> list[Any]:
+    return [d[k] for k in range(spec.num_children)]
+
+
+def _namedtuple_flatten_spec(d: Any, spec: TreeSpec) -> list[Any]:
+    return [d[k] for k in range(spec.num_children)]
+
+
+def _of_same_length(d: Any, spec: TreeSpec) -> bool:
+    return len(d) == spec.num_children
+
+
+register_pytree_flatten_spec(dict, _dict_flatten_spec, _of_same_length)
+register_pytree_flatten_spec(list, _list_flatten_spec, _of_same_length)
+register_pytree_flatten_spec(tuple, _tuple_flatten_spec, _of_same_length)
+register_pytree_flatten_spec(namedtuple, _namedtuple_flatten_spec, _of_same_length)  # type: ignore[arg-type]

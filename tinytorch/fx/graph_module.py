@@ -1,0 +1,607 @@
+"""`torch.fx.graph_module`: modules whose `forward` is generated from a graph."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import itertools
+import linecache
+import os
+import pickle
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import warn
+from tinytorch.fx._codegen import PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
+from tinytorch.fx._names import root as package
+from tinytorch.fx.graph import Graph
+from tinytorch.nn.modules.module import Module, _addindent
+from tinytorch.nn.parameter import Parameter
+
+__all__ = ["GraphModule", "reduce_graph_module"]
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+class _Sources:
+    """The sources of generated functions, by the names of files that do not exist: tracebacks show their lines."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.count = itertools.count()
+
+    def keep(self, source: str, origin: dict[str, Any]) -> str:
+        """Return the name of a file with the source."""
+        name = f"<eval_with_key>.{next(self.count)}"
+        if origin:
+            name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
+            name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
+        self.texts[name] = source
+        linecache.lazycache(name, {"__name__": name, "__file__": name, "__loader__": self})
+        return name
+
+    def get_source(self, module_name: str) -> str | None:
+        """Return the source of a file."""
+        return self.texts.get(module_name)
+
+
+_sources = _Sources()
+
+
+def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
+    """Return the function `forward` of a source."""
+    return _method_from_src("forward", src, globals, co_fields)
+
+
+def _method_from_src(
+    method_name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None
+) -> Any:
+    names = dict(globals)
+    exec(compile(src, _sources.keep(src, co_fields or {}), "exec", dont_inherit=True), names)
+    return names.pop(method_name)
+
+
+def _in_this_process(statement: str) -> str:
+    """Return an import of `torch` as one of this package, unless this package has the name `torch`."""
+    ours = package()
+    if sys.modules.get("torch") is ours:
+        return statement
+    own = ours.__spec__.name
+    if statement == "import torch":
+        return f"import {own} as torch"
+    return re.sub(r"^(from|import) torch\b", rf"\1 {own}", statement)
+
+
+def _format_import_statement(name: str, obj: Any) -> str:
+    """Return the statement that imports an object by a name."""
+    if name in _custom_builtins:
+        return _in_this_process(_custom_builtins[name].import_str)
+    own = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or getattr(obj, "_name", None)
+    module = getattr(obj, "__module__", None) or pickle.whichmodule(obj, own)  # type: ignore[attr-defined]
+    found = sys.modules.get(module)
+    for part in str(own).split("."):
+        found = getattr(found, part, None)
+    if found is not obj and getattr(found, "__wrapped__", None) is not obj:
+        raise pickle.PicklingError(f"{obj} was not found as {module}.{own}: it cannot be imported by generated code")
+    first, _, rest = str(own).partition(".")
+    if not rest:
+        return f"from {module} import {own} as {name}"
+    return f"import {module}; {name} = {module}.{first}.{rest}"
+
+
+def _format_import_block(globals: dict[str, Any]) -> str:
+    return "\n".join(sorted({_format_import_statement(name, obj) for name, obj in globals.items()}))
+
+
+# Pickles ------------------------------------------------------------------------------------------
+
+
+def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
+    """Return the module of a pickle: the graph is recorded from its code.
+
+    Args:
+        body: the attributes of the module.
+        import_block: the import statements that the code needs.
+    """
+    source = body.get("_code") or body["code"]
+    return _deserialize_graph_module(_forward_from_src(import_block + source, {}), body)
+
+
+class _CodeOnlyModule(Module):
+    """A module with given attributes and, in a subclass, a `forward`."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
+def _deserialize_graph_module(forward: Any, body: dict[str, Any], graph_module_cls: Any = None) -> Any:
+    """Return a graph module with the graph of a function, and with the attributes of another."""
+    tracer_cls: Any = body.get("_tracer_cls") or importlib.import_module("tinytorch.fx._symbolic_trace").Tracer
+
+    class KeepModules(tracer_cls):  # type: ignore[misc]
+        """Records every module as a leaf: the code calls those of the graph."""
+
+        def is_leaf_module(self, _: Module, __: str) -> bool:
+            return True
+
+    holder = type("_CodeOnlyModule", (_CodeOnlyModule,), {"forward": forward})(body)
+    graph = KeepModules().trace(holder, **body.get("_tracer_extras", {}))
+    graph._tracer_cls = tracer_cls
+    name = body.get("_graphmodule_cls_name", "GraphModule")
+    made = _make_graph_module(holder, graph, name, graph_module_cls)
+    for key, value in body.items():
+        if not hasattr(made, key):
+            setattr(made, key, value)
+    return made
+
+
+def _make_graph_module(root: Any, graph: Graph, class_name: str = "GraphModule", graph_module_cls: Any = None) -> Any:
+    return (graph_module_cls or GraphModule)(root, graph, class_name)
+
+
+# Attributes by path -------------------------------------------------------------------------------
+
+
+def _put(owner: Module, name: str, value: Any) -> None:
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        owner.register_buffer(name, value)
+    else:
+        setattr(owner, name, value)
+
+
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Give a module the attribute of another one at a path, with the modules on the way."""
+    *path, name = target.split(".")
+    for part in path:
+        source, own = getattr(from_module, part), getattr(to_module, part, None)
+        if source is own:
+            return
+        if own is None:
+            own = Module()
+            setattr(to_module, part, own)
+        from_module, to_module = source, own
+    _put(to_module, name, getattr(from_module, name))
+
+
+def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
+    """Give a module an attribute at a path, with the modules on the way."""
+    *path, name = target.split(".")
+    for part in path:
+        if getattr(to_module, part, None) is None:
+            setattr(to_module, part, Module())
+        to_module = getattr(to_module, part)
+    _put(to_module, name, from_obj)
+
+
+def _get_attr(model: Module, attr_name: str) -> Any:
+    """Return the attribute of a module at a path."""
+    for name in attr_name.split("."):
+        model = getattr(model, name)
+    return model
+
+
+def _del_attr(model: Module, attr_name: str) -> None:
+    """Delete the attribute of a module at a path."""
+    home, _, name = attr_name.rpartition(".")
+    delattr(_get_attr(model, home) if home else model, name)
+
+
+def _has_attr(model: Module, attr_name: str) -> bool:
+    """Return whether a module has an attribute at a path."""
+    try:
+        _get_attr(model, attr_name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
+    graph = module.graph
+    if not isinstance(graph, Graph):
+        raise AssertionError("print_readable must be used on a module with a graph")
+    source = graph.python_code("self", verbose=True, **options).src.lstrip("\n")
+    text = _addindent(f"class {module_name}(torch.nn.Module):\n{source}", 4)
+    options.pop("expanded_def", None)
+    parts = [""]
+    for name, child in module.named_children():
+        if isinstance(child, GraphModule):
+            parts.append(_print_readable(child, name, print_output=False, **options))
+    text += _addindent("\n".join(parts), 4)
+    if print_output:
+        print(text)
+    return text
+
+
+class _WrappedCall:
+    """Calls a graph module; if its generated code fails, the line is printed.
+
+    Args:
+        cls: the module's class.
+        cls_call: its own `__call__`, or None.
+    """
+
+    def __init__(self, cls: Any, cls_call: Callable[..., Any] | None) -> None:
+        self.cls, self.cls_call = cls, cls_call
+
+    @staticmethod
+    def _generate_error_message(frame_summary: traceback.FrameSummary) -> str:
+        number, line = frame_summary.lineno or 0, frame_summary.line or ""
+        lines = linecache.getlines(frame_summary.filename)
+        return "\n".join(
+            [
+                traceback.format_exc(),
+                f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:",
+                "".join(lines[max(number - 2, 0) : number]),
+                f"{'~' * len(line)}~~~ <--- HERE",
+                "\n".join(lines[number : number + 2]),
+            ]
+        )
+
+    def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the result of the module's call."""
+        try:
+            if self.cls_call is not None:
+                return self.cls_call(obj, *args, **kwargs)
+            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            if "eval_with_key" not in last.filename:
+                raise
+            print(self._generate_error_message(last), file=sys.stderr)
+            raise error.with_traceback(None)  # noqa: B904
+
+
+class GraphModule(Module):
+    """A module whose `forward` is the code of a graph.
+
+    Args:
+        root: a module, or a dict by paths, that has what the graph's nodes refer to: it is not copied, but shared.
+        graph: the graph; after it was changed, `recompile` generates the code anew.
+        class_name: the name of the module's class.
+
+    Raises:
+        RuntimeError: `root` is neither a module nor a dict, or the dict lacks something.
+
+    Example:
+        >>> graph = torch.fx.Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.output(graph.call_module("layer", (x,)))
+        >>> module = torch.fx.GraphModule({"layer": torch.nn.ReLU()}, graph)
+        >>> module(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+
+    _graph: Graph
+    _code: str
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return an instance of a new subclass: each has a `forward` of its own."""
+        base = next((each for each in cls.__mro__ if each.__qualname__.rpartition(".")[2] != "GraphModuleImpl"), cls)
+
+        class GraphModuleImpl(base):  # type: ignore[misc, valid-type]
+            pass
+
+        return super().__new__(GraphModuleImpl)
+
+    def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
+        super().__init__()
+        type(self).__name__ = class_name
+        targets: list[Any] = [node.target for node in graph.nodes if node.op in ("get_attr", "call_module")]
+        if isinstance(root, Module):
+            self.training = root.training
+            if isinstance(root, _CodeOnlyModule):
+                for members in (root.named_children(), root.named_buffers(), root.named_parameters()):
+                    for name, _ in members:
+                        _copy_attr(root, self, name)
+            for target in targets:
+                _copy_attr(root, self, target)
+        elif isinstance(root, dict):
+            for node in graph.nodes:
+                if node.target in targets and node.target not in root:
+                    raise RuntimeError(
+                        f"Node {node} referenced target {node.target} but that target was not provided in ``root``!"
+                    )
+            for target in sorted(targets, key=lambda path: path.count(".")):
+                _assign_attr(root[target], self, target)
+        else:
+            raise RuntimeError(f"Unsupported type {root} passed for root!")
+        self.graph = graph
+        tracer_cls = graph._tracer_cls
+        self._tracer_cls = tracer_cls if tracer_cls and "<locals>" not in tracer_cls.__qualname__ else None
+        self._tracer_extras = graph._tracer_extras or {}
+        self.meta: dict[str, Any] = {}
+        self._replace_hooks: list[Callable[..., Any]] = []
+        self._create_node_hooks: list[Callable[..., Any]] = []
+        self._erase_node_hooks: list[Callable[..., Any]] = []
+        self._deepcopy_hooks: list[Callable[..., Any]] = []
+
+    # The code -------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; assigning another one generates the code anew."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, g: Graph) -> None:
+        if not isinstance(g, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
+        self._graph = g
+        g.owning_module = self
+        self.recompile()
+
+    @property
+    def _boxed_call(self) -> bool:
+        return isinstance(self._graph._codegen, _BoxedCodeGen)
+
+    @property
+    def code(self) -> str:
+        """The generated code."""
+        if not hasattr(self, "_code"):
+            raise RuntimeError("Code has not been generated! Please report a bug to PyTorch")
+        return self._code
+
+    def recompile(self) -> PythonCode:
+        """Generate `forward` from the graph: after the graph was changed.
+
+        Returns:
+            The code.
+
+        Example:
+            >>> module = torch.fx.symbolic_trace(lambda x: torch.relu(x))
+            >>> for node in module.graph.find_nodes(op="call_function", target=torch.relu):
+            ...     node.target = torch.neg
+            >>> code = module.recompile()
+            >>> module(torch.ones(1))
+            tensor([-1.])
+        """
+        codegen = self._graph._codegen
+        if isinstance(codegen, _PyTreeCodeGen):
+            self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
+        made = self._graph.python_code("self")
+        self._code, self._lineno_map, self._prologue_start = made.src, made._lineno_map, made._prologue_start
+        cls: Any = type(self)
+        cls.forward = _forward_from_src(made.src, made.globals, self._graph._co_fields)
+        if "_wrapped_call" not in vars(cls):
+            cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
+        self._recompile_submodules()
+
+        def call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._wrapped_call(self, *args, **kwargs)
+
+        cls.__call__ = call_wrapped
+        return made
+
+    def _recompile_submodules(self) -> list[tuple[str, PythonCode]]:
+        """Recompile the graph modules among the children; return their names and codes."""
+        return [(name, child.recompile()) for name, child in self.named_children() if isinstance(child, GraphModule)]
+
+    def print_readable(
+        self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
+        colored: bool = False, *, fast_sympy_print: bool = False, expanded_def: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> str:  # fmt: skip
+        """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them.
+
+        Args:
+            print_output: whether it is printed, and not only returned.
+            include_stride, include_device: what annotations tell besides.
+            colored: whether the text has the terminal's colors.
+            fast_sympy_print: has no effect.
+            expanded_def: whether each parameter has a line of its own.
+            additional_meta: keys of `Node.meta` that comments tell.
+
+        Returns:
+            The text.
+        """
+        return _print_readable(
+            self, self._get_name(), print_output, include_stride=include_stride, include_device=include_device,
+            colored=colored, expanded_def=expanded_def, additional_meta=additional_meta,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        hint = "# To see more debug info, please use `graph_module.print_readable()`"
+        return "\n".join([super().__repr__(), self._code, hint])
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    # Modules --------------------------------------------------------------------------------------
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Add a module at a path, with empty modules on the way where there are none.
+
+        Args:
+            target: the path.
+            m: the module.
+
+        Returns:
+            Whether it was added: not if something on the way is no module.
+        """
+        *path, name = target.split(".")
+        owner: Module = self
+        for part in path:
+            below = getattr(owner, part, None)
+            if below is None:
+                below = Module()
+                setattr(owner, part, below)
+            if not isinstance(below, Module):
+                return False
+            owner = below
+        owner.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Delete the module at a path; return whether there was one."""
+        home, _, name = target.rpartition(".")
+        owner: Any = self
+        for part in home.split(".") if home else ():
+            owner = getattr(owner, part, None)
+            if not isinstance(owner, Module):
+                return False
+        if not isinstance(getattr(owner, name, None), Module):
+            return False
+        delattr(owner, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Delete the modules that the graph does not use, nor modules below them.
+
+        Example:
+            >>> module = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()))
+            >>> unused = module.graph.find_nodes(op="call_module", target="1")[0]
+            >>> unused.replace_all_uses_with(unused.args[0])
+            [output]
+            >>> module.graph.erase_node(unused)
+            >>> module.delete_all_unused_submodules()
+            >>> [name for name, _ in module.named_children()]
+            ['0']
+        """
+        used: set[str] = set()
+        for node in self.graph.nodes:
+            if node.op not in ("call_module", "get_attr") or not isinstance(node.target, str):
+                continue
+            used.update(itertools.accumulate(node.target.split("."), lambda x, y: f"{x}.{y}"))
+            if node.op == "call_module":
+                with contextlib.suppress(AttributeError):
+                    below = self.get_submodule(node.target).named_modules()
+                    used.update([f"{node.target}.{name}" for name, _ in below if name])
+        for name in [name for name, _ in self.named_modules() if name not in used]:
+            if name:
+                self.delete_submodule(name)
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as a package: its code, and its parameters and modules as files.
+
+        Args:
+            folder: the package's folder, which is created.
+            module_name: the name of the class.
+        """
+        torch, nn = package(), package().nn
+        folder = Path(folder)
+        folder.mkdir(exist_ok=True)
+        torch.save(self.state_dict(), folder / "state_dict.pt")
+        plain = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+        lines, files = [], []
+        for name, child in self.named_children():
+            made, comment = repr(child), ""
+            if type(child) not in plain:
+                file = folder / f"{name}.pt"
+                torch.save(child, file)
+                files.append(name)
+                made = f"torch.load(r'{file}', weights_only=False)"
+                comment = " # " + repr(child).replace("\r", " ").replace("\n", " ")
+            lines.append(f"setattr(self, '{name}', {made}){comment}")
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                shaped = f"torch.empty({list(buffer.shape)}, dtype={buffer.dtype})"
+                lines.append(f"self.register_buffer('{name}', {shaped})")
+        for name, param in self._parameters.items():
+            if param is not None:
+                shaped = f"torch.empty({list(param.shape)}, dtype={param.dtype})"
+                lines.append(f"setattr(self, '{name}', torch.nn.Parameter({shaped}))")
+        lines.append(f"self.load_state_dict(torch.load(r'{folder}/state_dict.pt'))")
+        imports = [
+            _in_this_process(each) for each in ("import torch", *[v.import_str for v in _custom_builtins.values()])
+        ]
+        start = [*imports, "", _in_this_process("from torch.nn import *"), f"class {module_name}(torch.nn.Module):"]
+        body = ["    def __init__(self):", *["        " + line for line in ["super().__init__()", *lines]]]
+        text = "\n".join(["", *start, *body, f"{_addindent(self.code, 4)}\n"])
+        (folder / "module.py").write_text(text, "utf-8")
+        (folder / "__init__.py").write_text("from .module import *", "utf-8")
+        if files:
+            warn(
+                f"Was not able to save the following children modules as reprs -saved as pickled files instead: {files}"
+            )
+
+    # Copies and pickles ---------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the attributes and the code: the graph is recorded from it when the pickle is read."""
+        body = {key: value for key, value in self.__dict__.items() if key != "_graph"}
+        return reduce_graph_module, (body, _format_import_block(self.recompile().globals))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+    def _deepcopy_init(self) -> Callable[..., None]:
+        return GraphModule.__init__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        holder = _CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
+        self._deepcopy_init()(made, holder, holder.__dict__["_graph"])
+        for name in (
+            "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_replace_hooks",
+            "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks",
+        ):  # fmt: skip
+            if name in self.__dict__:
+                setattr(made, name, copy.deepcopy(self.__dict__[name], memo))
+        made.meta = copy.deepcopy(getattr(self, "meta", {}), memo)
+        for name, value in made.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(made, name, value)
+        for hook in made._deepcopy_hooks:
+            hook(made)
+        return made
+
+    def __copy__(self) -> Any:
+        made = _make_graph_module(self, self.graph)
+        made.meta = getattr(self, "meta", {})
+        return made
+
+    def _replicate_for_data_parallel(self) -> Any:
+        """Return a copy that shares parameters and modules."""
+        made = self.__copy__()
+        made._is_replica = True
+        return made
+
+    # Hooks ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _set_replace_hook(self, f: Callable[..., Any]) -> Iterator[None]:
+        """Call a function with `old`, `new` and `user` for each node that is replaced in a `with` block."""
+        self._register_replace_node_hook(f)
+        try:
+            yield
+        finally:
+            self._unregister_replace_node_hook(f)
+
+    def _register(self, hooks: list[Callable[..., Any]], kind: str, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise AssertionError(f"{kind} hook must be a callable.")
+        hooks.append(f)
+
+    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._register(self._replace_hooks, "Replace", f)
+
+    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._replace_hooks.remove(f)
+
+    def _register_create_node_hook(self, f: Callable[..., Any]) -> None:
+        self._register(self._create_node_hooks, "create_node", f)
+
+    def _unregister_create_node_hook(self, f: Callable[..., Any]) -> None:
+        self._create_node_hooks.remove(f)
+
+    def _register_erase_node_hook(self, f: Callable[..., Any]) -> None:
+        self._register(self._erase_node_hooks, "erase_node", f)
+
+    def _unregister_erase_node_hook(self, f: Callable[..., Any]) -> None:
+        self._erase_node_hooks.remove(f)
+
+    def _register_deepcopy_hook(self, f: Callable[..., Any]) -> None:
+        self._register(self._deepcopy_hooks, "deepcopy", f)
+
+    def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
+        self._deepcopy_hooks.remove(f)
