@@ -362,3 +362,23 @@ def test_attributes_that_are_set_are_tensors_of_each_call() -> None:
         y = compiled(x)
         (module.last.sum() + y.sum()).backward()
     assert x.grad.tolist() == [12.0, 12.0]
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2
+
+
+def test_a_function_of_ones_own_without_gradients() -> None:
+    compiled = torch.compile(lambda x: Doubled.apply(x).sum(0) + x.shape[0])
+    with torch.no_grad():
+        for size in (2, 3, 4, 5, 6, 7):
+            x = torch.arange(2.0 * size).reshape(size, 2)
+            assert torch.equal(compiled(x), (x * 2).sum(0) + size)
+    assert compiled.recorded == 3

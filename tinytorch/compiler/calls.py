@@ -125,8 +125,8 @@ def _written_down(
         of_tensors |= policy_of(function) in (OP, CREATES) or (policy_of(function) == PURE and bool(tensors_of(args)))
     elif isinstance(owner, Module):
         of_tensors = function.__func__ is Module.zero_grad
-    elif isinstance(function, type) or isinstance(owner, FunctionMeta):
-        if policy_of(function) == TRUSTED or isinstance(owner, FunctionMeta):
+    elif isinstance(function, type):
+        if policy_of(function) == TRUSTED:
             transcript.fail(f"{function!r} is called")
     elif function in _ARITHMETIC:
         of_tensors = any(isinstance(x, Tensor) for x in args) if function is len else bool(tensors_of(args))
@@ -308,6 +308,8 @@ def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
     dirty = {id(x) for x in ctx.dirty_tensors}
     given = {id(x) for x in args if isinstance(x, Tensor)} - dirty
     for x in ctx.dirty_tensors:
+        if tracer.transcript is not None:
+            tracer.transcript.fail("mark_dirty is called")
         x._bump()
     results = tuple([call(tracer, x.view_as, (x,), {}) if id(x) in given else x for x in results])
     return results if isinstance(result, tuple) else results[0]
