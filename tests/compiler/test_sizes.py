@@ -97,6 +97,12 @@ def cases() -> dict[str, Callable[..., Any]]:
     def output(x: Any) -> Any:
         return Output(x.sin(), x.shape[1]), {"length": x.size(0), "parts": [x.cos(), (x.shape, f"{x.dim()}d")]}
 
+    def messages(x: Any) -> Any:
+        torch._assert(x.dim() == 2, f"expected 2 dimensions, got {x.shape}")
+        assert x.shape[1] < 100, f"{x.shape[1]} columns"
+        name = f"{x.shape[0]} rows" if x.shape[1] == 5 else ""
+        return x * 2, name, [f"{x.dim()} x {len(x)}"]
+
     def named(x: Any) -> Any:
         found = x.max(1)
         return found.values, found.indices, x.sort(1)[0], torch.var_mean(x, correction=0)

@@ -90,6 +90,7 @@ class Entry:
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
+        self.has_effects = recorder.has_effects() or any(call.random for call in recorder.calls)
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
         results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
@@ -208,7 +209,6 @@ class Entry:
         self.returned = plain
         self.sets = bool(sets)
         self.arity = len(args), tuple(kwargs)
-        self.has_effects = recorder.has_effects() or any(call.random for call in recorder.calls)
         self.batched: frozenset[str] = frozenset()
         self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
 

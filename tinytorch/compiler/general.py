@@ -19,7 +19,7 @@ from tinytorch.compiler.guards import Guards, Input
 from tinytorch.compiler.program import FILE
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.tracing import Late, Tracer
-from tinytorch.compiler.transcript import Dimension, Transcript, plain
+from tinytorch.compiler.transcript import Dimension, Text, Transcript, fixed, plain
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -167,6 +167,8 @@ class _Returned(Results):
         """Return the expression of a result."""
         if type(x) is Dimension:
             return x.text, ""
+        if type(x) is Text:
+            x = fixed(x)
         if type(x) is Late:
             self.read_late(x)
             return f"{self._transcript.name(x.tensor)}.item()", ""
@@ -201,7 +203,7 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
 def without_sizes(x: Any, seen: set[int] | None = None) -> Any:
     """Return a result with plain numbers in the place of `Dimension`s; lists, dictionaries and objects are changed."""
     seen = set() if seen is None else seen
-    if type(x) is Dimension or isinstance(x, Size):
+    if type(x) in (Dimension, Text) or isinstance(x, Size):
         return plain(x)
     if isinstance(x, tuple):
         parts = [without_sizes(each, seen) for each in x]

@@ -245,7 +245,7 @@ class _Rewriter(ast.NodeTransformer):
         for part in ast.walk(node):
             if isinstance(part, ast.FormattedValue) and part.value is not None:
                 part.value = self.hook("shown", node, self.visit(part.value))
-        return node
+        return self.hook("text", node, node)
 
     def visit_Starred(self, node: ast.Starred) -> Any:
         if isinstance(node.ctx, ast.Load):

@@ -33,7 +33,7 @@ from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
-from tinytorch.compiler.transcript import Transcript, fixed
+from tinytorch.compiler.transcript import Dimension, Text, Transcript, dimensions_in, fixed, plain
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
@@ -118,6 +118,7 @@ class Tracer:
         recorder.stops = self._stops
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
         self.transcript: Transcript | None = None
+        self._formatted: list[Dimension] = []  # the sizes in the formatted string that is being made
         if sizes:
             self.transcript = Transcript(recorder.has_effects, lambda: recorder.line, self.guards.inputs)
         self._of_modules: set[Value] = set()  # values that are named after a module
@@ -390,7 +391,14 @@ class Tracer:
         """See a value that is formatted."""
         if not self.stopped and not self.simple(x):
             self.stop(f"a {type(x).__name__} is formatted")
-        return x
+        if self.transcript is not None:
+            self._formatted += dimensions_in(x)
+        return plain(x)
+
+    def text(self, x: str) -> str:
+        """See a formatted string; one with sizes, such as a message, is the same for all sizes until it is used."""
+        sizes, self._formatted = self._formatted, []
+        return Text(x, sizes) if sizes else x
 
     # Reading ----------------------------------------------------------------------------------------
 
@@ -665,7 +673,10 @@ class Tracer:
             self._check_index(key)
         elif not self.made(x):
             self.stop(f"a {type(x).__name__} is changed")
-        self._operation(operator.setitem, x, key if isinstance(x, Tensor) else fixed(key), value)
+        if isinstance(x, Tensor):
+            self._operation(operator.setitem, x, key, value)
+        else:
+            x[fixed(key)] = value
 
     def delete_attribute(self, x: Any, name: str) -> None:
         """Do `del x.name`."""

@@ -102,6 +102,41 @@ Dimension.__neg__ = lambda self: 0 - self  # type: ignore[method-assign]
 Dimension.__pos__ = lambda self: self  # type: ignore[method-assign]
 
 
+class Text(str):
+    """A formatted string with sizes in it; where it is used as a string, the transcript checks the sizes.
+
+    Attributes:
+        sizes: the sizes.
+    """
+
+    sizes: list[Dimension]
+
+    def __new__(cls, text: str, sizes: list[Dimension]) -> Text:
+        """Return the string."""
+        made = super().__new__(cls, text)
+        made.sizes = sizes
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return str, (str.__str__(self),)
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    of_string: Any = getattr(str, name)
+
+    def read(self: Text, *args: Any, **kwargs: Any) -> Any:
+        for size in self.sizes:
+            size.fixed()
+        return of_string(self, *args, **kwargs)
+
+    return read
+
+
+for _name in dir(str):
+    if (callable(getattr(str, _name)) and not hasattr(type, _name)) or _name in ("__eq__", "__ne__", "__hash__"):
+        setattr(Text, _name, _reading(_name))
+
+
 def text_of(x: Any) -> str:
     """Return the expression of an integer."""
     return x.text if type(x) is Dimension else repr(x)
@@ -111,6 +146,8 @@ def dimensions_in(x: Any) -> Iterator[Dimension]:
     """Yield the sizes in an object, also within containers."""
     if type(x) is Dimension:
         yield x
+    elif type(x) is Text:
+        yield from x.sizes
     elif isinstance(x, (tuple, list)):
         for each in x:
             yield from dimensions_in(each)
@@ -126,6 +163,8 @@ def plain(x: Any) -> Any:
     kind = type(x)
     if kind is Dimension:
         return int.__index__(x)
+    if kind is Text:
+        return str.__str__(x)
     if not any(True for _ in dimensions_in(x)):
         return x
     if kind is slice:
@@ -373,4 +412,4 @@ class Transcript:
         return lines, effect
 
 
-__all__ = ["Dimension", "Transcript", "Unwritten", "fixed", "plain"]
+__all__ = ["Dimension", "Text", "Transcript", "Unwritten", "dimensions_in", "fixed", "plain"]
