@@ -167,9 +167,7 @@ class _Splitting:
                 part.targets[target] = _get_attr(self.module, str(node.target))
                 if paths is not None:
                     paths[f"{part.submod_name}.{target}"] = str(node.target)
-            args, kwargs = [
-                map_arg(each, lambda n, part=part: part.environment[n]) for each in (node.args, node.kwargs)
-            ]
+            args, kwargs = [map_arg(each, part.environment.__getitem__) for each in (node.args, node.kwargs)]
             made = part.graph.create_node(node.op, target, args, kwargs, node.name if keep_names else None, node.type)
             made.meta = node.meta.copy()
             part.environment[node] = made
