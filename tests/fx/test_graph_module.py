@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import io
+import operator
 import pickle
 import subprocess
 import sys
@@ -297,3 +298,19 @@ def test_folders_have_the_same_text(tmp_path: Path) -> None:
     assert [line.rstrip() for line in ours.split("\n") if line.strip()] == [
         line.rstrip() for line in written[1].split("\n") if line.strip()
     ]
+
+
+def test_a_graph_module_is_compiled_and_again_after_changes() -> None:
+    module = tinytorch.fx.symbolic_trace(net(tinytorch))
+    x = ramp(tinytorch, 2, 4)
+    compiled = tinytorch.compile(module)
+    for _ in range(3):
+        assert (compiled(x) == module(x)).all()
+    assert "0 ran as Python" in str(compiled.explain())
+    for node in module.graph.find_nodes(op="call_function", target=operator.sub):
+        node.target = operator.add
+    before = module(x)
+    module.recompile()
+    assert (module(x) != before).any()
+    for _ in range(3):
+        assert (compiled(x) == module(x)).all()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.fx._codegen import PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
@@ -379,6 +380,8 @@ class GraphModule(Module):
         def call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
             return self._wrapped_call(self, *args, **kwargs)
 
+        if cls._wrapped_call.cls_call is None:  # it does what a module's call does
+            traced_as("inline")(call_wrapped)
         cls.__call__ = call_wrapped
         return made
 
