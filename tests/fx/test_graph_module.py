@@ -228,6 +228,14 @@ def errors_in_code(t: Any) -> Any:
         return str(error), type(error).__name__
 
 
+def methods_of_tensor(t: Any) -> Any:
+    graph = t.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(t.Tensor.relu, (graph.call_function(t.Tensor.add, (x, 1)),)))
+    module = t.fx.GraphModule({}, graph)
+    return shown(module), module(ramp(t, 3)), copy.deepcopy(module)(ramp(t, 3))
+
+
 def replaced_graph(t: Any) -> Any:
     module = module_of(t)
     other = t.fx.symbolic_trace(lambda x: x * 2)
@@ -237,7 +245,7 @@ def replaced_graph(t: Any) -> Any:
 
 PROGRAMS: list[Program] = [
     texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
-    trees, errors_in_code, replaced_graph,
+    trees, errors_in_code, replaced_graph, methods_of_tensor,
 ]  # fmt: skip
 REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
 

@@ -91,7 +91,7 @@ def _format_import_statement(name: str, obj: Any) -> str:
     found = sys.modules.get(module)
     for part in str(own).split("."):
         found = getattr(found, part, None)
-    if found is not obj and getattr(found, "__wrapped__", None) is not obj:
+    if found is not obj and found != obj and getattr(found, "__wrapped__", None) is not obj:
         raise pickle.PicklingError(f"{obj} was not found as {module}.{own}: it cannot be imported by generated code")
     first, _, rest = str(own).partition(".")
     if not rest:
