@@ -239,6 +239,13 @@ def test_elements_are_never_made_up() -> None:
     assert (real == 1).all()
 
 
+def test_parameters_are_initialized() -> None:
+    init = tinytorch.nn.init
+    weight = tinytorch.nn.Parameter(tinytorch.empty(3, 2, device="meta"))
+    for name in ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_", "xavier_normal_", "orthogonal_", "zeros_"):
+        assert getattr(init, name)(weight) is weight and weight.is_leaf and weight.grad_fn is None
+
+
 def test_parameters_are_assigned() -> None:
     model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to("meta")
     state = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).state_dict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import io
+import operator
 import pickle
 import subprocess
 import sys
@@ -227,6 +228,14 @@ def errors_in_code(t: Any) -> Any:
         return str(error), type(error).__name__
 
 
+def methods_of_tensor(t: Any) -> Any:
+    graph = t.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(t.Tensor.relu, (graph.call_function(t.Tensor.add, (x, 1)),)))
+    module = t.fx.GraphModule({}, graph)
+    return shown(module), module(ramp(t, 3)), copy.deepcopy(module)(ramp(t, 3))
+
+
 def replaced_graph(t: Any) -> Any:
     module = module_of(t)
     other = t.fx.symbolic_trace(lambda x: x * 2)
@@ -236,7 +245,7 @@ def replaced_graph(t: Any) -> Any:
 
 PROGRAMS: list[Program] = [
     texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
-    trees, errors_in_code, replaced_graph,
+    trees, errors_in_code, replaced_graph, methods_of_tensor,
 ]  # fmt: skip
 REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
 
@@ -297,3 +306,19 @@ def test_folders_have_the_same_text(tmp_path: Path) -> None:
     assert [line.rstrip() for line in ours.split("\n") if line.strip()] == [
         line.rstrip() for line in written[1].split("\n") if line.strip()
     ]
+
+
+def test_a_graph_module_is_compiled_and_again_after_changes() -> None:
+    module = tinytorch.fx.symbolic_trace(net(tinytorch))
+    x = ramp(tinytorch, 2, 4)
+    compiled = tinytorch.compile(module)
+    for _ in range(3):
+        assert (compiled(x) == module(x)).all()
+    assert "0 ran as Python" in str(compiled.explain())
+    for node in module.graph.find_nodes(op="call_function", target=operator.sub):
+        node.target = operator.add
+    before = module(x)
+    module.recompile()
+    assert (module(x) != before).any()
+    for _ in range(3):
+        assert (compiled(x) == module(x)).all()

@@ -82,7 +82,7 @@ def marking(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
 class Refused:
     """The base of classes without instances: programs use them with `isinstance`; their constructor raises an error."""
 
-    _error: tuple[type[Exception], str] = (NotImplementedError, "torch.fx: tinytorch traces no programs")
+    _error: tuple[type[Exception], str]  # the error's class and words: each of them says so
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise an error: the class has no instances."""

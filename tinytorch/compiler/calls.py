@@ -647,7 +647,7 @@ def _module(tracer: Tracer, module: Module) -> Run:
         inner = module._modules["_orig_mod"]
         guards.require(f"{guards.refer(module._modules)}.get('_orig_mod') is {guards.refer(inner)}")
         return runner_of(tracer, inner, (), {})
-    if kind.__call__ is not Module.__call__:
+    if kind.__call__ is not Module.__call__ and declared(kind.__call__) != INLINE:  # (a graph module's runs `forward`)
         return None
     for hooks in (*[own[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS):
         if hooks:

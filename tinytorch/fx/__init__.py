@@ -7,12 +7,14 @@ the names that functions have in PyTorch.
 
 from tinytorch.fx import (
     _pytree,
+    experimental,
     graph,
     graph_module,
     immutable_collections,
     interpreter,
     node,
     operator_schemas,
+    passes,
     proxy,
     subgraph_rewriter,
     traceback,
@@ -34,8 +36,8 @@ from tinytorch.fx.proxy import Proxy
 from tinytorch.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta",
-    "Tracer", "Transformer", "_pytree", "graph", "graph_module", "has_side_effect", "immutable_collections",
-    "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "operator_schemas", "proxy",
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+    "Transformer", "_pytree", "experimental", "graph", "graph_module", "has_side_effect", "immutable_collections",
+    "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "operator_schemas", "passes", "proxy",
     "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",
 ]  # fmt: skip

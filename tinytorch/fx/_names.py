@@ -48,7 +48,9 @@ def _home(obj: Any) -> str:
 
 
 def is_ours(obj: Any) -> bool:
-    """Return whether generated code refers to an object by its path below `torch`."""
+    """Return whether generated code refers to an object by its path below `torch`: not to methods of Tensor."""
+    if callable(obj) and _is_member(obj, getattr(obj, "__name__", "")):
+        return False
     module = _home(obj)
     if module:
         return module.partition(".")[0] == "torch"

@@ -24,11 +24,10 @@ from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule, _make_graph_module
 from tinytorch.fx.node import Argument, base_types, map_aggregate
-from tinytorch.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
-from tinytorch.ops import overrides
 from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
@@ -48,20 +47,20 @@ class ScriptObject:
     """The type of TorchScript's objects: there are none."""
 
 
-class _Tracing:
-    """Whether a trace runs."""
+class _Traces:
+    """Counts the traces that run."""
 
-    on = False
+    running = 0
 
 
 def is_fx_tracing() -> bool:
     """Return whether a trace runs."""
-    return _Tracing.on
+    return _Traces.running > 0
 
 
 def is_fx_symbolic_tracing() -> bool:
     """Return whether a trace runs, and not inside `torch.compile`."""
-    return _Tracing.on
+    return _Traces.running > 0
 
 
 class ProxyableClassMeta(type):
@@ -595,32 +594,31 @@ class Tracer(TracerBase):
         Raises:
             TraceError: the program depends on the truth or the items of a symbolic value.
         """
-        overrides.activate()
-        tracing_before, _Tracing.on = _Tracing.on, True
+        _Traces.running += 1
         try:
-            if isinstance(root, Module):
-                self.root = root
-                if not hasattr(type(root), self.traced_func_name):
-                    raise AssertionError(
-                        f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
-                    )
-                fn: Any = getattr(type(root), self.traced_func_name)
-                self.root_module_name = root._get_name()
-                self.submodule_paths = {module: name for name, module in root.named_modules()}
-            else:
-                self.root, fn = Module(), root
-            self.graph = Graph(tracer_cls=type(self))
-            code = getattr(fn, "__code__", None)
-            if code is not None:
-                self.graph._co_fields = {
-                    key: getattr(code, key) for key in ("co_name", "co_filename", "co_firstlineno")
-                }
-            self.tensor_attrs: dict[Any, str] = {}
-            self._collect_tensors(self.root, "")
-            self._record(fn, isinstance(root, Module), concrete_args)
-            self.submodule_paths = None
+            with Dispatching():
+                return self._trace(root, concrete_args)
         finally:
-            _Tracing.on = tracing_before
+            _Traces.running -= 1
+
+    def _trace(self, root: Module | Callable[..., Any], concrete_args: Any) -> Graph:
+        if isinstance(root, Module):
+            self.root = root
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
+            fn: Any = getattr(type(root), self.traced_func_name)
+            self.root_module_name = root._get_name()
+            self.submodule_paths = {module: name for name, module in root.named_modules()}
+        else:
+            self.root, fn = Module(), root
+        self.graph = Graph(tracer_cls=type(self))
+        code = getattr(fn, "__code__", None)
+        if code is not None:
+            self.graph._co_fields = {key: getattr(code, key) for key in ("co_name", "co_filename", "co_firstlineno")}
+        self.tensor_attrs: dict[Any, str] = {}
+        self._collect_tensors(self.root, "")
+        self._record(fn, isinstance(root, Module), concrete_args)
+        self.submodule_paths = None
         return self.graph
 
     def _collect_tensors(self, module: Module, prefix: str) -> None:

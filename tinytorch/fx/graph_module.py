@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.fx._codegen import PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
@@ -90,7 +91,7 @@ def _format_import_statement(name: str, obj: Any) -> str:
     found = sys.modules.get(module)
     for part in str(own).split("."):
         found = getattr(found, part, None)
-    if found is not obj and getattr(found, "__wrapped__", None) is not obj:
+    if found is not obj and found != obj and getattr(found, "__wrapped__", None) is not obj:
         raise pickle.PicklingError(f"{obj} was not found as {module}.{own}: it cannot be imported by generated code")
     first, _, rest = str(own).partition(".")
     if not rest:
@@ -379,6 +380,8 @@ class GraphModule(Module):
         def call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
             return self._wrapped_call(self, *args, **kwargs)
 
+        if cls._wrapped_call.cls_call is None:  # it does what a module's call does
+            traced_as("inline")(call_wrapped)
         cls.__call__ = call_wrapped
         return made
 

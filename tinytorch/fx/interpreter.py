@@ -11,7 +11,7 @@ from tinytorch.fx._symbolic_trace import Tracer
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule, _make_graph_module
 from tinytorch.fx.node import Node, map_aggregate, map_arg
-from tinytorch.fx.proxy import Proxy
+from tinytorch.fx.proxy import Dispatching, Proxy
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Interpreter", "Transformer"]
@@ -244,7 +244,7 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Return the new graph module."""
-        with fx_traceback.preserve_node_meta():
+        with Dispatching(), fx_traceback.preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
             nodes = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)

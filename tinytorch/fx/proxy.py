@@ -40,6 +40,21 @@ _FOLDER = __file__.rpartition("proxy.py")[0]
 _NAMES_OF_PYTORCH = (Argument, Target)
 
 
+class Dispatching:
+    """A context manager in which public functions and members of Tensor ask symbolic values for overrides."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        Dispatching.depth += 1
+        overrides.activate(lasting=False)
+
+    def __exit__(self, *error: object) -> None:
+        Dispatching.depth -= 1
+        if not Dispatching.depth:
+            overrides.relax()
+
+
 class TraceError(ValueError):
     """A program asks for something that a symbolic value does not have: its truth, or its number of items."""
 
@@ -273,7 +288,8 @@ class Proxy:
     tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        overrides.activate()
+        if not Dispatching.depth:
+            overrides.activate()
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
@@ -350,7 +366,7 @@ class Proxy:
                 f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}"
             )
         (tracer,) = tracers
-        if overrides.is_tensor_method_or_property(orig_method):
+        if overrides.is_member(orig_method):
             name = "eq" if orig_method.__name__ == "__eq__" else orig_method.__name__  # (as of a tensor and a proxy)
             return tracer.create_proxy("call_method", name, args, kwargs)
         if isinstance(orig_method, Function):

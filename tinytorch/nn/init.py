@@ -115,9 +115,9 @@ def trunc_normal_(
         )
     probability = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     draw = _redraw_outside if probability > 0.3 else _rejection_sample
-    if tensor.is_meta:
-        return tensor.normal_()  # which has no samples to reject
     with no_grad():
+        if tensor.is_meta:
+            return tensor.normal_()  # which has no samples to reject
         tensor.copy_(draw(tensor, mean, std, a, b, generator))
     return tensor
 

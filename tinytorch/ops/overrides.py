@@ -43,7 +43,7 @@ class _State(threading.local):
 
 
 state = _State()
-active = False
+active = _lasts = False
 _before: list[tuple[Any, str, Any]] = []  # the attributes that `activate` has set: owner, name, previous value
 
 
@@ -409,9 +409,14 @@ def quiet(function: Any) -> Any:
     return quiet
 
 
-def activate() -> None:
-    """Let public functions and the members of Tensor dispatch to `__torch_function__` from now on."""
-    global active
+def activate(lasting: bool = True) -> None:
+    """Let public functions and the members of Tensor dispatch to `__torch_function__` from now on.
+
+    Args:
+        lasting: whether this lasts; else only until `relax` is called, unless it is activated for longer meanwhile.
+    """
+    global active, _lasts
+    _lasts = _lasts or lasting
     if active:
         return
     load()
@@ -438,9 +443,15 @@ def _put(owner: Any, name: str, made: Any) -> None:
     setattr(owner, name, made)
 
 
+def relax() -> None:
+    """Undo `activate(lasting=False)`, unless something else has activated dispatch."""
+    if active and not _lasts:
+        deactivate()
+
+
 def deactivate() -> None:
     """Undo `activate`, so that each test starts with the library in its initial state."""
-    global active
+    global active, _lasts
     while _before:
         owner, name, member = _before.pop()
         if member is None:
@@ -449,7 +460,7 @@ def deactivate() -> None:
             setattr(owner, name, member)
     _names.clear()
     as_they_are.clear()
-    active = False
+    active = _lasts = False
 
 
 def _derived(cls: Any, /, **kwargs: Any) -> None:
@@ -492,6 +503,11 @@ def is_tensor_like(inp: Any) -> bool:
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Return whether a function passed to `__torch_function__` is a method of Tensor, or a property's `__get__`."""
     activate()
+    return is_member(func)
+
+
+def is_member(func: Callable[..., Any]) -> bool:
+    """Return the same, while dispatch is active."""
     return func.__name__ == "__get__" or (func in _names and func.__name__ not in _ACCESSORS)
 
 

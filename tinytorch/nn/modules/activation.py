@@ -509,7 +509,7 @@ class Softmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the probabilities."""
-        return F.softmax(input, self.dim)
+        return F.softmax(input, self.dim, 5)  # (5: a `_stacklevel`, as graphs of `torch.fx` show it)
 
 
 class Softmin(_AlongDim):
@@ -522,7 +522,7 @@ class Softmin(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the probabilities."""
-        return F.softmin(input, self.dim)
+        return F.softmin(input, self.dim, 5)
 
 
 class LogSoftmax(_AlongDim):
@@ -535,7 +535,7 @@ class LogSoftmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the logarithms of the probabilities."""
-        return F.log_softmax(input, self.dim)
+        return F.log_softmax(input, self.dim, 5)
 
 
 class Softmax2d(Module):
@@ -553,7 +553,7 @@ class Softmax2d(Module):
         """Return the probabilities."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3)
+        return F.softmax(input, -3, 5)
 
 
 class MultiheadAttention(Module):

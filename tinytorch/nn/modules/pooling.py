@@ -80,7 +80,7 @@ class _MaxUnpoolNd(DimensionalLayer):
         self.stride = as_tuple(stride if stride is not None else kernel_size)
         self.padding = as_tuple(padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Return zeros with the maxima at their indices."""
         return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
