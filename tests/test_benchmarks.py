@@ -165,3 +165,22 @@ def test_rows_are_named() -> None:
     run = benchmarks("speed")
     assert run.returncode == 2
     assert f"no such row: speed (there are process, import, {', '.join(WORK)}, ops, ddp)" in run.stderr
+
+
+def test_models_of_other_packages_are_counted() -> None:
+    from benchmarks import coverage
+
+    torch: Any = tinytorch
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2))
+    whole, line = coverage.covered(torch, model, lambda batch, length: {"x": torch.randn(batch, 3)})
+    assert whole and line == "2 programs, ran 4, recorded 3, Python 0, seams 0"
+
+    class Printing(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            y = x * 2
+            print(end="")
+            return y + 1
+
+    whole, line = coverage.covered(torch, Printing(), lambda batch, length: {"x": torch.randn(batch, 3)})
+    assert not whole and "seams 1" in line
