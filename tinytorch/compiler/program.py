@@ -43,13 +43,12 @@ FILE = "<compiled step"  # prefix of the file names of programs
 _numbers = itertools.count()
 _gone: list[str] = []  # files of freed programs, deleted later since `linecache` may be iterating over its entries
 LARGE = 2**16  # size in bytes from which an array is deleted after its last use
-#: Names of a saved module, which the source of its program does not use otherwise.
+#: Names of a saved module, and the builtins that it calls, which the source of its program does not use otherwise.
 RESERVED = frozenset(
     """
     Path arrays gradients importlib kernel checked package parameters path program programs sys types warnings
-    all float int isinstance iter len list next range tuple zip
     """.split()
-)
+) | {builtin.__name__ for builtin in (all, float, isinstance, iter, len, list, next, range, tuple, zip)}
 
 
 #: The name of the batch size in a program for batches of any size.
