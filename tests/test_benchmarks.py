@@ -164,7 +164,7 @@ def test_quantized_layers_are_measured(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_rows_are_named() -> None:
     run = benchmarks("speed")
     assert run.returncode == 2
-    assert f"no such row: speed (there are process, import, {', '.join(WORK)}, ops, ddp)" in run.stderr
+    assert f"no such row: speed (there are process, import, inference, {', '.join(WORK)}, ops, ddp)" in run.stderr
 
 
 def test_models_of_other_packages_are_counted() -> None:

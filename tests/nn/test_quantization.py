@@ -124,6 +124,7 @@ def test_16_bits_are_rounded_as_tensors_are() -> None:
     largest = tinytorch.finfo(tinytorch.float16).max
     half = tinytorch.tensor(quantized.saturated(floats.numpy()))
     tinytorch.testing.assert_close(half, floats.clamp(-largest, largest).half(), rtol=0, atol=0, equal_nan=True)
+    pytest.importorskip("ml_dtypes")
     bits = tinytorch.tensor(quantized.bfloat16_bits(floats.numpy()).view(np.int16))
     assert bits.equal(floats.bfloat16().view(tinytorch.int16))
 
