@@ -415,8 +415,10 @@ class Compiled:
             for variant in general:
                 variant.wanted = False
             return False
+        # (For inference a program of kernels for each size is worth more.)
+        limit = 2 * SIZES if self.infers else SIZES
         # (It may also say what a program of kernels cannot: that a result shares memory with an input, say.)
-        return bool(general or self.reasons) or len(self._of_other_sizes(args, kwargs)) >= SIZES * (1 + self.infers)
+        return bool(general or self.reasons) or len(self._of_other_sizes(args, kwargs)) >= limit
 
     def _of_other_sizes(self, args: Any, kwargs: Any) -> list[Entry]:
         """Return the programs that differ from a call in nothing but sizes."""

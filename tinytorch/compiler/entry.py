@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from tinytorch.compiler import inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
-from tinytorch.compiler.program import FILE, Program, written
+from tinytorch.compiler.program import Program, line_of, written
 from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
@@ -191,7 +190,7 @@ class Entry:
             **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
             "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
             "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
-            "line_of": _line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
+            "line_of": line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
             "moved": norm.moved, "put_back": put_back, "rebuilt": rebuilt, "renew": self._renew,
             "retire": self._retire, "SEEN": None, "spent": _spent, "step": self._first_step, "viewed": _viewed,
             "wrap": wrap, "written": written, "written_before": _written_before,
@@ -498,12 +497,7 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
     """Return the lines that find a tensor which changes from call to call, and check its signature."""
     tensor = inputs[k].tensor
     array = tensor._array
-    conditions = [
-        f"type(t{k}) is {guards.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
-        f"t{k}._hooks is None and t{k}._cell is not None and (t{k}._edge is None) is {tensor._edge is None}",
-        f"t{k}._array.shape == {array.shape} and t{k}._array.strides == {array.strides}",
-        f"t{k}._array.dtype is {guards.refer(array.dtype)}",
-    ]
+    conditions = [f"t{k}._array.shape == {array.shape} and t{k}._array.strides == {array.strides}"]
     if tensor._view is None:
         conditions.append(f"t{k}._view is None")
     elif needs_grad(tensor):
@@ -516,12 +510,24 @@ def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
         conditions.append(f"t{k}._view.seen == t{k}._cell[0]")
     else:
         conditions.append(f"t{k}._view is not None and not needs_grad(t{k})")
-    conditions += [
+    return found(guards, inputs, k, conditions)
+
+
+def found(guards: Guards, inputs: list[Input], k: int, conditions: list[str]) -> list[str]:
+    """Return the lines that find a tensor which changes from call to call, and check its kind and the conditions."""
+    tensor = inputs[k].tensor
+    of_kind = [
+        f"type(t{k}) is {guards.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
+        f"t{k}._hooks is None and t{k}._cell is not None and (t{k}._edge is None) is {tensor._edge is None}",
+        f"t{k}._array.dtype is {guards.refer(tensor._array.dtype)}",
+    ]
+    others = [
         f"t{k} is not t{j}"
         for j, other in enumerate(inputs)
         if type(other.tensor) is type(tensor) and (j < k or other.stays)
     ]
-    return [f"    t{k} = {inputs[k].where}", f"    if not ({' and '.join(conditions)}):", "        return MISSED"]
+    text = " and ".join([*of_kind, *conditions, *others])
+    return [f"    t{k} = {inputs[k].where}", f"    if not ({text}):", "        return MISSED"]
 
 
 def _overlaps(recorder: Recorder, tensors: list[Tensor]) -> list[str]:
@@ -549,16 +555,8 @@ def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
     return counts
 
 
-def _line_of(error: Exception) -> int:
-    """Return the line of a program where an error was raised."""
-    step = error.__traceback__
-    while step is not None and not step.tb_frame.f_code.co_filename.startswith(FILE):
-        step = step.tb_next
-    return sys.maxsize if step is None else step.tb_lineno
-
-
 def _written_before(error: Exception, lines: list[int]) -> int:
-    return sum(line < _line_of(error) for line in lines)
+    return sum(line < line_of(error) for line in lines)
 
 
 def _holds(scope: dict[str, Any], guards: list[str]) -> Callable[..., bool]:
@@ -596,4 +594,4 @@ def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
     return made
 
 
-__all__ = ["BUSY", "LEFT", "MISSED", "Entry", "Results", "guards_of_call", "modes_of", "rebuilt", "together"]
+__all__ = ["BUSY", "LEFT", "MISSED", "Entry", "Results", "found", "guards_of_call", "modes_of", "rebuilt", "together"]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import collections
 import itertools
-import linecache
 import math
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinytorch.compiler.backward import marks_of, put_back
-from tinytorch.compiler.entry import MISSED, Results, guards_of_call, modes_of, rebuilt, together
+from tinytorch.compiler.entry import MISSED, Results, found, guards_of_call, modes_of, rebuilt, together
 from tinytorch.compiler.guards import Guards, Input
-from tinytorch.compiler.program import FILE
+from tinytorch.compiler.program import FILE, line_of, show_source
 from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.transcript import Dimension, Text, Transcript, fixed, plain
@@ -89,7 +87,11 @@ class General:
             "    try:",
             f"        if not ({' and '.join([*modes_of(local.state), *together(self.guards)])}):",
             "            return MISSED",
-            *[f"    {line}" for k in given for line in _of_given(guards, inputs, k)],
+            *[
+                f"    {line}"
+                for k in given
+                for line in found(guards, inputs, k, [f"t{k}._array.ndim == {inputs[k].tensor._array.ndim}"])
+            ],
             *[f"        t{k}_shape = t{k}._array.shape" for k, _ in enumerate(inputs) if k in given or k in sized],
             *[f"        if not ({condition}): return MISSED" for condition in transcript.early],
             "    except (AttributeError, LookupError, TypeError, ValueError):",
@@ -117,12 +119,12 @@ class General:
             tail += ["    finally:", f"        state.grad = {local.state.grad}"]
         self.file = f"{FILE} for any size {next(_numbers)}>"
         self.source = "\n".join([*head, *[f"        {line}" for line in body], *tail]) + "\n"
-        linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
+        show_source(self, self.file, self.source)
         scope: dict[str, Any] = {
             **guards.objects, **transcript.scope, **{f"t{k}": x.tensor for k, x in enumerate(inputs) if x.stays},
             "MISSED": MISSED, "Missed": Missed, "SOURCES": list(sources),
             "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes, "is_frequent": self._is_frequent,
-            "line_of": self._line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back,
+            "line_of": line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back,
             "rebuilt": rebuilt,
         }  # fmt: skip
         exec(compile(self.source, self.file, "exec"), scope)
@@ -147,13 +149,6 @@ class General:
         count = self._sizes[sizes]
         self.wanted = count == OFTEN and count >= self.runs * SHARE
         return self.wanted
-
-    def _line_of(self, error: Exception) -> int:
-        """Return the line of the program where an error was raised."""
-        step = error.__traceback__
-        while step is not None and step.tb_frame.f_code.co_filename != self.file:
-            step = step.tb_next
-        return sys.maxsize if step is None else step.tb_lineno
 
 
 class _Returned(Results):
@@ -185,19 +180,6 @@ def _of_kept(guards: Guards, x: Input) -> list[str]:
         *[f"{name}._array.shape == {x.tensor._array.shape}"] * isinstance(x.tensor, Parameter),
         f"{name}._requires_grad is {x.tensor._requires_grad} and {name}._hooks is None",
     ]
-
-
-def _of_given(guards: Guards, inputs: list[Input], k: int) -> list[str]:
-    """Return the lines that find a tensor which changes from call to call, and check what is not its size."""
-    tensor = inputs[k].tensor
-    conditions = [
-        f"type(t{k}) is {guards.refer(type(tensor))} and t{k}._requires_grad is {tensor._requires_grad}",
-        f"t{k}._hooks is None and t{k}._cell is not None and (t{k}._edge is None) is {tensor._edge is None}",
-        f"t{k}._array.dtype is {guards.refer(tensor._array.dtype)} and t{k}._array.ndim == {tensor._array.ndim}",
-        *[f"t{k} is not {guards.refer(x.tensor) if x.stays else f't{j}'}" for j, x in enumerate(inputs)
-          if type(x.tensor) is type(tensor) and (j < k or x.stays)],
-    ]  # fmt: skip
-    return [f"    t{k} = {inputs[k].where}", f"    if not ({' and '.join(conditions)}):", "        return MISSED"]
 
 
 def without_sizes(x: Any, seen: set[int] | None = None) -> Any:

@@ -11,6 +11,7 @@ import itertools
 import keyword
 import linecache
 import re
+import sys
 import weakref
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
@@ -147,10 +148,7 @@ class Program:
         self.source = "\n".join(self._write())
         self.peak += self.bytes
         self.file = f"{FILE} {next(_numbers)}>"
-        while _gone:
-            linecache.cache.pop(_gone.pop(), None)
-        linecache.cache[self.file] = len(self.source), None, self.source.splitlines(True), self.file
-        weakref.finalize(self, _gone.append, self.file).atexit = False
+        show_source(self, self.file, self.source)
 
     # Dependencies ---------------------------------------------------------------------------------
 
@@ -624,6 +622,22 @@ class Program:
         return bind
 
 
+def show_source(owner: Any, file: str, source: str) -> None:
+    """Let tracebacks show the source of a program, as long as an object lives."""
+    while _gone:
+        linecache.cache.pop(_gone.pop(), None)
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    weakref.finalize(owner, _gone.append, file).atexit = False
+
+
+def line_of(error: Exception) -> int:
+    """Return the line of a program where an error was raised."""
+    step = error.__traceback__
+    while step is not None and not step.tb_frame.f_code.co_filename.startswith(FILE):
+        step = step.tb_next
+    return sys.maxsize if step is None else step.tb_lineno
+
+
 def _batch_of(inputs: list[Value]) -> int | None:
     """Return the batch size with which a program for batches of any size was recorded; None for another program."""
     sizes = [int.__index__(n) for value in inputs for n in value.shape if type(n) is Multiple and n.text == BATCH]
@@ -658,4 +672,4 @@ def written(array: Any, version: int) -> Tensor:
     return made
 
 
-__all__ = ["FILE", "Program", "written"]
+__all__ = ["BATCH", "FILE", "Multiple", "Program", "line_of", "show_source", "written"]

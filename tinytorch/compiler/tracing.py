@@ -617,8 +617,8 @@ class Tracer:
                     calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
-                plain = isinstance(value, PLAIN) or type(value) is Tensor
-                if isinstance(x, Module) and not plain and x.__dict__[name] is not value:
+                allowed = isinstance(value, PLAIN) or type(value) is Tensor
+                if isinstance(x, Module) and not allowed and x.__dict__[name] is not value:
                     self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
                 value = fixed(value)

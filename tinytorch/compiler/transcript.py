@@ -28,19 +28,19 @@ class Dimension(int):
 
     Attributes:
         text: the expression of the size in the transcript.
-        of: the transcript, or None if it is closed: then it is a number like any other.
+        of: the transcript; when that is closed, the size is a number like any other.
         early: whether only sizes of the function's inputs are in the expression.
     """
 
     text: str
-    of: Any
+    of: Transcript
     early: bool
 
     def fixed(self) -> int:
         """Return the number, which the transcript checks from now on."""
         number = int.__index__(self)
-        if self.of[0] is not None:
-            self.of[0].check(f"{self.text} == {number}", self.early)
+        if self.of.open:
+            self.of.check(f"{self.text} == {number}", self.early)
         return number
 
     def __hash__(self) -> int:
@@ -55,13 +55,13 @@ def _calculating(name: str, sign: str, turned: bool = False) -> Callable[[Any, A
 
     def calculate(self: Dimension, other: Any) -> Any:
         result = plain(self, other)
-        if self.of[0] is None or isinstance(other, Tensor):
+        if not self.of.open or isinstance(other, Tensor):
             return result
         if type(result) is not int or type(other) not in (int, Dimension):
             return plain(self.fixed(), other)
         parts = [text_of(other), self.text] if turned else [self.text, text_of(other)]
         early = self.early and getattr(other, "early", True)
-        return self.of[0].dimension(result, f"({parts[0]} {sign} {parts[1]})", early)
+        return self.of.dimension(result, f"({parts[0]} {sign} {parts[1]})", early)
 
     return calculate
 
@@ -71,13 +71,13 @@ def _comparing(name: str, sign: str) -> Callable[[Any, Any], Any]:
 
     def compare(self: Dimension, other: Any) -> Any:
         result = plain(self, other)
-        if type(result) is bool and self.of[0] is not None:
+        if type(result) is bool and self.of.open:
             if type(other) not in (int, Dimension):
                 self.fixed()
             elif self.text != text_of(other):
                 condition = f"{self.text} {sign} {text_of(other)}"
                 early = self.early and getattr(other, "early", True)
-                self.of[0].check(condition if result else f"not {condition}", early)
+                self.of.check(condition if result else f"not {condition}", early)
         return result
 
     return compare
@@ -195,6 +195,7 @@ class Transcript:
         scope: objects that the lines name.
         reason: why the function cannot be written down, or None.
         effect: the index of the first line that changes what exists outside of the call, or None.
+        open: whether the call still runs.
     """
 
     def __init__(self, has_effects: Callable[[], bool], line: Callable[[], Any], inputs: dict[int, Any]) -> None:
@@ -203,18 +204,18 @@ class Transcript:
         self.scope: dict[str, Any] = {}
         self.reason: str | None = None
         self.effect: int | None = None
+        self.open = True
         self._has_effects, self._line, self._inputs = has_effects, line, inputs
         self._names: dict[int, tuple[str, Any]] = {}  # by id of a tensor, its name and a weak reference
         self._objects: dict[int, str] = {}
-        self._self = [self]  # what the sizes refer to; emptied by `close`
         self._checked: set[str] = set()
         self._count = 0
         self._grad, self.sets_grad = local.state.grad, False
 
     def close(self) -> None:
         """Make the sizes plain numbers from now on."""
-        self._self[0] = None  # type: ignore[call-overload]
-        self._names = {}
+        self.open = False
+        self.lines, self.scope, self._names, self._objects = [], {}, {}, {}  # (a size may outlive the call)
 
     def fail(self, reason: str) -> None:
         """Note why the function cannot be written down; the first reason is kept."""
@@ -224,7 +225,7 @@ class Transcript:
     def dimension(self, number: int, text: str, early: bool) -> Dimension:
         """Return a size with its expression."""
         made = Dimension(number)
-        made.text, made.of, made.early = text, self._self, early
+        made.text, made.of, made.early = text, self, early
         return made
 
     def check(self, condition: str, early: bool = False) -> None:
