@@ -555,36 +555,32 @@ def test_an_error_of_the_program_is_no_seam() -> None:
     assert LOG == [1]
 
 
-def test_reset_forgets_the_parts() -> None:
-    def f(x: Any) -> Any:
-        y = x.sin() * 2
-        LOG.append(1)
-        return y * 2
+def logging_between(x: Any) -> Any:
+    y = x.sin() * 2
+    LOG.append(1)
+    return y * 2
 
-    compiled = Compiled(f)
+
+def test_reset_forgets_the_parts() -> None:
+    compiled = Compiled(logging_between)
     for _ in range(4):
         compiled(torch.ones(3))
     assert compiled.parts
     torch.compiler.reset()
     assert not compiled.parts and compiled.split is None and not compiled.failed
     for _ in range(4):
-        assert compiled(torch.ones(3)).tolist() == f(torch.ones(3)).tolist()
+        assert compiled(torch.ones(3)).tolist() == logging_between(torch.ones(3)).tolist()
 
 
 def test_nothing_is_compiled_while_a_mode_looks_on() -> None:
-    def f(x: Any) -> Any:
-        y = x.sin() * 2
-        LOG.append(1)
-        return y * 2
-
-    compiled = Compiled(f)
+    compiled = Compiled(logging_between)
     for _ in range(4):
         compiled(torch.ones(3))
     ran = [variant.runs for part in compiled.whole() for variant in part.variants]
     with torch.compiler.set_stance("force_eager"):
         compiled(torch.ones(3))
     found = torch.func.jvp(compiled, (torch.ones(3),), (torch.ones(3),))
-    assert str(found) == str(torch.func.jvp(f, (torch.ones(3),), (torch.ones(3),)))
+    assert str(found) == str(torch.func.jvp(logging_between, (torch.ones(3),), (torch.ones(3),)))
     assert [variant.runs for part in compiled.whole() for variant in part.variants] == ran
 
 
