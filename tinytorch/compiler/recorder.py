@@ -633,6 +633,7 @@ class Recorder(DispatchMode):
         self._values = {key: value for key, value in self._values.items() if id(value) not in gone}
         self._places = {key: value for key, value in self._places.items() if id(value) not in gone}
         del self.calls[count:], self.constants[constants:]
+        self._seen = min(self._seen, count)
 
     def _new_gradient(self, leaf: Tensor, g: Tensor) -> None:
         array = leaf._grad._array  # type: ignore[union-attr]
