@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, Call, Memory, Value
+from tinytorch.compiler.recorder import NEW, Call, Memory, Value, strides_in_order
 from tinytorch.kernels import parallel
 
 
@@ -79,13 +79,11 @@ def _shape(call: Call) -> tuple[int, ...] | None:
     arrays = [out, *[x for x in call.inputs() if x.shape]]
     if out.size < parallel.LARGE or len(arrays) == 1 or any(x.shape != out.shape for x in arrays):
         return None
-    return out.shape if all(x.strides == _in_order(x) or not any(x.strides) for x in arrays) else None
-
-
-def _in_order(x: Value) -> tuple[int, ...]:
-    """Return the strides of a contiguous array."""
-    sizes = itertools.accumulate(reversed(x.shape[1:]), lambda a, b: a * b, initial=x.dtype.itemsize)
-    return tuple(reversed(list(sizes)))
+    return (
+        out.shape
+        if all(x.strides == strides_in_order(x.shape, x.dtype.itemsize) or not any(x.strides) for x in arrays)
+        else None
+    )
 
 
 __all__ = ["Fused", "function_of", "fused", "is_elementwise"]

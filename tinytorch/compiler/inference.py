@@ -16,14 +16,23 @@ is computed once, in `bind`. Results agree with those of the other modes but for
 from __future__ import annotations
 
 import collections
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
-from tinytorch.compiler.recorder import NEW, VIEW, WRITE, Call, Memory, Value, memories_written, replaced
+from tinytorch.compiler.recorder import (
+    NEW,
+    VIEW,
+    WRITE,
+    Call,
+    Memory,
+    Value,
+    memories_written,
+    replaced,
+    strides_in_order,
+)
 from tinytorch.kernels import channels_last, conv, layer_norm, norm, pool, products, programs, reduce, shape
 from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
@@ -135,14 +144,8 @@ class _Held(NamedTuple):
     dims: tuple[int, ...]
 
 
-def _contiguous(sizes: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of a contiguous array."""
-    lengths = itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=itemsize)
-    return tuple(reversed(list(lengths)))[: len(sizes)]
-
-
 def _is_contiguous(x: Value) -> bool:
-    wanted = _contiguous(x.shape, x.dtype.itemsize)
+    wanted = strides_in_order(x.shape, x.dtype.itemsize)
     return all(n == 1 or a == b for n, a, b in zip(x.shape, x.strides, wanted, strict=True))
 
 
@@ -240,7 +243,7 @@ class _Rewriter:
         """Add a step that returns one contiguous array, and return its value."""
         call = Call(kind, function, args, {}, like.name)
         call.line, dtype = like.line, call.inputs()[0].dtype
-        out = Value(sizes, dtype, _contiguous(sizes, dtype.itemsize), Memory(), True, call, name=like.name)
+        out = Value(sizes, dtype, strides_in_order(sizes, dtype.itemsize), Memory(), True, call, name=like.name)
         return self._enter(call, out)
 
     def _enter(self, call: Call, out: Value) -> Value:
@@ -308,7 +311,7 @@ class _Rewriter:
             return value
         stored, dims = self._held[id(value)][0]
         kept = [d for d in dims if stored.shape[d] > 1]
-        if kept == sorted(kept) and value.strides == _contiguous(value.shape, value.dtype.itemsize):
+        if kept == sorted(kept) and value.strides == strides_in_order(value.shape, value.dtype.itemsize):
             call = Call(VIEW, shape.view, (stored, value.shape), {}, source.name)
             value.memory, value.whole = stored.memory, False
         elif _permuted(stored.strides, dims) == value.strides:
@@ -416,7 +419,7 @@ class _Rewriter:
         made.line = call.line
         out = self._result(result, sizes, chain.dims)
         if out is None:
-            out = Value(sizes, _F32, _contiguous(sizes, 4), Memory(), True, made, name=result.name)
+            out = Value(sizes, _F32, strides_in_order(sizes, 4), Memory(), True, made, name=result.name)
         else:
             out.source, out.output = made, None
         self._enter(made, out)
@@ -442,7 +445,7 @@ class _Rewriter:
             for value in call.inputs():
                 self._plain(value)
             for k, (each, of) in enumerate(sizes):
-                made = Value(of, _F32, _contiguous(of, 4), Memory(), True, call, k, name=each)
+                made = Value(of, _F32, strides_in_order(of, 4), Memory(), True, call, k, name=each)
                 call.outputs.append(made)
                 self._there[id(made)] = made
             self.calls.append(call)
@@ -624,7 +627,9 @@ class _Rewriter:
                 return True
         step = Call(NEW, call.function, replaced(call.args, by), call.kwargs, call.name)
         step.line = call.line
-        stored = Value(sizes, out.dtype, _contiguous(sizes, out.dtype.itemsize), Memory(), True, step, name=out.name)
+        stored = Value(
+            sizes, out.dtype, strides_in_order(sizes, out.dtype.itemsize), Memory(), True, step, name=out.name
+        )
         self._enter(step, stored)
         self._hold(out, stored, dims)
         return True

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 import weakref
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,12 @@ def replaced(x: Any, by: dict[int, Value]) -> Any:
     if type(x) is dict:
         return {key: replaced(each, by) for key, each in x.items()}
     return x
+
+
+def strides_in_order(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the strides of a contiguous array."""
+    lengths = itertools.accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=itemsize)
+    return tuple(reversed(list(lengths)))[: len(shape)]
 
 
 def memories_written(calls: Iterable[Call]) -> set[Memory]:

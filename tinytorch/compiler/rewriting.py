@@ -7,11 +7,12 @@ import functools
 import types
 from typing import Any
 
-from tinytorch.compiler.sources import code_of, definition, source_of
+from tinytorch.compiler.sources import as_function, code_of, source_of, without_defaults
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
-_OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())  # their results depend on the calling frame
+#: Functions whose results depend on the calling frame.
+OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())
 
 
 class Unreadable(Exception):
@@ -28,12 +29,7 @@ def rewritten(code: types.CodeType, name: str) -> types.CodeType:
     node: Any = source_of(code, TRACER in code.co_freevars)
     if node is None:
         raise Unreadable(f"the source of {name} is not found, or has changed")
-    if isinstance(node, ast.Lambda):
-        returned = ast.copy_location(ast.Return(node.body), node.body)
-        node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
-    node = _Rewriter().visit(node)
-    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-    node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
+    node = without_defaults(_Rewriter().visit(as_function(node)))
     free = [variable for variable in code.co_freevars if variable != TRACER]  # (an inner function already has it)
     return code_of(node, [*free, TRACER], code).replace(co_name=code.co_name)
 
@@ -161,7 +157,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("slice", node, *[ast.Constant(None) if part is None else self.visit(part) for part in parts])
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES:
+        if isinstance(node.func, ast.Name) and node.func.id in OF_FRAMES:
             if node.func.id != "super" or node.args:
                 self.refuse(node)
             return node
@@ -336,4 +332,4 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-__all__ = ["TRACER", "Unreadable", "rewritten"]
+__all__ = ["OF_FRAMES", "TRACER", "Unreadable", "rewritten"]

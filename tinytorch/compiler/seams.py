@@ -23,7 +23,16 @@ from typing import Any
 from tinytorch.compiler.calls import has_hooks, original
 from tinytorch.compiler.liveness import SCOPES, Flow, Names, binding_counts, captures, mentioned, own_nodes
 from tinytorch.compiler.policy import OP, policy_of
-from tinytorch.compiler.sources import code_of, definition, keep_tree, load_lines, source_of
+from tinytorch.compiler.rewriting import OF_FRAMES
+from tinytorch.compiler.sources import (
+    as_function,
+    code_of,
+    definition,
+    keep_tree,
+    load_lines,
+    source_of,
+    without_defaults,
+)
 from tinytorch.compiler.tracing import disabled
 from tinytorch.nn.modules.module import Module
 
@@ -33,8 +42,8 @@ UNBOUND, UNBOUND_ERROR, CALLED = "__unbound__", "__unbound_error__", "__called__
 EXIT, RESULT, OUTS = "__exit__", "__result__", "__outs__"
 #: How a part ends: at its end, or by one of these statements of the function around it.
 _RETURN, _BREAK, _CONTINUE = 1, 2, 3
-#: Functions whose results depend on the calling frame: a function that names one of them is not split.
-_OF_FRAMES = frozenset("locals vars eval exec dir".split())
+#: A function that names one of these is not split: a part has other variables, but the same globals.
+_OF_FRAMES = OF_FRAMES - {"super", "globals"}
 MOST = 256  # objects for each function (modules, closures) that have programs of their own
 _PASSING = 8  # closures with one code, after which they are taken for functions that each call creates
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -201,9 +210,7 @@ class _Splitting:
         node: Any = source_of(code, False)
         if node is None:
             return None
-        if isinstance(node, ast.Lambda):
-            returned = ast.copy_location(ast.Return(node.body), node.body)
-            node = ast.copy_location(definition("<lambda>", node.args, [returned]), node)
+        node = as_function(node)
         if any(isinstance(part, _WAITING) or _reads_frame(part) for part in ast.walk(node)):
             return None
         self._names = Names(code.co_varnames, code.co_cellvars)
@@ -213,9 +220,7 @@ class _Splitting:
         self._outer = _declared(node)
         whole = whole or not self._may_split(node)
         node.body = self._plain(node.body) if whole else self._block(node.body, True)
-        node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
-        node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
-        _clear_annotations(node)
+        _clear_annotations(without_defaults(node))
         cells = self._cells()
         cells |= {name: types.CellType(part) for name, part in self._parts.items()}
         cells[CALLED] = types.CellType(self._children.called)

@@ -142,6 +142,21 @@ def _plain_imports(source: str) -> list[ast.stmt]:
         return []
 
 
+def as_function(node: Any) -> Any:
+    """Return the definition of a function, or that of one that does the same as a lambda."""
+    if not isinstance(node, ast.Lambda):
+        return node
+    returned = ast.copy_location(ast.Return(node.body), node.body)
+    return ast.copy_location(definition("<lambda>", node.args, [returned]), node)
+
+
+def without_defaults(node: Any) -> Any:
+    """Return the definition of a function with None in the place of its defaults, which the new function gets later."""
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
+    return node
+
+
 def definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
     """Return the definition of a function."""
     node: Any = ast.FunctionDef(name, arguments, body, [])
@@ -187,4 +202,7 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-__all__ = ["FOLDER", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "source_of"]
+__all__ = [
+    "FOLDER", "as_function", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "source_of",
+    "without_defaults",
+]  # fmt: skip
