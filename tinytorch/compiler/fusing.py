@@ -79,11 +79,10 @@ def _shape(call: Call) -> tuple[int, ...] | None:
     arrays = [out, *[x for x in call.inputs() if x.shape]]
     if out.size < parallel.LARGE or len(arrays) == 1 or any(x.shape != out.shape for x in arrays):
         return None
-    return (
-        out.shape
-        if all(x.strides == strides_in_order(x.shape, x.dtype.itemsize) or not any(x.strides) for x in arrays)
-        else None
-    )
+    for x in arrays:
+        if any(x.strides) and x.strides != strides_in_order(x.shape, x.dtype.itemsize):
+            return None
+    return out.shape
 
 
 __all__ = ["Fused", "function_of", "fused", "is_elementwise"]
