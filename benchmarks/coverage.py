@@ -1,13 +1,18 @@
-"""python -m benchmarks.coverage [NAME ...]: which models of other packages become programs.
+"""python -m benchmarks.coverage [--train] [NAME ...]: which models of other packages become programs.
 
 It runs where tinytorch takes the place of PyTorch (`python -m tinytorch as-torch`), with the packages torchvision and
 transformers. Each model has a small configuration and random weights. It is called with batches of several sizes (and,
 of a model for texts, several lengths), in eager mode and compiled, and the results are compared bit for bit. A line has
 the number of programs, the calls that ran as programs, the calls that were recorded or ran as Python, and the seams.
+
+With `--train`, what is compiled is a step of training: a loss, its gradients and a step of SGD (of models of images) or
+AdamW. Two copies of the model take the same steps, with dropout and batch norm as in training, and then the losses, the
+parameters, the buffers and the gradients are compared bit for bit.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 import logging
 import sys
@@ -23,6 +28,7 @@ VISION = (
 TEXT = (
     "bert roberta electra distilbert clip_text_model gpt2 llama qwen2 mistral gpt_neox opt t5 vit whisper resnet"
 ).split()
+STEPS = 6  # of training
 SIZES = [(1, 8), (2, 16), (2, 16), (3, 8), (2, 24), (4, 16), (5, 12), (2, 16)]  # of batches, and lengths of texts
 #: Options of configurations; each configuration has some of them.
 SMALL = {
@@ -82,12 +88,43 @@ def covered(torch: Any, model: Any, given: Callable[[int, int], dict[str, Any]])
             args = {"x": args["x"]} if "x" in args else args
             call = (lambda f, args=args: f(args["x"])) if "x" in args else lambda f, args=args: f(**args)
             equal &= all(torch.equal(a, b) for a, b in zip(tensors(call(model)), tensors(call(compiled)), strict=True))
-    parts = list(compiled._compiled.whole())
+    return counted(compiled._compiled, equal)
+
+
+def trained(torch: Any, model: Any, given: Callable[[int, int], dict[str, Any]]) -> tuple[bool, str]:
+    """Return whether a step of training is one program for each call with the eager numbers, and a line about it."""
+    losses: list[Any] = []
+    states: list[Any] = []
+    steps: list[Any] = []
+    for own in (model.train(), copy.deepcopy(model).train()):
+        kind = torch.optim.SGD if "x" in given(1, 8) else torch.optim.AdamW
+        optimizer = kind(own.parameters(), lr=1e-3)
+
+        def step(args: dict[str, Any], own: Any = own, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            result = own(args["x"]) if "x" in args else own(**args)
+            loss = sum(x.square().mean() for x in tensors(result) if x.requires_grad)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        steps.append(torch.compile(step) if steps else step)
+        torch.manual_seed(1)
+        losses.append([steps[-1](given(2, 16)) for _ in range(STEPS)])
+        gradients = [p.grad for p in own.parameters() if p.grad is not None]
+        states.append([*losses[-1], *own.state_dict().values(), *gradients])
+    equal = len(states[0]) == len(states[1]) and all(map(torch.equal, *states))
+    return counted(steps[1], equal)
+
+
+def counted(compiled: Any, equal: bool) -> tuple[bool, str]:
+    """Return whether a compiled function is one program for each call, and a line about its calls."""
+    parts = list(compiled.whole())
     seams = len({seam for part in parts for seam in part.seams})
     ran = sum(variant.runs for part in parts for variant in part.variants)
-    whole = compiled._compiled
-    line = f"{len(whole.variants)} programs, ran {ran}, recorded {whole.recorded}, Python {whole.plain}, seams {seams}"
-    return equal and not seams and not whole.failed, line + ("" if equal else ", OTHER NUMBERS")
+    numbers = f"ran {ran}, recorded {compiled.recorded}, Python {compiled.plain}, seams {seams}"
+    line = f"{len(compiled.variants)} programs, {numbers}" + ("" if equal else ", OTHER NUMBERS")
+    return equal and not seams and not compiled.failed, line
 
 
 def tensors(x: Any) -> Iterator[Any]:
@@ -109,11 +146,13 @@ def main(names: list[str]) -> None:
         sys.exit("tinytorch has to take the place of PyTorch here: python -m tinytorch as-torch")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
+    look = trained if "--train" in names else covered
+    names = [name for name in names if name != "--train"]
     count = total = 0
     for make, of in ((vision, VISION), (text, TEXT)):
         for name in of if not names else [name for name in of if name in names]:
             torch.manual_seed(0)
-            whole, line = covered(torch, *make(torch, name))
+            whole, line = look(torch, *make(torch, name))
             count, total = count + whole, total + 1
             print(f"{name:40} {'one program for each call' if whole else 'in parts':26} {line}", flush=True)
     print(f"{count} of {total}")

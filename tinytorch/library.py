@@ -6,6 +6,7 @@ graph. Functions that are registered for tracing (`register_fake`) or for other 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -75,6 +76,11 @@ class CustomOpDef:
             )
         if self._composite:
             return self._kernel(*args, **kwargs)
+        return self.applied(self._node.apply, args, kwargs)
+
+    def applied(self, apply: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of the operator as a node of the graph, which `apply` makes."""
+        assert self._signature is not None
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -82,28 +88,34 @@ class CustomOpDef:
         bound.apply_defaults()
         leaves, structure = flatten((bound.args, bound.kwargs))
         output_structure: list[Any] = []  # one item, which `_run_forward` appends
-        outputs = self._node.apply(structure, output_structure, *leaves)
+        outputs = apply(structure, output_structure, *leaves)
         return unflatten(list(outputs), output_structure[0])
 
-    def _run_forward(self, ctx: Any, structure: Any, output_structure: list[Any], *leaves: Any) -> Any:
+    def _run_forward(
+        self, ctx: Any, structure: Any, output_structure: list[Any], *leaves: Any, kernel: Any = None,
+        setup_context: Any = None,
+    ) -> Any:  # fmt: skip
+        """Run the kernel and `setup_context`, or what stands in their places."""
+        kernel = kernel or self._kernel
         args, kwargs = unflatten(list(leaves), structure)
-        assert self._kernel is not None
-        output = self._kernel(*args, **kwargs)
+        output = kernel(*args, **kwargs)
         flat_output, form = flatten(output)
         output_structure.append(form)
         ctx.structure = structure
         if self._setup_context is not None:
             keyword_only = {"keyword_only_inputs": kwargs} if kwargs else {}
-            self._setup_context(ctx=ctx, inputs=args, output=output, **keyword_only)
+            setup_context = setup_context or self._setup_context
+            setup_context(ctx=ctx, inputs=args, output=output, **keyword_only)
         return tuple(flat_output)
 
-    def _run_backward(self, ctx: Any, *grads: Any) -> Any:
+    def _run_backward(self, ctx: Any, *grads: Any, rule: Any = None) -> Any:
+        """Return the gradients of all leaves, by the registered formula or `rule` in its place."""
         if self._backward is None:
             raise RuntimeError(
                 f"Trying to backward through {self._name} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        input_grads = self._backward(ctx, *grads)
+        input_grads = (rule or self._backward)(ctx, *grads)
         input_grads = input_grads if isinstance(input_grads, tuple) else (input_grads,)
         indices, _ = unflatten(list(range(ctx.structure.num_leaves)), ctx.structure)  # of leaves, in place of the args
         leaf_grads: list[Any] = [None] * ctx.structure.num_leaves
@@ -169,6 +181,8 @@ class CustomOpDef:
 class _Operator:
     """An operator of PyTorch by its name, with or without an overload's: calls the function or method of that name."""
 
+    __traced_as__ = "inline"
+
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
@@ -181,13 +195,19 @@ class _Operator:
         operator = self.__dict__[overload] = _Operator(f"{self.__name__}.{overload}")
         return operator
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @functools.cached_property
+    def function(self) -> Callable[..., Any]:
+        """The function or method of the operator's name."""
         name = self.__name__.partition(".")[0]
         for owner in (import_module("tinytorch"), Tensor, import_module("tinytorch.nn.functional")):
-            function = getattr(owner, name, None)
+            function: Callable[..., Any] | None = getattr(owner, name, None)
             if function is not None:
-                return function(*args, **kwargs)
+                return function
         raise NotImplementedError(f"tinytorch has no operator aten::{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the operator."""
+        return self.function(*args, **kwargs)
 
 
 class _Operators(ops._Namespace):

@@ -121,8 +121,39 @@ def test_gradients() -> None:
         lambda ctx, g: g * 3 * ctx.x**2, setup_context=lambda ctx, inputs, output: setattr(ctx, "x", inputs[0])
     )
     compiled = torch.compile(lambda x: cubed(x * 2).sum())
-    for _ in range(3):
-        x, y = numbers(4).requires_grad_(), numbers(4).requires_grad_()
+    for seed in range(4):
+        x, y = numbers(4, seed=seed).requires_grad_(), numbers(4, seed=seed).requires_grad_()
         compiled(x).backward()
         cubed(y * 2).sum().backward()
         assert x.grad.equal(y.grad)
+    assert compiled.variants[0].runs == 3 and "opaque" in compiled.source
+
+
+def test_gradients_of_an_operator_of_lists() -> None:
+    @torch.library.custom_op("tests_compiler::weighted", mutates_args=())
+    def weighted(xs: list[torch.Tensor], by: float, *, plus: float = 0.0) -> torch.Tensor:
+        return torch.from_numpy(xs[0].numpy() * by + xs[1].numpy() + plus)
+
+    def setup(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        ctx.by = inputs[1] + keyword_only_inputs["plus"]
+        ctx.save_for_backward(output)
+
+    def backward(ctx: Any, g: Any) -> Any:
+        return [g * ctx.by, g * ctx.saved_tensors[0]], None
+
+    weighted.register_autograd(backward, setup_context=setup)
+    function = lambda x, y: weighted([x * 2, y], 0.5, plus=1.0).square().sum()  # noqa: E731
+    compiled = torch.compile(function)
+    for seed in range(4):
+        given = [[numbers(4, seed=seed + k).requires_grad_() for k in range(2)] for _ in range(2)]
+        compiled(*given[0]).backward()
+        function(*given[1]).backward()
+        assert all(a.grad.equal(b.grad) for a, b in zip(*given, strict=True))
+    assert compiled.variants[0].runs == 3
+
+
+def test_operators_of_pytorch_by_their_names() -> None:
+    compiled = compiled_equals(
+        lambda x: torch.ops.aten.relu.default(torch.ops.aten.sin(x)) * 2, *[(numbers(4, seed=k),) for k in range(4)]
+    )
+    assert compiled.variants[0].runs == 3

@@ -600,7 +600,7 @@ def a_function_of_its_own_that_writes(compiled: Any) -> Iterator[Any]:
             yield f(torch.randn(3))
 
 
-@programs(0)
+@programs(1)
 def a_function_of_its_own_with_gradients(compiled: Any) -> Iterator[Any]:
     f = compiled(lambda x: Swish.apply(x, 2.0).sum())
     for _ in range(3):

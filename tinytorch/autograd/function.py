@@ -47,6 +47,7 @@ class FunctionNode(Node):
         "non_differentiable",
         "outputs",
         "places",
+        "rule",
         "to_save",
     )
 
@@ -57,9 +58,10 @@ class FunctionNode(Node):
     dirty_tensors: tuple[Any, ...] | None
     non_differentiable: tuple[Any, ...] | None
     constant: Collection[int]  # the numbers of the outputs marked as non-differentiable
+    rule: Callable[..., Any] | None  # what is called, with `ctx` and the gradients, instead of the user's `backward`
 
     def __init__(self) -> None:
-        self.hooks = None
+        self.hooks = self.rule = None
         self.face: Callable[[], Any] | None = None
         self._for_forward: tuple[Any, ...] | None = None
         self.to_save = self.dirty_tensors = self.non_differentiable = None
@@ -147,7 +149,10 @@ class FunctionNode(Node):
             for k, grad in enumerate(gs):
                 if grad is None and dtypes[k] is not None and k not in without:
                     gs[k] = wrap(np.zeros(shapes[k], dtypes[k]))
-        result = self.shown().apply(*gs)
+                    for mode in local.state.modes or ():
+                        mode.known(gs[k])
+        ctx = self.shown()
+        result = ctx.apply(*gs) if self.rule is None else self.rule(ctx, gs)
         grads = result if isinstance(result, tuple) else (result,)
         count = len(self.needs_input_grad)
         if len(grads) > count and all(grad is None for grad in grads[count:]):
@@ -299,6 +304,7 @@ class BackwardCFunction(FunctionCtx):
 
     __slots__ = ("_graph_node",)
 
+    __traced_as__ = "trusted"
     _forward_cls: Any
     _face_of: type = FunctionNode
     _graph_node: FunctionNode
@@ -373,6 +379,11 @@ class BackwardCFunction(FunctionCtx):
 
     def apply(self, *args: Any) -> Any:
         """Return the result of the user's `backward` or `vjp` for the gradients of the outputs."""
+        rule = self._rule()
+        return rule(self, list(args)) if self._forward_cls.boxed_grads_call else rule(self, *args)
+
+    def _rule(self) -> Callable[..., Any]:
+        """Return the user's `backward` or `vjp`."""
         function = self._forward_cls
         own_backward = function.backward is not Function.backward
         own_vjp = function.vjp is not Function.vjp
@@ -381,8 +392,8 @@ class BackwardCFunction(FunctionCtx):
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                 "implement one of them."
             )
-        rule = function.vjp if own_vjp else function.backward
-        return rule(self, list(args)) if function.boxed_grads_call else rule(self, *args)
+        rule: Callable[..., Any] = function.vjp if own_vjp else function.backward
+        return rule
 
 
 class FunctionMeta(type):
@@ -496,6 +507,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             >>> Double.apply(torch.ones(1, requires_grad=True)).requires_grad
             True
         """
+        args = cls._arguments(args, kwargs)
+        node: FunctionNode = cls._node_class()
+        result = cls._call(node, args)
+        node._for_forward = None
+        return result
+
+    @classmethod
+    def _arguments(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments of `forward`, all by position."""
         separate = cls.setup_context is not Function.setup_context
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
@@ -507,16 +527,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             value = getattr(cls, flag)
             if value is not True and value is not False:
                 raise RuntimeError(f"{flag} must be a bool, got {type(value).__name__}")
-        node: FunctionNode = cls._node_class()
-        result = cls._call(node, args)
-        node._for_forward = None
-        return result
+        return args
 
     @classmethod
     def _call(cls, node: FunctionNode, args: tuple[Any, ...]) -> Any:
-        state = local.state
-        if state.modes is not None:
+        if local.state.modes is not None:
             return dispatch(cls, cls._call, (node, args), {})
+        return cls._recorded(node, args, cls.forward, cls.setup_context)
+
+    @classmethod
+    def _recorded(
+        cls, node: FunctionNode, args: tuple[Any, ...], forward: Callable[..., Any], setup_context: Callable[..., Any]
+    ) -> Any:
+        """Return the result of `forward`, with this node in the graph; modes that are on see what runs."""
+        state = local.state
+        modes = state.modes
         node.number = next(numbers)
         node.places = tuple([k for k, arg in enumerate(args) if isinstance(arg, Tensor)])
         for k in node.places:
@@ -531,16 +556,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False
-        if state.autocast is not None:  # the only mode that stays on inside
+        if state.autocast is not None and modes is None:  # the only mode that stays on inside
             state.modes = (state.autocast,)
         try:
             if separate:
-                result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
+                result = forward(*args)
+                setup_context(ctx, args, result)
             else:
-                result = cls.forward(ctx, *args)
+                result = forward(ctx, *args)
         finally:
-            state.grad, state.modes = recording, None
+            state.grad, state.modes = recording, modes
         results = result if isinstance(result, tuple) else (result,)
         outputs = _record_outputs(node, args, results, recorded, separate)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
@@ -744,6 +769,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         refusing = _with_error_node(result if isinstance(result, tuple) else (result,))
         return refusing if isinstance(result, tuple) else refusing[0]
 
+    once.__first_order__ = fn  # type: ignore[attr-defined]  # (read by `torch.compile`)
     return once
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.autograd.function import FunctionNode
 from tinytorch.compiler.program import Program, written
 from tinytorch.compiler.recorder import VIEW, Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
 from tinytorch.core.engine import shape_and_kind, walk
@@ -95,7 +96,7 @@ class Backward:
         partial: whether only some combinations of results have programs.
         random: whether the function draws random numbers.
         watched: the indices of results that must not be written to before a backward pass.
-        holds: returns whether the guards hold for a call's arguments.
+        holds: returns whether the guards hold for a call's arguments; `stays`, those of what a backward pass reads.
         sources: the sources of random numbers whose states are marked before each call.
         learn: is called with layouts that a gradient has had instead of these.
         passed: returns, for a call's arguments, the objects in its result that it does not create.
@@ -105,6 +106,7 @@ class Backward:
     """
 
     holds: Callable[..., bool]
+    stays: Callable[..., bool] | None = None
     sources: list[Source]
     learn: Callable[[Strides], Any]
     passed: Callable[[Any, Any], list[Any]]
@@ -311,7 +313,9 @@ class CompiledFunctionBackward(Node):
         if self.bits & self.freed or self.saved is None:
             raise RuntimeError(FREED)
         walk = self.made.walks.get(self.bits)
-        tensors, versions, *_ = self.call
+        tensors, versions, _, _, args, kwargs = self.call
+        if walk is not None and self.made.stays is not None and not self.made.stays(args, kwargs):
+            walk = None
         if walk is not None:
             self.unreached = {self.edges[k] for k in walk.unreached}
             for k in walk.unchanged:
@@ -459,7 +463,7 @@ def _walked_back(
     The calls are removed from the recorder.
     """
     count, constants = len(recorder.calls), len(recorder.constants)
-    with recorder:
+    with recorder.trying():
         found = walk(start, True, False, [*ends, *others], capture=True)
     if recorder.stopped is not None:
         raise NotRecorded(recorder.stopped)
@@ -507,6 +511,8 @@ def is_freed(node: Any) -> bool:
 def _holds_tensors(node: Any) -> bool:
     """Return whether a backward pass frees tensors of a node, so that a second one raises an error."""
     release = type(node).release
+    if isinstance(node, FunctionNode):
+        return bool(node.saved)
     return node.plan.holds_tensors if release is OpNode.release else release is not Node.release
 
 
@@ -514,6 +520,10 @@ def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
     """Return the memory of saved tensors whose versions some nodes check."""
     arrays = []
     for node in [*nodes, *_inner(nodes)]:
+        if isinstance(node, FunctionNode):
+            saved = [item for item in node.saved or () if item is not None and len(item) == 4]
+            arrays += [x._array if number is None else x for x, _, _, number in saved]
+            continue
         for (kind, _), item in zip(getattr(getattr(node, "plan", None), "sources", ()), node.saved or (), strict=False):
             if kind == INPUT:
                 arrays.append(item[0]._array)

@@ -55,8 +55,7 @@ def of_any_batch(function: Callable[..., Any], entry: Entry) -> Entry:
         raise Unlike(str(error)) from error
     finally:
         for each in records:
-            each[0].recorder.close()
-            each[0].guards.close()
+            each[0].close()
     return made
 
 

@@ -26,7 +26,7 @@ from tinytorch.autograd.function import FunctionMeta
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
 from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
-from tinytorch.compiler.recorder import is_ours, tensors_of
+from tinytorch.compiler.recorder import NotRecorded, is_ours, tensors_of
 from tinytorch.compiler.transcript import Dimension, Transcript, fixed
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -203,7 +203,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
     if isinstance(function, np.ufunc) and all(isinstance(x, PLAIN) for x in args) and not kwargs:
         return function
     if declared(function) == OPAQUE:
-        return functools.partial(_opaque, tracer, function)
+        return functools.partial(_operator if hasattr(function, "applied") else _opaque, tracer, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return _builtin_method(tracer, function, owner)
     if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:  # `dict.pop(x, key)`
@@ -217,7 +217,7 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
     if isinstance(function, type):
         return _class(tracer, function)
     called = static_member(type(function), "__call__")
-    if isinstance(called, types.FunctionType) and policy_of(type(function)) is None:
+    if isinstance(called, types.FunctionType) and policy_of(type(function)) in (None, INLINE):
         tracer.guards.member(type(function), "__call__")
         return functools.partial(tracer.run, called, function)
     return None
@@ -279,40 +279,102 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
 
 
-class _Context(autograd.FunctionCtx):
-    """The `ctx` of a user's `autograd.Function` where no gradient is recorded."""
-
-    __traced_as__ = INLINE
-
-    dirty_tensors: tuple[Any, ...] = ()
-
-    def __init__(self, args: tuple[Any, ...]) -> None:
-        self.needs_input_grad = tuple([isinstance(x, Tensor) and x._requires_grad for x in args])
-
-
 def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a user's `autograd.Function`: its `forward` is followed where no gradient is recorded."""
-    if local.state.grad or kwargs:
-        tracer.stop(f"{kind.__name__} is a Function of its own, and gradients are recorded")
+    """Call a user's `autograd.Function`; a transcript has the call itself."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return _recorded(tracer, kind, kind._arguments(args, kwargs))
+
+    with tracer.unwritten() as transcript:
+        return run(*args, **kwargs) if transcript is None else transcript.call(run, kind.apply, args, kwargs)
+
+
+def _recorded(tracer: Tracer, kind: Any, args: tuple[Any, ...], forward: Run = None, backward: Run = None) -> Any:
+    """Call a `Function`, whose `forward` is followed, and whose `backward` will be, while the call is traced.
+
+    Args:
+        forward, backward: what runs in the place of these methods, if they are not followed.
+    """
     if tracer.stopped:
-        return kind.apply(*args, **kwargs)
-    ctx = tracer.guards.create(_Context(args))
-    for name in ("forward", "setup_context"):
+        return kind.apply(*args)
+    node = kind._node_class()
+    for name in ("forward", "setup_context", "backward", "vjp", "boxed_grads_call", "clear_saved_tensors_on_access"):
         tracer.guards.member(kind, name)
-    if kind.setup_context is not autograd.Function.setup_context:
-        result = call(tracer, kind.forward, args, {})
-        call(tracer, kind.setup_context, (ctx, args, result), {})
-    else:
-        result = call(tracer, kind.forward, (ctx, *args), {})
-    results = result if isinstance(result, tuple) else (result,)
-    dirty = {id(x) for x in ctx.dirty_tensors}
-    given = {id(x) for x in args if isinstance(x, Tensor)} - dirty
-    for x in ctx.dirty_tensors:
-        if tracer.transcript is not None:
-            tracer.transcript.fail("mark_dirty is called")
-        x._bump()
-    results = tuple([call(tracer, x.view_as, (x,), {}) if id(x) in given else x for x in results])
-    return results if isinstance(result, tuple) else results[0]
+
+    def followed(function: Any) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            for x in args:
+                if isinstance(x, autograd.FunctionCtx):
+                    tracer.guards.create(x)
+            return tracer.inside(function, *args)
+
+        return run
+
+    line = tracer.recorder.line
+    before = [x._version if isinstance(x, Tensor) else 0 for x in args]
+    result = kind._recorded(node, args, forward or followed(kind.forward), followed(kind.setup_context))
+    if node.edges:
+        node.rule = functools.partial(_differentiated, weakref.ref(tracer), line, backward)
+        if before != [x._version if isinstance(x, Tensor) else 0 for x in args]:
+            tracer.stop(f"{kind.__name__} writes to its arguments, and gradients are recorded")
+    return result
+
+
+def _differentiated(tracer: weakref.ref[Tracer], line: Any, backward: Run, ctx: Any, grads: list[Any]) -> Any:
+    """Run the `backward` of a user's `Function`, which is followed while the call is traced that has applied it.
+
+    Args:
+        tracer: of the call.
+        line: where the Function was applied.
+        backward: what runs instead.
+        ctx, grads: the arguments of `backward`.
+    """
+    tracing, kind = tracer(), ctx._forward_cls
+    if tracing is None or tracing.closed or tracing.stopped:
+        return ctx.apply(*grads)
+    rule = ctx._rule()
+    once = getattr(rule, "__first_order__", None)
+    if once is not None and local.state.grad:
+        tracing.stop(f"the backward of {kind.__name__} is differentiated")
+        return ctx.apply(*grads)
+    tracing.guards.create(ctx)
+    for g in grads:
+        tracing.make(g)
+    given = [grads] if kind.boxed_grads_call else grads
+    tracing.make(given[0])
+    try:
+        with tracing.unwritten():
+            return backward(ctx, *given) if backward else tracing.inside(once or rule, ctx, *given)
+    except NotRecorded as reason:
+        reason.line = line
+        raise
+
+
+def _operator(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call an operator of a user's: its kernel is one step of the program, and its gradient is followed."""
+    with tracer.unwritten():
+        if not local.state.grad or not any(x._requires_grad for x in tensors_of((args, kwargs))):
+            return _opaque(tracer, function, *args, **kwargs)
+        guards = tracer.guards
+        for name in ("_kernel", "_backward", "_setup_context", "_composite", "_autocast"):
+            guards.require(f"{guards.refer(function)}.{name} is {guards.refer(getattr(function, name))}")
+        if function._composite or function._autocast is not None or function._backward is None:
+            return _opaque(tracer, function, *args, **kwargs)
+        kernel = functools.partial(_opaque, tracer, function)
+        setup = function._setup_context and functools.partial(tracer.inside, function._setup_context)
+        rule = functools.partial(tracer.inside, function._backward)
+
+        def forward(ctx: Any, *given: Any) -> Any:
+            tracer.guards.create(ctx)
+            return function._run_forward(ctx, *given, kernel=kernel, setup_context=setup)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return function._run_backward(ctx, *grads, rule=rule)
+
+        def apply(*given: Any) -> Any:
+            return _recorded(tracer, function._node, given, forward, backward)
+
+        return function.applied(apply, args, kwargs)
 
 
 def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -352,10 +352,7 @@ class Compiled:
             raise
         finally:
             recording.count -= 1
-            if tracer.transcript is not None:
-                tracer.transcript.close()
-            tracer.guards.close()
-            recorder.close()
+            tracer.close()
             if 0 < collected[0] < GC_THRESHOLD:
                 gc.set_threshold(*collected)
         if recorder.stopped is None:

@@ -97,11 +97,14 @@ class Entry:
         sets = results.assignments(tracer.assigned)
         if results.differentiable and sets:
             raise NotRecorded(f"the attribute {tracer.assigned[0][1]} is set, and a result has a graph")
-        backward = None
+        backward, known = None, len(guards.texts)
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
                                 list(results.passed.values()))  # fmt: skip
             backward.learn = self._learn
+            if len(guards.inputs) > len(inputs):
+                raise NotRecorded("the backward of a Function reads a tensor that is not saved")
+        later = dict.fromkeys([*guards.texts][known:])  # of what a backward pass reads
         shown = results.values + (backward.saved if backward is not None else [])
         calls = recorder.calls if backward is None else backward.calls
         again = backward is not None and (backward.partial or (backward.random and self._layouts.restores))
@@ -196,7 +199,10 @@ class Entry:
             "wrap": wrap, "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
-            scope["graph"], backward.holds = backward.node, _holds(scope, self.guards)
+            before = [guard for guard in self.guards if guard not in later]
+            scope["graph"], backward.holds = backward.node, _holds(scope, before)
+            if later:
+                backward.stays = _holds(scope, [*later])
             backward.passed = eval(f"lambda args, kwargs: [{', '.join(results.passed)}]", scope)
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"

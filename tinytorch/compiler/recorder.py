@@ -240,6 +240,7 @@ class Recorder(DispatchMode):
         reads: whether reading a tensor's values ends the recording.
         trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
             tensors that it creates are constants, and the program checks the truth values that it reads.
+        trial: while a backward pass runs that has no effects, the memory of what existed before it; else None.
         versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
         tensors: by place, the inputs.
     """
@@ -262,6 +263,7 @@ class Recorder(DispatchMode):
         self.tried = False
         self.reads = True
         self.trusts = False
+        self.trial: set[Memory] | None = None
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
         self._outside: set[Memory] = set()  # the memory of inputs
@@ -282,6 +284,18 @@ class Recorder(DispatchMode):
         if self.stopped is None:
             self.stopped = reason
             self.stops()
+        if self.trial is not None:
+            raise NotRecorded(reason)
+
+    @contextlib.contextmanager
+    def trying(self) -> Iterator[None]:
+        """Let what stops the recording, and an effect, raise NotRecorded in a `with` block, before it happens."""
+        self.trial = set(self._memories.values())
+        try:
+            with self:
+                yield
+        finally:
+            self.trial = None
 
     def close(self) -> None:
         """Drop all references."""
@@ -430,6 +444,8 @@ class Recorder(DispatchMode):
         if not isinstance(op, Op):
             self.stop(f"calls {op.__name__}, a Function of its own")
             return caller(*args, **kwargs)
+        if self.trial is not None and any(type(x) is Source for x in args):
+            self.stop("a backward pass draws random numbers")
         foreign = next((x for x in tensors_of((args, kwargs)) if not is_ours(type(x))), None)
         if op.data_dependent or foreign is not None:
             reason = "the shape of its result depends on values" if op.data_dependent else _overrides(foreign)
@@ -476,6 +492,8 @@ class Recorder(DispatchMode):
             return
         target = values[0]._array
         try:
+            if self.trial is not None and self.value(target).memory in self.trial:
+                raise NotRecorded("a backward pass writes to a tensor that existed before")
             if kernel is not None:
                 if any(isinstance(values[i], Tensor) and np.may_share_memory(target, arrays[i]) for i in op.inputs[1:]):
                     raise NotRecorded("what is written shares memory with what is read")
@@ -550,6 +568,8 @@ class Recorder(DispatchMode):
 
     def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Record a fill with random numbers."""
+        if self.trial is not None:
+            self.stop("a backward pass draws random numbers")
         if self.stopped is None:
             with self._noting("a random fill"):
                 last = self.calls.pop()  # the op that fills it with zeros first
@@ -560,6 +580,8 @@ class Recorder(DispatchMode):
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
         """Record a write that increments no version."""
+        if self.trial is not None:
+            self.stop("a backward pass writes to a tensor")
         if self.stopped is None:
             with self._noting("a write"):
                 self.add(WRITE, function, (array, *args), function.__name__.strip("_")).counts = False

@@ -30,7 +30,7 @@ from tinytorch.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from tinytorch.compiler import calls
 from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
-from tinytorch.compiler.recorder import Recorder, Value, tensors_of
+from tinytorch.compiler.recorder import NotRecorded, Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
 from tinytorch.compiler.transcript import Dimension, Text, Transcript, dimensions_in, fixed, plain
@@ -99,6 +99,7 @@ class Tracer:
         transcript: what the call is written down in, or None.
         stopped_at: the line of the outermost function, and that of the user's code, at which the tracing has ended.
         through: the code, and the line, of each function within the outermost one that ran then.
+        closed: whether the call, and what is made of it, is over.
     """
 
     def __init__(self, recorder: Recorder, strict: bool = False, sizes: bool = False) -> None:
@@ -122,11 +123,20 @@ class Tracer:
         if sizes:
             self.transcript = Transcript(recorder.has_effects, lambda: recorder.line, self.guards.inputs)
         self._of_modules: set[Value] = set()  # values that are named after a module
+        self.closed = False
 
     @property
     def stopped(self) -> bool:
         """Whether the call cannot be compiled."""
         return self.recorder.stopped is not None
+
+    def close(self) -> None:
+        """Drop all references."""
+        self.closed = True
+        if self.transcript is not None:
+            self.transcript.close()
+        self.guards.close()
+        self.recorder.close()
 
     def _stops(self) -> None:
         """Note where the tracing ends."""
@@ -605,6 +615,11 @@ class Tracer:
     def set_attribute(self, x: Any, name: str, value: Any) -> None:
         """Do `x.name = value`."""
         gradient = isinstance(x, Tensor) and name == "grad" and value is None
+        if self.trusted(x):
+            setattr(x, name, value)
+            return
+        if self.recorder.trial is not None and not self.made(x):
+            self.stop(f"the attribute {name} of a {type(x).__name__} is set")
         if not self.stopped and not gradient:
             if self.made(x) and not isinstance(x, Tensor):
                 self.replaced[id(x), name] = None
@@ -714,6 +729,8 @@ class Tracer:
     def caught(self) -> None:
         """See that an error was caught; only those of kinds that follow from what is guarded are raised again."""
         error = sys.exc_info()[1]
+        if isinstance(error, NotRecorded):
+            raise error
         known = isinstance(error, (AttributeError, ImportError, LookupError, NameError, StopIteration, TypeError))
         if not known or error is self.recorder.raised:
             self.stop("an error is raised and caught")
@@ -761,6 +778,23 @@ class Tracer:
             return calls.call(self, function, args, kwargs)
         finally:
             self._returning -= returned
+
+    def inside(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function whose result is not returned as it is."""
+        before, self._returning = self._returning, 0
+        try:
+            return function(*args, **kwargs) if self.stopped else calls.call(self, function, args, kwargs)
+        finally:
+            self._returning = before
+
+    @contextlib.contextmanager
+    def unwritten(self) -> Iterator[Transcript | None]:
+        """Write nothing down in a `with` block; yields the transcript."""
+        before, self.transcript = self.transcript, None
+        try:
+            yield before
+        finally:
+            self.transcript = before
 
     def late(self, x: Any) -> Any:
         """Return `x.item()` where that is returned: the program reads the number when it returns."""
