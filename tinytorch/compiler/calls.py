@@ -10,8 +10,10 @@ import contextvars
 import copy
 import functools
 import inspect
+import itertools
 import logging
 import math
+import operator
 import types
 import weakref
 from collections import OrderedDict
@@ -27,7 +29,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
 from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import NotRecorded, is_ours, tensors_of
-from tinytorch.compiler.transcript import Dimension, Transcript, fixed
+from tinytorch.compiler.transcript import Dimension, Transcript, dimensions_in, fixed
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import flatten, unflatten
@@ -55,9 +57,21 @@ Run = Callable[..., Any] | None
 _OF_TYPES = frozenset(
     [isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
 )
-_CONSTRUCTORS = frozenset(
-    [list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted]
-)
+_LAZY = (
+    itertools.chain, itertools.islice, itertools.repeat, itertools.product, itertools.zip_longest, itertools.pairwise,
+    itertools.combinations, itertools.permutations, itertools.count, itertools.cycle,
+)  # fmt: skip
+_CONSTRUCTORS = frozenset([
+    list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted, iter, *_LAZY,
+])  # fmt: skip
+#: Those of the former that hold the elements of what they are given, and do not look at them.
+_HOLDERS = frozenset([list, dict, tuple, zip, enumerate, reversed, iter, *_LAZY])
+#: Functions of operators that have no effect, besides those of `in` and subscripts.
+_OPERATORS = frozenset([
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.matmul, operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
+    operator.ge, operator.and_, operator.or_, operator.xor, operator.invert,
+])  # fmt: skip
 _ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorted, any, all, sum, min, max])
 #: Those whose result depends on nothing but the arguments, and which change nothing.
 _PURE = frozenset(
@@ -66,7 +80,8 @@ _PURE = frozenset(
 #: Those that calculate with their arguments; those that keep, compare or add up their arguments.
 _ARITHMETIC = (len, abs, round, divmod, pow, sum, min, max, int, float, bool)
 _HOLDING = frozenset([
-    *_OF_TYPES, len, list, dict, set, frozenset, tuple, zip, enumerate, reversed, slice, any, all, sum, min, max, abs,
+    *_OF_TYPES, *_HOLDERS, *_OPERATORS, len, set, frozenset, slice, any, all, sum, min, max, abs, map, filter,
+    functools.reduce,
     Size, object, getattr, hasattr, setattr, math.prod, next,
 ])  # fmt: skip
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
@@ -143,10 +158,12 @@ def _written_down(
 
 def _reads_numbers(function: Any, owner: Any) -> bool:
     """Return whether a function reads the numbers that it is given otherwise than by comparing and calculating."""
+    if isinstance(function, functools._lru_cache_wrapper):
+        return False  # (its rule decides)
     if isinstance(function, (type, types.BuiltinFunctionType)):
         known = function in _HOLDING or (isinstance(function, type) and function.__module__ != "builtins")
         return not (known or isinstance(owner, (list, dict, set, tuple)))
-    return isinstance(function, (np.ufunc, functools._lru_cache_wrapper)) or policy_of(function) == PURE
+    return isinstance(function, np.ufunc) or policy_of(function) == PURE
 
 
 def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
@@ -157,6 +174,12 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         pure = False
     if pure:
         return _builtin(tracer, function, [*args, *kwargs.values()])
+    if function in (map, filter, functools.reduce):
+        return functools.partial(_applying, tracer, function)
+    if isinstance(function, types.BuiltinFunctionType) and function in _OPERATORS:
+        return functools.partial(tracer.operation, function) if all(map(tracer.simple, args)) else None
+    if function is operator.getitem:
+        return tracer.item
     if function is next and (tracer.made(args[0]) or tracer.is_followed(args[0])):
         return next
     if function in (getattr, hasattr) and type(args[1]) is str:
@@ -196,8 +219,12 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return functools.partial(_cached, tracer, function)
     if isinstance(function, functools.partial):
         return _partial(tracer, function)
-    if function is functools.partial:
+    if function in (functools.partial, functools.wraps):
         return functools.partial(_created, tracer, function)
+    if function is functools.update_wrapper and args and tracer.is_followed(args[0]):
+        return function
+    if function in (flatten, unflatten):
+        return functools.partial(_tree, tracer, function)
     if function in (copy.copy, copy.deepcopy):
         return functools.partial(_copy, tracer, function)
     if isinstance(function, np.ufunc) and all(isinstance(x, PLAIN) for x in args) and not kwargs:
@@ -244,10 +271,33 @@ def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
     walked = [x for x in given if isinstance(x, Module) and function in (len, *_CONSTRUCTORS)]
     for x in walked:
         tracer.iterate(x)
-    if function not in _OF_TYPES and not all(tracer.simple(x) or x in walked for x in given):
+    known = tracer.simple if function not in _HOLDERS else functools.partial(_is_held, tracer)
+    if function not in _OF_TYPES and not all(known(x) or any(x is each for each in walked) for x in given):
         tracer.stop(f"{function.__name__} of an object is called")
     run: Run = function
     return run
+
+
+def _is_held(tracer: Tracer, x: Any) -> bool:
+    """Return whether to iterate over an object runs no unknown code."""
+    own = static_member(type(x), "__iter__")
+    of_python = isinstance(x, (list, tuple, dict, set, frozenset, str, range)) and not isinstance(
+        own, types.FunctionType
+    )
+    return of_python or tracer.simple(x)
+
+
+def _applying(tracer: Tracer, function: Any, inner: Any, *given: Any) -> Any:
+    """Return what `map`, `filter` or `functools.reduce` returns for a function that is followed."""
+    if function is filter and inner is None:
+        inner = bool
+    followed = functools.partial(tracer.inside, inner)
+    if function is map:
+        return tracer.make(map(followed, *[tracer.iterate(x) for x in given]))
+    values = tracer.iterate(given[0])
+    if function is filter:
+        return tracer.make(filter(lambda x: tracer.truth(followed(x)), values))
+    return functools.reduce(followed, values, *given[1:])
 
 
 def _is_iterable_class(x: Any) -> bool:
@@ -425,15 +475,33 @@ def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _cached(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the result of a function with `functools.cache`, which follows from its arguments."""
-    result = function(*args, **kwargs)
-    if not isinstance(result, (*PLAIN, type)) or not all(isinstance(x, PLAIN) for x in (*args, *kwargs.values())):
+    given, guards = (*args, *kwargs.values()), tracer.guards
+    inner = function.__wrapped__
+    if isinstance(inner, types.FunctionType) and any(True for _ in dimensions_in(given)):
+        return call(tracer, inner, args, kwargs)  # for tensors of any size
+    args, kwargs = fixed(args), fixed(kwargs)
+    if tensors_of(given):
         tracer.stop(f"{function.__qualname__} is called, which keeps its results")
+    result = function(*args, **kwargs)
+    if tensors_of(result):
+        tracer.stop(f"{function.__qualname__} is called, which keeps tensors")
+    guards.see(result, guards.refer(result), True, "")
     return result
 
 
 def _created(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
     """Return a new object of a class whose constructor has no other effect."""
     return tracer.guards.create(kind(*args, **kwargs))
+
+
+def _tree(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the leaves of a tree, or a tree, which the call creates."""
+    if kwargs or len(args) > 1 + (function is unflatten) or not tracer.simple(args[0]):
+        tracer.stop(f"a tree of a {type(args[0]).__name__} is flattened or restored")
+    result = function(*args, **kwargs)
+    for part in _containers_in(result):
+        tracer.guards.create(part)
+    return result
 
 
 def _partial(tracer: Tracer, function: functools.partial[Any]) -> Run:
@@ -530,7 +598,9 @@ def _class(tracer: Tracer, kind: type) -> Run:
 def _layer(tracer: Tracer, kind: type[Module], *args: Any, **kwargs: Any) -> Module:
     """Return a new layer, such as a loss, which has no parameters: their values would be those of the first call."""
     layer = kind(*args, **kwargs)
-    if any(True for _ in (*layer.parameters(), *layer.buffers())):
+    known = [inner for inner in layer.children() if not tracer.made(inner)]
+    own = {id(x) for inner in known for x in (*inner.parameters(), *inner.buffers())}
+    if any(id(x) not in own for x in (*layer.parameters(), *layer.buffers())):
         tracer.stop(f"a {kind.__name__} with parameters or buffers is created")
     return tracer.guards.create(layer)
 
@@ -543,7 +613,9 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     if issubclass(kind, Module) and policy_of(static_member(kind, "__init__")) is not None:
         guards.member(kind, "__init__")
         return functools.partial(_layer, tracer, kind)
-    if any(policy_of(base) is not None for base in kind.__mro__[:-1]):  # a class derived from one of the package
+    of_package = [base for base in kind.__mro__ if policy_of(base) is not None]
+    module = issubclass(kind, Module) and all(base in Module.__mro__ for base in of_package)
+    if of_package and not module:
         return None
     if static_member(type(kind), "__call__") is not type.__dict__["__call__"]:
         return None
@@ -564,6 +636,9 @@ def _own_class(tracer: Tracer, kind: type) -> Run:
     def run(*args: Any, **kwargs: Any) -> Any:
         x = guards.create(kind.__new__(kind))
         tracer.run(init, x, *args, **kwargs)
+        for name in ("_parameters", "_buffers") if module and not tracer.stopped else ():
+            if any(value is not None and id(value) not in guards.inputs for value in x.__dict__[name].values()):
+                tracer.stop(f"a {kind.__name__} with parameters or buffers is created")
         return x
 
     return run
@@ -743,6 +818,8 @@ def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[An
             tracer.guards.require(f"{tracer.guards.refer(inner.__dict__)}.get('training') is {mode}")
         changed: Run = function
         return changed
+    if run is Module.__init__ and tracer.made(module):
+        return function
     if run is Module.zero_grad and not args:
         params = list(module.parameters())
         _see_tree(tracer, module)

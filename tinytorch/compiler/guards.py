@@ -7,6 +7,7 @@ closures, globals, attributes of modules and of other objects, the elements of l
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import sys
 import types
@@ -28,9 +29,12 @@ PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtyp
 #: Views of a dictionary's keys; iterators and views of dictionaries.
 _DICTS: Any = ({}, OrderedDict())
 KEYS: Any = tuple([type(x.keys()) for x in _DICTS])
+_ITERABLE: Any = ([], (), "", set(), range(0), *[view for x in _DICTS for view in (x.keys(), x.items(), x.values())])
 LAZY: Any = (
-    zip, enumerate, reversed, type(iter([])), *KEYS, *[type(x.items()) for x in _DICTS],
-    *[type(x.values()) for x in _DICTS],
+    zip, enumerate, map, filter, reversed, *map(type, _ITERABLE[5:]), *[type(iter(x)) for x in _ITERABLE],
+    *[type(reversed(x)) for x in ([], range(0), *_ITERABLE[5:])], itertools.chain, itertools.islice, itertools.repeat,
+    itertools.product, itertools.zip_longest, itertools.pairwise, itertools.combinations, itertools.permutations,
+    itertools.count, itertools.cycle,
 )  # fmt: skip
 MAX_DEPTH = 20  # subscripts in the expression of a guard
 MAX_LENGTH = 1000  # elements of a list that is read

@@ -39,6 +39,10 @@ def policy_of(x: Any) -> str | None:
     """Return the policy of a function, class or module: its own, or that of the module or package that defines it."""
     if isinstance(x, types.ModuleType):
         return _of_module(x.__name__)
+    if isinstance(x, types.FunctionType) and hasattr(x, "__wrapped__"):  # (`functools.wraps` copies the declaration)
+        home = _of_module(x.__globals__.get("__name__") or "")
+        if home is None:
+            return None
     return declared(x) or _of_module(getattr(x, "__module__", None) or "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import types
 from typing import Any
@@ -56,8 +57,7 @@ class _Rewriter(ast.NodeTransformer):
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Match = visit_TryStar = refuse
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        if node.decorator_list:
-            self.refuse(node)
+        decorators, node.decorator_list = node.decorator_list, []
         node.body = self.block(node.body)
         if node.args.kwarg is not None:  # each call has a dictionary of its own
             name = node.args.kwarg.arg
@@ -65,7 +65,12 @@ class _Rewriter(ast.NodeTransformer):
             node.body.insert(0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], created), node))
         node.args = self.visit(node.args)
         node.returns = None
-        return node
+        decorated: Any = ast.Name(node.name, ast.Load())
+        for decorator in reversed(decorators):
+            decorated = self.hook("call", node, ast.Constant(node.lineno), self.visit(decorator), decorated)
+        if not decorators:
+            return node
+        return [node, ast.copy_location(ast.Assign([ast.Name(node.name, ast.Store())], decorated), node)]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         here, module = ast.Name("__name__", ast.Load()), ast.Constant("." * node.level + (node.module or ""))
@@ -79,13 +84,16 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> Any:
         for part in (node.body, node.orelse, node.finalbody):
             part[:] = self.block(part)
+        types = [copy.deepcopy(handler.type) or ast.Name("BaseException", ast.Load()) for handler in node.handlers]
+        kinds = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.List(types, ast.Load()))
         for handler in node.handlers:
             handler.type = handler.type and self.visit(handler.type)
             # Whether an error is caught decides what runs.
             caught = ast.copy_location(ast.Expr(self.hook("caught", handler)), handler)
             handler.body = [caught, *self.block(handler.body)]
         if node.handlers:
-            begin, end = [ast.copy_location(ast.Expr(self.hook(name, node)), node) for name in ("trying", "tried")]
+            begin = ast.copy_location(ast.Expr(self.hook("trying", node, kinds)), node)
+            end = ast.copy_location(ast.Expr(self.hook("tried", node)), node)
             node.body = [begin, ast.copy_location(ast.Try(node.body, [], [], [end]), node)]
         return node
 

@@ -20,7 +20,7 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from tinytorch.compiler import calls
 from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
+from tinytorch.compiler.lowering import is_pure
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import NotRecorded, Recorder, Value, tensors_of
 from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
@@ -66,7 +67,8 @@ _CONSTANT_MODULES = frozenset(["math", "numpy"])
 GRAD_MODES = (no_grad, enable_grad, set_grad_enabled)
 #: Attributes of tensors that follow from what is guarded of every tensor.
 _TENSOR_ATTRIBUTES = frozenset(
-    "shape dtype device ndim T mT H grad data requires_grad is_leaf layout itemsize nbytes".split()
+    "shape dtype device ndim T mT H mH grad data requires_grad is_leaf layout itemsize nbytes is_cuda is_cpu is_meta "
+    "is_sparse is_quantized is_mps is_xpu is_nested is_mkldnn".split()
 )
 
 
@@ -109,7 +111,7 @@ class Tracer:
         self.owners: dict[int, Any] = {}
         self.paths: dict[int, str] = {}
         self.copied: dict[int, Any] = {}
-        self._tries: list[int] = []  # the number of steps before each `try` block that runs
+        self._tries: list[Any] = []  # the number of steps before each `try` block that runs, and what it catches
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
         self.assigned: list[tuple[Any, str, Tensor]] = []
@@ -281,8 +283,9 @@ class Tracer:
         return f"{outer}.{name}" if outer else name
 
     def is_followed(self, x: Any) -> bool:
-        """Return whether an object is a generator that runs in its rewritten form."""
-        return isinstance(x, types.GeneratorType) and TRACER in x.gi_code.co_freevars
+        """Return whether an object is a generator, or a function that the call has defined, in its rewritten form."""
+        code = getattr(x, "gi_code" if isinstance(x, types.GeneratorType) else "__code__", None)
+        return isinstance(code, types.CodeType) and TRACER in code.co_freevars
 
     # Operands and truth values ----------------------------------------------------------------------
 
@@ -339,9 +342,9 @@ class Tracer:
             if tensors_of(y):
                 self.stop("a tensor is formatted")
             y = fixed(y)
-        return self.make(self._operation(_OPERATORS[name], x, y))
+        return self.make(self.operation(_OPERATORS[name], x, y))
 
-    def _operation(self, function: Any, *operands: Any, in_place: bool = False) -> Any:
+    def operation(self, function: Any, *operands: Any, in_place: bool = False) -> Any:
         """Return the result of an operator, and write down one of tensors."""
         if self.transcript is not None and any(isinstance(x, Tensor) for x in operands):
             return self.transcript.call(function, function, operands, {}, in_place)
@@ -349,18 +352,18 @@ class Tracer:
 
     def compare(self, name: str, x: Any, y: Any) -> Any:
         """Return `x < y`, or another comparison."""
-        return self._operation(_COMPARISONS[name], self.plain(x), self.plain(y))
+        return self.operation(_COMPARISONS[name], self.plain(x), self.plain(y))
 
     def unary(self, name: str, x: Any) -> Any:
         """Return `-x`, or another unary operation."""
-        return self._operation(_COMPARISONS[name], self.plain(x))
+        return self.operation(_COMPARISONS[name], self.plain(x))
 
     def augmented(self, name: str, x: Any, y: Any) -> Any:
         """Return what `x += y` assigns."""
         self._operands(x, y)
         if isinstance(x, (list, dict, set)) and not self.made(x):
             self.stop("a container that existed before the call is changed")
-        return self.make(self._operation(_IN_PLACE[name], x, y, in_place=True))
+        return self.make(self.operation(_IN_PLACE[name], x, y, in_place=True))
 
     def slice(self, *parts: Any) -> slice:
         """Return the slice in a subscript."""
@@ -463,7 +466,8 @@ class Tracer:
         elif isinstance(x, Tensor):
             return self._attribute_of_tensor(x, name, value)
         elif isinstance(x, Module):
-            self._attribute_of_module(x, name, value)
+            if not self.made(x):
+                self._attribute_of_module(x, name, value)
         elif isinstance(x, Optimizer) and name == "step" and name in x.__dict__:
             if getattr(value, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
                 self.owners[id(value)] = x
@@ -597,8 +601,9 @@ class Tracer:
         elif not isinstance(x, (tuple, list, dict, str, bytes, range, types.GenericAlias, type)) and not self.made(x):
             self.stop(f"a {type(x).__name__} is indexed")
         if isinstance(x, Tensor):
-            return self.make(self._operation(operator.getitem, x, key))
-        return x[fixed(key)]
+            return self.make(self.operation(operator.getitem, x, key))
+        value = x[fixed(key)]
+        return self.make(value) if type(x) is list and type(key) is slice else value  # (it is a new list)
 
     def _check_index(self, key: Any) -> None:
         """See an index of a tensor."""
@@ -628,7 +633,7 @@ class Tracer:
                     calls.call(self, setter.fset, (x, value), {})
                     return
                 own = static_member(type(x), "__setattr__")
-                if isinstance(own, types.FunctionType) and not is_dataclass(x):
+                if isinstance(own, types.FunctionType) and own is not Module.__setattr__ and not is_dataclass(x):
                     calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
@@ -689,7 +694,7 @@ class Tracer:
         elif not self.made(x):
             self.stop(f"a {type(x).__name__} is changed")
         if isinstance(x, Tensor):
-            self._operation(operator.setitem, x, key, value)
+            self.operation(operator.setitem, x, key, value)
         else:
             x[fixed(key)] = value
 
@@ -735,17 +740,24 @@ class Tracer:
         if not known or error is self.recorder.raised:
             self.stop("an error is raised and caught")
 
-    def trying(self) -> None:
-        """See the beginning of a `try` block."""
-        self._tries.append(len(self.recorder.calls))
+    def trying(self, kinds: Callable[[], list[Any]]) -> None:
+        """See the beginning of a `try` block; `kinds` returns the classes of errors that it catches."""
+        self._tries.append((len(self.recorder.calls), kinds))
 
     def tried(self) -> None:
         """See the end of a `try` block: an error of a step in it must not follow an effect."""
-        if len(self.recorder.calls) == self._tries.pop() or self.stopped:
+        begin, kinds = self._tries.pop()
+        steps = self.recorder.calls[begin:]
+        if not steps or self.stopped:
             return
         self.recorder.tried = True
         if self.recorder.has_effects():
-            self.stop("an error might be caught after tensors have changed")
+            reason = "an error might be caught after tensors have changed"
+            # (A step raises no error of a user's class, and some steps raise only what follows from shapes.)
+            if not (all(is_pure(step) for step in steps) or all(_is_of_user(kind) for kind in kinds())):
+                self.stop(reason)
+            elif self.transcript is not None:
+                self.transcript.fail(reason)
 
     def imported(self, x: Any, here: str, module: str, name: str) -> None:
         """Guard what `from module import name`, in the module `here`, has imported."""
@@ -805,6 +817,13 @@ class Tracer:
             return Late(x, len(self.recorder.calls))
         finally:
             self.recorder.reads = True
+
+
+def _is_of_user(kind: Any) -> bool:
+    """Return whether a class of errors, or each of a tuple of classes, is a user's or another package's."""
+    if isinstance(kind, tuple):
+        return all(_is_of_user(each) for each in kind)
+    return kind.__module__.partition(".")[0] not in sys.stdlib_module_names and policy_of(kind) is None
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:

@@ -17,6 +17,15 @@ def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_b
     return take_rows(weight, 0, indices)
 
 
+def one_hot(labels: Array, num_classes: int) -> Array:
+    """Return zeros with a one, in a new last dimension, at the index of each label."""
+    if labels.size and labels.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if labels.size and labels.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return (labels[..., None] == np.arange(num_classes)).astype(np.int64, "C")
+
+
 def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale_grad_by_freq: bool) -> Array:
     """Return the gradient of a weight with `count` rows.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
+from tinytorch.core.mode import traced_as
 from tinytorch.nn.modules.module import Module
 
 from ..absent import Idle, answering
@@ -167,6 +168,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
     return the_value
 
 
+@traced_as("pure")
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether `obj` is an instance of a type such as `list[int]` or `dict[str, Tensor]`, checking its elements.
 

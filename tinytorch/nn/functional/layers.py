@@ -10,6 +10,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.complex import refuse
+from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, limits
@@ -312,16 +313,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     labels = input._array
     if labels.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if labels.size == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    elif labels.min() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    elif num_classes == -1:
-        num_classes = int(labels.max()) + 1
-    elif labels.max() >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
+    if labels.size == 0 and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if labels.size and num_classes == -1:
+        tell_of_reading(input)
+        num_classes = max(int(labels.max()) + 1, 0)
+    return _embedding.one_hot(input, num_classes)
 
 
 # Dropout ------------------------------------------------------------------------------------------
