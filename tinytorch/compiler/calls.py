@@ -480,7 +480,7 @@ def _cached(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(inner, types.FunctionType) and any(True for _ in dimensions_in(given)):
         return call(tracer, inner, args, kwargs)  # for tensors of any size
     args, kwargs = fixed(args), fixed(kwargs)
-    if tensors_of(given):
+    if tensors_of(given) or not all(guards.same(x) for x in given):
         tracer.stop(f"{function.__qualname__} is called, which keeps its results")
     result = function(*args, **kwargs)
     if tensors_of(result):

@@ -453,7 +453,9 @@ class Results:
         if x._view is not None and self._recorder.find(array) is None:  # a kernel returned a part of its memory
             array = x._view.base._array
         base = self._recorder.find(array)
-        if needs_grad(x) or base is None or base.source is None:
+        if base is None or base.place is not None:
+            raise NotRecorded("a view is returned of memory that the call has not allocated")
+        if needs_grad(x):
             raise NotRecorded("a view is returned that has a graph")
         self.values.append(base)
         j = len(self.values) - 1

@@ -175,6 +175,21 @@ class Guards:
         if hasattr(x, "__dict__"):
             self._names[id(x.__dict__)] = f"{where}.__dict__"
 
+    def same(self, x: Any) -> bool:
+        """Guard that an object, and each in a tuple, is this one in each call; return False if the call creates it."""
+        if isinstance(x, (*PLAIN, type)):
+            return True
+        if isinstance(x, (tuple, frozenset)):
+            return all(self.same(each) for each in x)
+        if self.made(x) or not self.refers_to(x):
+            return False
+        where = self._given.get(id(x))
+        if where is not None:
+            name = f"given{len(self.objects)}"
+            self.objects[name] = x
+            self.require(f"{where} is {name}")
+        return True
+
     def _see_tensor(self, x: Tensor, where: str, stays: bool, name: str) -> None:
         known = self.inputs.get(id(x))
         if known is not None:

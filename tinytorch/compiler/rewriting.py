@@ -166,7 +166,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id in OF_FRAMES:
-            if node.func.id != "super" or node.args:
+            if node.func.id != "super" or not all(isinstance(argument, ast.Name) for argument in node.args):
                 self.refuse(node)
             return node
         args = [self.visit(argument) for argument in node.args]

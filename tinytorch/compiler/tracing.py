@@ -253,6 +253,8 @@ class Tracer:
                 guards.require(f"{guards.refer(scope)}.get({name!r}) is {guards.refer(scope[name])}")
             else:
                 guards.see(scope[name], f"{guards.refer(scope)}.get({name!r})", False, name)
+        if self.is_followed(function):  # the variables of the call, and those of functions around it, which are guarded
+            return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
@@ -463,6 +465,8 @@ class Tracer:
             return self._attribute_of_copy(x, name, value)
         if isinstance(x, types.ModuleType):
             self._attribute_of_namespace(x, name, value)
+        elif type(x) is super:
+            self._attribute_of_super(x, name)
         elif isinstance(x, Tensor):
             return self._attribute_of_tensor(x, name, value)
         elif isinstance(x, Module):
@@ -490,13 +494,23 @@ class Tracer:
             self.guards.member(x, name)
         elif (
             (isinstance(x, (Optimizer, LRScheduler, types.FunctionType, types.BuiltinFunctionType)) and callable(value))
-            or isinstance(x, (super, types.CodeType))
+            or isinstance(x, types.CodeType)
             or getattr(value, "__self__", None) is x
         ):
             pass
         else:
             self._computed(x, name, value)
         return value
+
+    def _attribute_of_super(self, x: Any, name: str) -> None:
+        """Guard which class behind `super()` defines a member."""
+        order = x.__self_class__.__mro__
+        rest = order[order.index(x.__thisclass__) + 1 :]
+        home = next((base for base in rest if name in base.__dict__), None)
+        if home is None:
+            self.stop(f"{name} of a super object is read")
+        else:
+            self.guards.member(home, name)
 
     def _attribute_of_copy(self, x: Any, name: str, value: Any) -> Any:
         """Guard an attribute of a copy, which is the same as in the original."""
