@@ -66,7 +66,8 @@ def compile(
         disable: compile nothing.
         recompile_limit: how many programs are kept, 8 by default; then the least used one makes room.
 
-    `TINYTORCH_COMPILE=0` in the environment turns compiling off.
+    `TINYTORCH_COMPILE=0` in the environment turns compiling off; `TINYTORCH_COMPILE_CACHE` is a folder that keeps what
+    a first call has compiled for the next process.
 
     Raises:
         RuntimeError: both `mode` and `options` are given, or the mode or backend is not known; in a call, with

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler import inference
+from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
@@ -206,7 +206,7 @@ class Entry:
             backward.passed = eval(f"lambda args, kwargs: [{', '.join(results.passed)}]", scope)
         self.programs = [program] if backward is None else [program, *backward.programs]
         self.source = "\n\n".join([part.finish() for part in self.programs]) + "\n"
-        exec(compile("\n".join(lines), "<guards of a compiled step>", "exec"), scope)
+        exec(cache.compiled("\n".join(lines), "<guards of a compiled step>"), scope)
         self.enter: Callable[..., Any] = scope["enter"]
         self._scope = scope
         self.broken, self.extra, self.retired = "", extra, False

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.compiler import cache
 from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.entry import MISSED, Results, found, guards_of_call, modes_of, rebuilt, together
 from tinytorch.compiler.guards import Guards, Input
@@ -127,7 +128,7 @@ class General:
             "line_of": line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back,
             "rebuilt": rebuilt,
         }  # fmt: skip
-        exec(compile(self.source, self.file, "exec"), scope)
+        exec(cache.compiled(self.source, self.file), scope)
         self.enter: Callable[..., Any] = scope["enter"]
         self.runs, self.count, self.wanted = 0, len(transcript.lines), False
         self._sizes: collections.Counter[Any] = collections.Counter()

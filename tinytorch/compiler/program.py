@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler import fusing, lowering
+from tinytorch.compiler import cache, fusing, lowering
 from tinytorch.compiler.arena import Arena
 from tinytorch.compiler.recomputing import recomputed
 from tinytorch.compiler.recorder import (
@@ -616,7 +616,7 @@ class Program:
         arrays = [*arrays, *self.layout.constants.values(), *[self.batch] * bool(self.batch)]
 
         def bind() -> Any:
-            exec(compile(source, file, "exec"), scope)
+            exec(cache.compiled(source, file), scope)
             return scope["bind"](*arrays)
 
         return bind

@@ -8,6 +8,7 @@ import functools
 import types
 from typing import Any
 
+from tinytorch.compiler import cache
 from tinytorch.compiler.sources import as_function, code_of, source_of, without_defaults
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
@@ -27,6 +28,10 @@ class Unreadable(Exception):
 @functools.lru_cache(1024)
 def rewritten(code: types.CodeType, name: str) -> types.CodeType:
     """Return the code of a function in its rewritten form."""
+    return cache.rewritten(code, lambda: _rewritten(code, name))
+
+
+def _rewritten(code: types.CodeType, name: str) -> types.CodeType:
     node: Any = source_of(code, TRACER in code.co_freevars)
     if node is None:
         raise Unreadable(f"the source of {name} is not found, or has changed")
