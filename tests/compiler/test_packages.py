@@ -177,3 +177,140 @@ def test_a_step_of_training_that_catches_an_error_of_its_own() -> None:
         found.append([[called(torch.ones(2, 4)).item() for _ in range(4)], parameter.tolist()])
     assert found[0] == found[1]
     assert called.variants[0].runs == 3
+
+
+class Counting(nn.Module):
+    """Counts its calls, in numbers that it does not use."""
+
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.steps, self.seen, self.left, self.calls = 0, 0.0, 9, 0
+
+    def forward(self, x: Any) -> Any:
+        self.steps += 1
+        self.seen = self.seen + 0.5
+        self.left -= 2
+        self.calls += 1
+        self.calls += 1
+        return self.linear(x).relu()
+
+
+class UsingItsCount(Counting):
+    def forward(self, x: Any) -> Any:
+        self.steps += 1
+        return self.linear(x) * self.steps
+
+
+def counting(kind: type[Counting], wrap: Callable[[Any], Any], sizes: list[int], second: bool) -> Any:
+    """Return what can be seen of some calls, of their gradients and of the module, and the compiled module."""
+    torch.manual_seed(0)
+    module = kind()
+    called, found = wrap(module), []
+    for size in sizes:
+        x = torch.randn(size, 4, requires_grad=True)
+        y = called(x)
+        (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=second)
+        if second:
+            g.sum().backward()
+        numbers = {key: value for key, value in vars(module).items() if type(value) in (int, float)}
+        found.append((seen(y), seen(g.detach()), seen(x.grad), numbers))
+    return found, called
+
+
+@pytest.mark.parametrize("kind", [Counting, UsingItsCount])
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("sizes", [[2] * 6, [2, 3, 4, 5, 6, 7]])
+def test_numbers_that_are_counted_up(kind: type[Counting], second: bool, sizes: list[int]) -> None:
+    expected, _ = counting(kind, lambda module: module, sizes, second)
+    found, compiled = counting(kind, torch.compile, sizes, second)
+    assert found == expected
+    assert bool(compiled._compiled.seams) is (kind is UsingItsCount), compiled.explain()
+
+
+def test_a_step_that_begins_anew_after_zero_grad() -> None:
+    """An error that is caught, and a truth value, may differ after gradients were set to None."""
+
+    def steps(wrap: Callable[[Any], Any], wrong: tuple[int, ...]) -> Any:
+        torch.manual_seed(0)
+        parameter = nn.Parameter(torch.randn(4, 3))
+        optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+        def step(x: Any, rows: Any) -> Any:
+            optimizer.zero_grad()
+            try:
+                y = parameter[rows]
+            except IndexError:
+                y = parameter.sum(0)[None] * 2
+            if (y * x > 100).any():
+                y = y / 100
+            loss = (y * x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        called, found = wrap(step), []
+        for k in range(9):
+            parameter.grad = torch.ones(4, 3) if k % 2 else None
+            loss = called(torch.full((3,), 1e3 if k == 6 else 1.0), torch.tensor([k % 4, 9 if k in wrong else 1]))
+            found.append((loss.item(), parameter.tolist(), seen(parameter.grad)))
+        return found, called
+
+    for wrong in ((), (3,), (2, 5, 7)):
+        expected, _ = steps(lambda function: function, wrong)
+        found, compiled = steps(torch.compile, wrong)
+        assert found == expected
+        assert compiled.variants[0].runs >= 3
+
+
+def test_checkpoints() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 4))
+
+    def function(x: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(model, x * 2, use_reentrant=False).sin()
+
+    compiled = torch.compile(function)
+    for seed in range(4):
+        found = []
+        for called in (compiled, function):
+            torch.manual_seed(seed)
+            x = torch.randn(3, 4, requires_grad=True)
+            y = called(x)
+            model.zero_grad()
+            y.sum().backward()
+            found.append([seen(y), seen(x.grad), [seen(p.grad) for p in model.parameters()], torch.rand(1).item()])
+        assert found[0] == found[1]
+    assert compiled.variants[0].runs == 3
+
+
+def test_a_call_of_a_class_of_its_own() -> None:
+    class Checked(nn.Module):
+        def __call__(self, x: Any, **kwargs: Any) -> Any:
+            return super().__call__(x, **kwargs) + 1
+
+        def forward(self, x: Any, by: float = 2.0) -> Any:
+            return x * by
+
+    module = Checked()
+    compiled = torch.compile(lambda x: module(x, by=3.0))
+    for _ in range(3):
+        x = torch.randn(3)
+        assert torch.equal(compiled(x), x * 3.0 + 1)
+    assert compiled.variants[0].runs == 2
+
+
+def test_a_view_of_memory_that_the_call_fills() -> None:
+    def function(x: Any) -> Any:
+        filled = torch.empty(3, 4)
+        filled[0], filled[1], filled[2] = x, x * 2, x.sin()
+        return filled[-1], filled[1:]
+
+    compiled, kept = torch.compile(function), []
+    for k in range(5):
+        x = torch.full((4,), float(k))
+        kept.append((compiled(x), function(x)))
+        kept[-1][0][0].add_(k)
+        kept[-1][1][0].add_(k)
+    assert all(seen(ours) == seen(expected) for ours, expected in kept)

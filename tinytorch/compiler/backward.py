@@ -100,6 +100,7 @@ class Backward:
         sources: the sources of random numbers whose states are marked before each call.
         learn: is called with layouts that a gradient has had instead of these.
         passed: returns, for a call's arguments, the objects in its result that it does not create.
+        counters: attributes that the function counts up: objects and names.
 
     Raises:
         NotRecorded: the backward pass cannot be recorded.
@@ -120,6 +121,7 @@ class Backward:
         if self.partial and layouts.restores:
             raise NotRecorded(f"more than {MOST} results of a part have a graph")
         self._running = threading.Lock()
+        self.counters: list[tuple[Any, str]] = []
         memories = [recorder.value(x._array).memory for x in inputs]
         changing = memories_written(self.calls) & {*memories}
         self.written = [k for k, memory in enumerate(memories) if memory in changing]
@@ -240,11 +242,14 @@ class Backward:
         for x, array in zip(written_to, before, strict=True):
             x._array[...] = array
         drawn = marks_of(self.sources)
+        counts = [getattr(x, name) for x, name in self.counters]
         put_back(self.sources, marks)
         try:
             result = self._function(*args, **kwargs)
         finally:
             put_back(self.sources, drawn)
+            for (x, name), count in zip(self.counters, counts, strict=True):
+                setattr(x, name, count)
             for x, (array, version) in zip(written_to, now, strict=True):
                 x._array[...] = array
                 x._cell[0] = version

@@ -27,7 +27,7 @@ from tinytorch.autograd import function as autograd
 from tinytorch.autograd.function import FunctionMeta
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import KEYS, PLAIN, static_member
-from tinytorch.compiler.policy import CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
+from tinytorch.compiler.policy import CALLS, CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import NotRecorded, is_ours, tensors_of
 from tinytorch.compiler.transcript import Dimension, Transcript, dimensions_in, fixed
 from tinytorch.core.mode import local
@@ -326,6 +326,8 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
         tracer.guards.require(f"{tracer.guards.refer(registry)} == {tracer.guards.refer(dict(registry))}")
     if policy == PURE:
         return function
+    if policy == CALLS:
+        return functools.partial(_calling, tracer, function)
     return trusting(tracer, function) if policy == TRUSTED else _public(tracer, function, policy)
 
 
@@ -398,6 +400,18 @@ def _differentiated(tracer: weakref.ref[Tracer], line: Any, backward: Run, ctx: 
     except NotRecorded as reason:
         reason.line = line
         raise
+
+
+def _calling(tracer: Tracer, function: Any, inner: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the first argument of a function such as `checkpoint` instead of it."""
+    options = {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    given = {key: value for key, value in kwargs.items() if key in options}
+    if not all(isinstance(value, PLAIN) for value in given.values()) or (
+        local.state.grad and given.get("use_reentrant") is not False
+    ):
+        tracer.stop(f"{function.__name__} is called with use_reentrant=True, or another option that is not followed")
+        return function(inner, *args, **kwargs)
+    return call(tracer, inner, args, {key: value for key, value in kwargs.items() if key not in options})
 
 
 def _operator(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -581,6 +595,8 @@ def _context_variable(tracer: Tracer, function: Any, variable: contextvars.Conte
 
 def _class(tracer: Tracer, kind: type) -> Run:
     policy = policy_of(kind)
+    if kind is Tensor:
+        return _creating(tracer, kind)
     if policy == TRUSTED:
         guards = tracer.guards
         for base in kind.__mro__:  # (distributions have a default that programs set)
@@ -676,7 +692,8 @@ def _public(tracer: Tracer, function: Any, policy: str | None) -> Run:
 def _creating(tracer: Tracer, function: Any) -> Run:
     """Return a function whose result follows from numbers, and from the shapes and dtypes of tensors."""
     name = function.__name__
-    like = inspect.unwrap(function).__code__.co_varnames[:1] == ("input",)  # (a method's tensor is no argument)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    like = code is not None and code.co_varnames[:1] == ("input",)  # (a method's tensor is no argument)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if name == "as_tensor" and args and isinstance(args[0], Tensor):
@@ -777,15 +794,21 @@ def _zero_grad(tracer: Tracer, function: Any, params: Sequence[Tensor], *args: A
 # Modules --------------------------------------------------------------------------------------------
 
 
-def _module(tracer: Tracer, module: Module) -> Run:
-    """Return what a call of a module runs: its `forward`, where there are no hooks."""
+def _module(tracer: Tracer, module: Module, overridden: bool = True) -> Run:
+    """Return what a call of a module runs: its `forward`, where there are no hooks.
+
+    Args:
+        overridden: whether a class may have a `__call__` of its own.
+    """
     kind, own, guards = type(module), module.__dict__, tracer.guards
     if "_orig_mod" in module._modules and "_compiled" in own:  # a compiled module
         inner = module._modules["_orig_mod"]
         guards.require(f"{guards.refer(module._modules)}.get('_orig_mod') is {guards.refer(inner)}")
         return runner_of(tracer, inner, (), {})
-    if kind.__call__ is not Module.__call__ and declared(kind.__call__) != INLINE:  # (a graph module's runs `forward`)
-        return None
+    own_call = kind.__call__  # (a graph module's runs `forward`)
+    if overridden and own_call is not Module.__call__ and declared(own_call) != INLINE:
+        guards.member(kind, "__call__")
+        return functools.partial(tracer.run, own_call, module) if policy_of(own_call) is None else None
     for hooks in (*[own[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS):
         if hooks:
             tracer.stop("a module has hooks, or there are global ones")
@@ -820,6 +843,8 @@ def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[An
         return changed
     if run is Module.__init__ and tracer.made(module):
         return function
+    if run is Module.__call__:  # by `super()`
+        return _module(tracer, module, overridden=False)
     if run is Module.zero_grad and not args:
         params = list(module.parameters())
         _see_tree(tracer, module)

@@ -347,7 +347,8 @@ class Compiled:
             if recorder.stopped is None:
                 result = self._enter(tracer, args, kwargs, result, busy)
         except Exception as error:
-            if sizes and recorder.stopped is None and not recorder.has_effects():
+            changed = tracer.counted or tracer.replaced
+            if sizes and recorder.stopped is None and not recorder.has_effects() and not changed:
                 raise _Disturbed from error
             raise
         finally:

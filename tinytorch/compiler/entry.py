@@ -19,7 +19,7 @@ from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
+from tinytorch.compiler.recorder import GRADIENT, STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -89,19 +89,22 @@ class Entry:
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
-        self.has_effects = recorder.has_effects() or any(call.random for call in recorder.calls)
+        self.has_effects = recorder.has_effects() or any(c.random or c.kind == GRADIENT for c in recorder.calls)
         values: list[Any] = [recorder.find(x._array) for x in tensors]
         results = Results(recorder, guards, tensors)
         results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, plain = results.text(result)
         sets = results.assignments(tracer.assigned)
-        if results.differentiable and sets:
+        if results.differentiable and tracer.assigned:
             raise NotRecorded(f"the attribute {tracer.assigned[0][1]} is set, and a result has a graph")
+        counts_up = [f"{guards.refer(x)}.{name} {sign}= {y!r}" for x, name, sign, y in tracer.counted]
+        sets += counts_up
         backward, known = None, len(guards.texts)
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
                                 list(results.passed.values()))  # fmt: skip
             backward.learn = self._learn
+            backward.counters = list({(id(x), name): (x, name) for x, name, *_ in tracer.counted}.values())
             if len(guards.inputs) > len(inputs):
                 raise NotRecorded("the backward of a Function reads a tensor that is not saved")
         later = dict.fromkeys([*guards.texts][known:])  # of what a backward pass reads
@@ -168,7 +171,7 @@ class Entry:
             "    except BaseException as error:",
             # Before the first visible effect, the function runs without the program, and raises its own error.
             f"        if line_of(error) < {program.effect} and isinstance(error, Exception):",
-            *["            put_back(SOURCES, marks)"] * restores,
+            *["            put_back(SOURCES, marks)"] * (restores and bool(program.sources)),
             "            return MISSED",
             *[f"        t{k}._cell[0] += written_before(error, {writes(k)})" for k in counts],
             *["        retire()"] * program.lends,
@@ -182,10 +185,9 @@ class Entry:
             backward.sources = program.sources if restores else []
             marks = "marks" if backward.sources else "()"
             lines.append(f"    node = graph(({saved}), ({whole}), before, {marks}, args, kwargs)")
-        if backward is not None and backward.watched:
-            lines += [f"    made = {returned}", "    node.watch(made)", "    return made"]
-        elif sets:
-            lines += [f"    made = {returned}", *[f"    {line}" for line in sets], "    return made"]
+        last = ["node.watch(made)"] * (backward is not None and bool(backward.watched)) + sets
+        if last:
+            lines += [f"    made = {returned}", *[f"    {line}" for line in last], "    return made"]
         else:
             lines.append(f"    return {returned}")
         self._bind = program.binding([item.tensor._array for item in inputs if item.stays])

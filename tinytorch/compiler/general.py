@@ -66,6 +66,7 @@ class General:
         results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, _ = results.text(result)
         sets = results.assignments(tracer.assigned)
+        sets += [f"{guards.refer(x)}.{name} {sign}= {y!r}" for x, name, sign, y in tracer.counted]
         lines, effect = transcript.body(" ".join([returned, *sets]))
         if transcript.reason is not None:
             raise NotRecorded(transcript.reason)

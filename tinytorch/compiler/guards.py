@@ -120,6 +120,10 @@ class Guards:
         self._held.append(x)
         return True
 
+    def has_seen(self, x: Any, where: str) -> bool:
+        """Return whether an object was seen at a place."""
+        return (where, id(x)) in self._seen
+
     def see(self, x: Any, where: str, stays: bool, name: str) -> None:
         """Guard an object that existed before the call.
 

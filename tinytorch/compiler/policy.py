@@ -23,6 +23,8 @@ CREATES = "creates"
 PURE = "pure"
 #: As PURE, of tensors: a call is one step of the program.
 OPAQUE = "opaque"
+#: It calls its first argument with the others; options that are keyword-only do not change what is computed.
+CALLS = "calls"
 #: Of optimizers: a step changes Python's objects, and runs as it is in each call of the program.
 STATEFUL = "stateful"
 #: It is not known what a call of it does.

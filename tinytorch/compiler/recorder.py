@@ -93,17 +93,20 @@ class Call:
         outputs: the results; `several` if it returns a tuple, with None for results that are not used.
         random: whether it draws random numbers.
         counts: whether a write increments the version of the tensor.
+        repeats: whether it sets a `.grad` that the call has not read to None: to call the function once more from its
+            beginning has no other effect.
         line: file and line number of the user's code.
     """
 
     __slots__ = (
-        "_inputs", "args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "several",
+        "_inputs", "args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "repeats",
+        "several",
     )  # fmt: skip
 
     def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
         self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
         self.outputs: list[Any] = []  # a `Value`, or None for a result that is not used
-        self.several = self.random = False
+        self.several = self.random = self.repeats = False
         self.counts = True
         self.line: tuple[str, int] | None = None
         self._inputs: list[Value] | None = None
@@ -120,7 +123,9 @@ class Call:
         Args:
             outside: the memory of the inputs.
         """
-        return self.kind in (GRADIENT, STATE) or (self.kind == WRITE and self.args[0].memory in outside)
+        if self.kind == WRITE:
+            return self.args[0].memory in outside
+        return self.kind == STATE or (self.kind == GRADIENT and not self.repeats)
 
     def clear(self) -> None:
         """Drop the values, which refer back to the call: the cycle would keep both alive."""
@@ -680,13 +685,14 @@ class Recorder(DispatchMode):
     def set_gradient(self, leaf: Tensor) -> None:
         """Record the assignment of a leaf's `.grad`."""
         grad = leaf._grad
+        unread = id(leaf) not in self.leaves
         self.leaves[id(leaf)] = leaf
         value = None if grad is None else self.value(grad._array)
         of = self.find(leaf._array)
         if value is not None and value.source is not None and not value.name and of is not None:
             value.name = f"{of.name}_grad"
         call = Call(GRADIENT, leaf, (value,), {}, "grad")
-        call.line = self.line
+        call.line, call.repeats = self.line, unread and value is None
         self.calls.append(call)
 
     def has_effects(self) -> bool:

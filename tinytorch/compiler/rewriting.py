@@ -261,7 +261,25 @@ class _Rewriter(ast.NodeTransformer):
             node.value = self.hook("iterate", node, self.visit(node.value))
         return node
 
+    def counted(self, node: ast.Assign) -> Any:
+        """Return the call for `x.attribute = x.attribute + 1`, or None for another assignment."""
+        value, target = node.value, node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
+            return None
+        if not isinstance(value, ast.BinOp) or not isinstance(value.right, ast.Constant):
+            return None
+        read = value.left
+        same = isinstance(read, ast.Attribute) and read.attr == target.attr and isinstance(read.value, ast.Name)
+        if not same or read.value.id != target.value.id or target.attr.startswith("__"):
+            return None
+        call = self.hook("count_attribute", node, ast.Constant(type(value.op).__name__), ast.Constant(node.lineno),
+                         ast.Name(target.value.id, ast.Load()), ast.Constant(target.attr), value.right)  # fmt: skip
+        return ast.copy_location(ast.Expr(call), node)
+
     def visit_Assign(self, node: ast.Assign) -> Any:
+        counted = self.counted(node)
+        if counted is not None:
+            return counted
         value = self.visit(node.value)
         if len(node.targets) > 1 and any(isinstance(name, (ast.Attribute, ast.Subscript)) for name in node.targets):
             first = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], value), node)

@@ -96,6 +96,7 @@ class Tracer:
         paths: names of modules within the outermost one, by id.
         replaced: by object and name, attributes that the call has set: the object, the value before, and the line.
         assigned: attributes that have another tensor after the call: the object, the name and the tensor.
+        counted: attributes that the call counts up and does not read: the object, the name, the operator and a number.
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
         transcript: what the call is written down in, or None.
@@ -114,7 +115,9 @@ class Tracer:
         self._tries: list[Any] = []  # the number of steps before each `try` block that runs, and what it catches
         self.tokens: dict[int, Any] = {}
         self.replaced: dict[tuple[int, str], Any] = {}
-        self.assigned: list[tuple[Any, str, Tensor]] = []
+        self.assigned: list[tuple[Any, str, Any]] = []
+        self.counted: list[tuple[Any, str, str, Any]] = []
+        self._counters: dict[tuple[int, str], Any] = {}  # the numbers before, and the expressions that find them
         self.stopped_at: tuple[int | None, tuple[str, int] | None] = None, None
         self.through: list[tuple[types.CodeType, int]] = []
         self._codes: dict[types.CodeType, types.CodeType] = {}  # by rewritten code, that of the function
@@ -459,6 +462,8 @@ class Tracer:
         except AttributeError:
             self.hasattr(x, name)
             raise
+        if (id(x), name) in self._counters:
+            self._uncount(x, name)
         if self.stopped or (id(x), name) in self.replaced:
             return value
         if id(x) in self.copied and not isinstance(value, types.MethodType):
@@ -637,6 +642,8 @@ class Tracer:
         if self.trusted(x):
             setattr(x, name, value)
             return
+        if (id(x), name) in self._counters:
+            self._uncount(x, name)
         if self.recorder.trial is not None and not self.made(x):
             self.stop(f"the attribute {name} of a {type(x).__name__} is set")
         if not self.stopped and not gradient:
@@ -726,12 +733,54 @@ class Tracer:
 
     def augment_attribute(self, name: str, x: Any, attribute: str, y: Any) -> None:
         """Do `x.attribute += y`."""
+        if self._counts(name, x, attribute, y):
+            return
         before = self.attribute(x, attribute)
         result = self.augmented(name, before, y)
         if isinstance(before, Tensor) and result is before and not self.made(x):
             setattr(x, attribute, result)
         else:
             self.set_attribute(x, attribute, result)
+
+    def count_attribute(self, name: str, line: int, x: Any, attribute: str, y: Any) -> None:
+        """Do `x.attribute = x.attribute + y`."""
+        if not self._counts(name, x, attribute, y):
+            self.set_attribute(x, attribute, self.binary(name, line, self.attribute(x, attribute), y))
+
+    def _counts(self, name: str, x: Any, attribute: str, y: Any) -> bool:
+        """Count an attribute up, if it is a number that the call has not read; return whether that has been done."""
+        own = getattr(x, "__dict__", ())
+        before = own.get(attribute) if isinstance(own, dict) else None
+        number = type(before) in (int, float) and type(y) is type(before)
+        if self.stopped or name not in ("Add", "Sub") or not number:
+            return False
+        setter: Any = type(x).__setattr__
+        static = static_member(type(x), attribute)
+        plain = setter in (object.__setattr__, Module.__setattr__) and (static is None or isinstance(static, PLAIN))
+        if self.made(x) or not plain or self.recorder.trial is not None or (id(x), attribute) in self.replaced:
+            return False
+        where = f"{self.guards.refer(own)}.get({attribute!r})"
+        if (id(x), attribute) not in self._counters:
+            if self.guards.has_seen(before, self._place(x, attribute)):
+                return False
+            self._counters[id(x), attribute] = x, before, self.recorder.line, self._running()
+            self.guards.require(f"type({where}) is {type(before).__name__}")
+            self.guards.member(type(x), "__setattr__")
+        self.counted.append((x, attribute, "+" if name == "Add" else "-", y))
+        setattr(x, attribute, before + y if name == "Add" else before - y)
+        return True
+
+    def _place(self, x: Any, name: str) -> str:
+        """Return the expression by which guards find an attribute that an object holds."""
+        own = self.guards.refer(x.__dict__)
+        return f"{own}.get({name!r}, MISSED)" if isinstance(x, Module) else f"{own}[{name!r}]"
+
+    def _uncount(self, x: Any, name: str) -> None:
+        """Guard a number that the call has counted up, and reads now: another call's number is another one."""
+        of, before, line, running = self._counters.pop((id(x), name))
+        self.counted = [each for each in self.counted if each[0] is not x or each[1] != name]
+        self.guards.see(before, self._place(x, name), True, name)
+        self.replaced[id(x), name] = of, before, line, running
 
     def augment_item(self, name: str, x: Any, key: Any, y: Any) -> None:
         """Do `x[key] += y`."""

@@ -330,6 +330,10 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     return from_.category <= to.category
 
 
+for _function in (promote_types, can_cast):
+    _function.__traced_as__ = "pure"  # type: ignore[attr-defined]  # by `torch.compile`
+
+
 def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
     """Return the dtype of an operation on operands given as (dtype, rank).
 

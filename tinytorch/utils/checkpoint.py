@@ -19,7 +19,7 @@ from tinytorch.autograd.function import Function
 from tinytorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
-from tinytorch.core.mode import DispatchMode
+from tinytorch.core.mode import DispatchMode, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.container import Sequential
@@ -56,6 +56,7 @@ def noop_context_fn() -> Contexts:
     return nullcontext(), nullcontext()
 
 
+@traced_as("calls")
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
