@@ -314,3 +314,28 @@ def test_a_view_of_memory_that_the_call_fills() -> None:
         kept[-1][0][0].add_(k)
         kept[-1][1][0].add_(k)
     assert all(seen(ours) == seen(expected) for ours, expected in kept)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    ("function", "whole"),
+    [
+        (lambda x, y: x * 2 + y.sin(), True), (lambda x, y: x * 3 + y * (x * 3), True),
+        (lambda x, y: x.detach().add_(1) * y, False), (lambda x, y: y.view(-1), False),
+    ],
+)  # fmt: skip
+def test_inputs_on_the_same_memory(function: Callable[[Any, Any], Any], whole: bool, requires_grad: bool) -> None:
+    """The program is for calls whose inputs share memory, or for those whose inputs do not."""
+    compiled = torch.compile(function)
+    for k in range(9):
+        found = []
+        for called in (compiled, function):
+            torch.manual_seed(k)
+            x = torch.randn(2, 3, requires_grad=requires_grad)
+            y = torch.randn(2, 3) if k in (3, 5) else x.detach()
+            result = called(x, y)
+            if result.requires_grad:
+                result.sum().backward()
+            found.append((seen(result), seen(x), seen(y), result._base is y))
+        assert found[0] == found[1]
+    assert not whole or sum(variant.runs for variant in compiled.variants) == 7, compiled.explain()

@@ -90,7 +90,7 @@ class Entry:
         tensors = [item.tensor for item in inputs]
         recorder.check()
         self.has_effects = recorder.has_effects() or any(c.random or c.kind == GRADIENT for c in recorder.calls)
-        values: list[Any] = [recorder.find(x._array) for x in tensors]
+        values = list(recorder.given)
         results = Results(recorder, guards, tensors)
         results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         returned, plain = results.text(result)
@@ -404,6 +404,8 @@ class Results:
         k = len(self.values)
         self.values.append(value)
         of = self._given.get(value.memory)
+        if value.memory in self._recorder.shared:
+            raise NotRecorded("a result shares memory with two inputs")
         if of is not None:
             source = self._inputs[of]
             owner, kind = (source, USUAL) if source._view is None else (source._view.base, source._view.kind)

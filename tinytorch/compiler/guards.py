@@ -198,11 +198,16 @@ class Guards:
         known = self.inputs.get(id(x))
         if known is not None:
             self.require(f"{where} is {self._expression(known)}")
-        elif self.recorder.find(x._array) is not None:
-            self.stop("two tensors that existed before the call share memory")
-        else:
-            self.inputs[id(x)] = Input(x, where, stays, name)
-            self.recorder.take(x, name)
+            return
+        found = self.recorder.find(x._array)
+        if found is not None and found.place is None:
+            self.stop("a tensor is read that shares memory with a result of the call")
+            return
+        self.inputs[id(x)] = Input(x, where, stays, name)
+        self.recorder.take(x, name)
+        if found is not None:  # (from now on a read of the one is recorded as one of the other)
+            other = self._expression(self.inputs[id(found.tensor)])
+            self.require(f"{self.refer(is_same_place)}({self._expression(self.inputs[id(x)])}._array, {other}._array)")
 
     def _see_container(self, x: Any, where: str, stays: bool, name: str) -> None:
         kind: Any = type(x)
@@ -296,6 +301,13 @@ def is_record(x: Any) -> bool:
     if not hasattr(x, "__dict__") or (home in sys.stdlib_module_names and home != "__main__"):
         return False
     return all(policy_of(base) is None for base in kind.__mro__[:-1])
+
+
+def is_same_place(x: Any, y: Any) -> bool:
+    """Return whether two arrays of one shape and dtype have the same elements in memory."""
+    return x is y or (
+        x.__array_interface__["data"][0] == y.__array_interface__["data"][0] and x.strides == y.strides
+    )
 
 
 def static_member(kind: type, name: str) -> Any:

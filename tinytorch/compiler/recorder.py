@@ -245,9 +245,10 @@ class Recorder(DispatchMode):
         reads: whether reading a tensor's values ends the recording.
         trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
             tensors that it creates are constants, and the program checks the truth values that it reads.
+        shared: the memory of inputs that have the same elements as others.
         trial: while a backward pass runs that has no effects, the memory of what existed before it; else None.
         versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
-        tensors: by place, the inputs.
+        tensors: by place, the inputs; `given` are their values.
     """
 
     lazy = False
@@ -269,6 +270,8 @@ class Recorder(DispatchMode):
         self.reads = True
         self.trusts = False
         self.trial: set[Memory] | None = None
+        self.shared: set[Memory] = set()
+        self.given: list[Value] = []
         self.versions: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
         self._outside: set[Memory] = set()  # the memory of inputs
@@ -310,7 +313,7 @@ class Recorder(DispatchMode):
         self.meets, self.stops = lambda leaf: None, lambda: None
         self.calls, self.constants, self.raised = [], [], None
         self._values, self._places, self._memories, self._deaths = {}, {}, {}, {}
-        self.tensors, self.leaves, self.released = {}, {}, set()
+        self.tensors, self.leaves, self.released, self.given = {}, {}, set(), []
 
     # Arrays ---------------------------------------------------------------------------------------
 
@@ -361,8 +364,12 @@ class Recorder(DispatchMode):
     def take(self, x: Tensor, name: str) -> None:
         """Note a tensor that exists before the call."""
         place = len(self.tensors)
+        before = self.find(x._array)
         value = self.enter(x._array, place=place, name=name)
         value.tensor = x
+        self.given.append(value)
+        if before is not None:
+            self.shared |= {value.memory, before.memory}
         self._outside.add(value.memory)
         self.tensors[place], self.versions[place] = x, x._version
         self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
@@ -375,7 +382,8 @@ class Recorder(DispatchMode):
                 raise NotRecorded("an input gets another graph or other memory")
             value = self.value(x._array)
             known = id(x) in self._changed or value.memory in written
-            if not known and (value.place != place or self._sums[place] != _sum(x._array)):
+            moved = value.place != place and value.memory not in self.shared
+            if not known and (moved or self._sums[place] != _sum(x._array)):
                 raise NotRecorded("an input is written to by something else than a traced operation")
         if any(leaf._grad is not None and leaf._grad._requires_grad for leaf in self.leaves.values()):
             raise NotRecorded("a gradient has a graph")
